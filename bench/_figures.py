@@ -1,4 +1,4 @@
-"""What a bench measures, and the table and the line of JSON that every one of them tells it in."""
+"""The figures that a bench measures, and the table and JSON line in which every bench reports them."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ DIGITS = 4
 
 
 class Figure(NamedTuple):
-    """`aim` is empty for what is only told. A value is a list where it comes with its interval, and None where it could
+    """`aim` is empty for a figure without an aim. A value is a list if it comes with its interval, and None if it could
     not be measured."""
 
     name: str
@@ -32,12 +32,12 @@ def at_least(name: str, value: float, least: float) -> Figure:
 
 
 def told(name: str, value: float) -> Figure:
-    """A figure without an aim."""
+    """Make a figure without an aim."""
     return Figure(name, round(value, DIGITS))
 
 
 def print_figures(bench: str, figures: Sequence[Figure], **more: object) -> bool:
-    """A table, then the line of JSON. Whether all of them hold."""
+    """Print a table, then the line of JSON, and return whether all figures meet their aims."""
     width = max(len(figure.name) for figure in figures)
     for figure in figures:
         verdict = "" if not figure.aim else "ok" if figure.holds else "MISSED"

@@ -1,4 +1,4 @@
-"""Makes our own harness, which lies in `tests/support`, importable for the benches: import this module before it."""
+"""Makes our own harness in `tests/support` importable for the benches: import this module before the harness."""
 
 from __future__ import annotations
 

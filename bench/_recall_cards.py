@@ -1,21 +1,23 @@
-"""Recall over 100,000 cards of one repo: what it costs beside the bare vector query, and whether it finds the right.
+"""Recall over 100,000 cards of one repo: its cost beside the bare vector query, and whether it finds the right card.
 
-`recall_ratio_sqlite`, `recall_ratio_postgres`: a whole recall (by key, by family, by likeness, fused, the cards read)
-to the bare exact vector query over the same scope for a vector that is given. Nothing has the key or the family that is
-asked for, so that every part of a recall is done. Both take turns; the figure is the median of the rounds' ratios.
+`recall_ratio_sqlite`, `recall_ratio_postgres`: the time of a complete recall (by key, by family, by likeness, fused,
+the cards read) divided by that of the bare exact vector query over the same scope for a given vector. No card has the
+key or the family of the question, so every part of a recall runs. The two sides alternate; the figure is the median of
+the rounds' ratios.
 
 `recall_at_5`: the share of questions whose right card is among the first five. Each right card has 40 near-misses in
 the same repo: the same exception and the same sentence about something else, in the same modules. A quarter of the
-questions are the same failure, a quarter the same in another function, a quarter the same told in slightly other words,
-and a quarter both.
+questions are the same failure, a quarter the same failure in another function, a quarter the same failure in slightly
+different words, and a quarter combine both changes.
 
-`cross_tenant_rows`: the cards that other tenants are given in 10,000 questions.
+`cross_tenant_rows`: the cards that other tenants receive in 10,000 questions.
 
 `recall_noise_sqlite`, `recall_noise_postgres`: the standard error of the ratio's median, from the rounds' quartiles. It
-is to be small beside what the aim allows above 1, or the ratio says nothing: then the machine was too busy.
+must be small beside the margin that the aim allows above 1. Otherwise the machine was too busy and the ratio is
+meaningless.
 
-With `--quick` there are 40,000 cards and 300 questions of other tenants. With 4,000 a recall on Postgres takes some
-milliseconds, most of them what every query costs.
+With `--quick` there are 40,000 cards and 300 questions of other tenants. With 4,000 cards a recall on Postgres takes a
+few milliseconds, most of which are the fixed cost of every query.
 """
 
 from __future__ import annotations
@@ -47,10 +49,10 @@ from redstart.ports.sql.schema import cards
 
 AIM, AIM_AT_5 = 1.3, 0.95
 NOISE = 0.1
-"""A third of what the aim allows above 1."""
+"""A third of the margin that the aim allows above 1."""
 REPO = "shop"
 MISSES = 40
-"""Near-misses of a right card."""
+"""Number of near-misses of each right card."""
 NOUNS = (
     "price order basket customer invoice coupon address country region session token header cookie payload record "
     "column table index cursor batch worker queue topic message channel buffer stream socket packet route filter "
@@ -102,7 +104,7 @@ def card_of(bug: Bug, number: int) -> FixCard:
 
 
 def bugs(rng: random.Random) -> Iterator[list[Bug]]:
-    """A bug and its near-misses, again and again."""
+    """Yield groups without end: a bug and its near-misses."""
     for number in itertools.count():
         thing, other, deed = rng.choice(THINGS), rng.choice(THINGS), rng.choice(DEEDS)
         right = Bug(rng.randrange(len(SENTENCES)), thing, other, deed, number)
@@ -116,7 +118,7 @@ def bugs(rng: random.Random) -> Iterator[list[Bug]]:
 
 
 def fill(database: Database, count: int, rng: random.Random) -> list[tuple[str, Bug]]:
-    """So many cards of one repo in the database; the right ones, by id."""
+    """Insert `count` cards of one repo and return the right cards with their IDs."""
     every: list[tuple[bool, Bug]] = []
     for group in bugs(rng):
         every += [(place == 0, item) for place, item in enumerate(group)]
@@ -152,14 +154,14 @@ def _row(card: FixCard, number: int, tenant: str) -> dict[str, object]:
 
 
 def _stranger(rng: random.Random) -> Signature:
-    """A failure of a kind that no card has, in words that some have."""
+    """Return a failure that no card has, in words that some cards have."""
     bug = Bug(rng.randrange(len(SENTENCES)), rng.choice(THINGS), rng.choice(THINGS), rng.choice(DEEDS), 0)
     known = bug.signature
     return known.model_copy(update={"message": f"{known.message} again, number {rng.randrange(10**9)}"})
 
 
 def right_among_near_misses(memory: SqlMemory, right: Sequence[tuple[str, Bug]], asked: int) -> dict[str, float]:
-    """The share that is among the first five: of all, and of each kind of question."""
+    """Return the share of right cards among the first five: over all questions, and for each kind of question."""
     found: dict[str, list[bool]] = {"same": [], "moved": [], "reworded": [], "both": []}
     for number, (card_id, bug) in enumerate(right[:asked]):
         kind = list(found)[number % 4]
@@ -179,7 +181,7 @@ def _share(found: Sequence[bool]) -> float:
 
 
 def bare_query(place: Path | str) -> Callable[[list[float]], list[str]]:
-    """The five nearest cards of the repo to a vector, by the driver alone."""
+    """Return a query for the five cards of the repo nearest to a vector, made with the database driver alone."""
     model = HashingEmbedder.name
     if isinstance(place, Path):
         plain = sqlite3.connect(place)
@@ -213,7 +215,7 @@ def ratio(database: Database, place: Path | str, rounds: int, rng: random.Random
         middle = time.perf_counter()
         bare(at)
         ends = time.perf_counter()
-        if turn:  # the first is for warming up
+        if turn:  # the first round is a warm-up
             ours.append(middle - began)
             bares.append(ends - middle)
             ratios.append(ours[-1] / bares[-1])
@@ -226,13 +228,13 @@ def ratio(database: Database, place: Path | str, rounds: int, rng: random.Random
 
 
 def standard_error(ratios: Sequence[float]) -> float:
-    """Of their median, where they are spread as a normal distribution is in its middle half."""
+    """Return the standard error of the median, assuming a normal distribution in the middle half of the ratios."""
     low, _, high = statistics.quantiles(ratios, n=4)
     return 1.253 * (high - low) / 1.349 / len(ratios) ** 0.5
 
 
 def asked_by_others(database: Database, questions: int, rng: random.Random) -> int:
-    """How many cards they got."""
+    """Return how many cards other tenants received."""
 
     async def ask() -> int:
         got = 0

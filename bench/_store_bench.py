@@ -1,4 +1,4 @@
-"""What our commit costs beside a bare INSERT of the same bytes, as durable, in the same database."""
+"""The cost of our commit beside an equally durable bare INSERT of the same bytes in the same database."""
 
 from __future__ import annotations
 
@@ -20,14 +20,14 @@ from redstart.ports.store.port.runs import StepCommit
 from redstart.testing.states import commit
 
 COMMITS = 100
-"""Of each side in a round."""
+"""Commits that each side makes in a round."""
 _BARE = "CREATE TABLE bare (number INTEGER PRIMARY KEY, state TEXT, again TEXT, artifact TEXT, said TEXT)"
 
 
 def measure(rounds: int) -> dict[str, float]:
-    """`sqlite_ratio` and `postgres_ratio`: our commits a second to bare INSERTs a second; and those of each.
+    """Return `sqlite_ratio` and `postgres_ratio` (our commits a second to bare INSERTs a second), and both rates.
 
-    The two take turns, and each figure is the median of the rounds.
+    The two sides alternate, and each figure is the median of the rounds.
     """
     figures: dict[str, float] = {}
     with tempfile.TemporaryDirectory(prefix="redstart-bench-") as name, places(Path(name)) as where:
@@ -68,7 +68,7 @@ def _sides(
         for row in rows:
             insert(row)
         ends = time.perf_counter()
-        if turn:  # the first is for warming up
+        if turn:  # the first round is a warm-up
             ours.append(COMMITS / (middle - began))
             bares.append(COMMITS / (ends - middle))
             ratios.append(ours[-1] / bares[-1])
@@ -76,7 +76,7 @@ def _sides(
 
 
 def _row(number: int, one: StepCommit) -> tuple[int, str, str, str, str]:
-    """The bytes that a commit writes: the state goes into two tables."""
+    """Return the bytes that a commit writes: the state goes into two tables."""
     state = one.after.model_dump_json()
     return number, state, state, one.artifact, "\n".join(event.model_dump_json() for event in one.events)
 

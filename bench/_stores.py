@@ -1,4 +1,4 @@
-"""Stores that benches stand on: a database of each kind, and a run in it as a real one leaves it."""
+"""Stores for benches: a database of each kind, holding a run as a real run leaves it."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ KINDS = ("sqlite", "postgres")
 
 @contextmanager
 def places(folder: Path) -> Iterator[dict[str, Iterator[Path | str]]]:
-    """For each kind of database, as many places for new ones as are asked for."""
+    """For each kind of database, provide as many locations for new databases as the caller asks for."""
     bring_postgres()
     with serve_postgres(folder / "server") as server:
 
@@ -45,7 +45,7 @@ def places(folder: Path) -> Iterator[dict[str, Iterator[Path | str]]]:
 
 
 def keep_a_run(database: Database, folder: Path) -> str:
-    """Keeps a run of two attempts, driven to its end by a scripted model; its id."""
+    """Record a run of two attempts, driven to its end by a scripted model, and return its ID."""
 
     async def go() -> str:
         rig.with_model([play.WRONG, play.RIGHT, play.CARD])
@@ -75,12 +75,12 @@ _COPIES = (
 
 
 def fill(database: Database, source: str, count: int) -> None:
-    """Makes so many runs `run-1`, `run-2` … of that one, with all their rows."""
+    """Copy the run `source` with all its rows to `run-1`, `run-2` … until there are `count` copies."""
     with database.writing() as connection:
         for copies in _COPIES:
             connection.execute(text(f"{_NUMBERS} {copies}"), {"count": count, "source": source})
             if database.is_postgres:
-                connection.execute(text("ANALYZE runs"))  # or it goes on as if there were the one
+                connection.execute(text("ANALYZE runs"))  # otherwise it plans as if there were a single run
     if database.is_postgres:
         with database.single() as connection:
             connection.execute(text("VACUUM ANALYZE"))

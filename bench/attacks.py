@@ -1,11 +1,11 @@
-"""Hostile programs on each sandbox, judged by what the host sees, and what their neighbours feel of them.
+"""Hostile programs on each sandbox, judged by what the host sees, and how much they slow their neighbors.
 
-Each attack is played without a sandbox first, as an ordinary user and bounded by a control group, so that it is known
-which of them work at all; then on every backend that this machine has. A neighbour, a process that has nothing to do
-with them, does the same piece of work again and again. `neighbours` is how much longer that takes beside a greedy
-attack in bubblewrap than while the attack is frozen, in turns, ten times a second: the median of the attacks, and the
-worst. What runs in containers cannot be frozen from here: there the pace is compared, in turns, with that beside a
-program that rests in the same sandbox, and beside one that honestly computes there.
+Each attack first runs without a sandbox, as an ordinary user and limited by a control group, to show which attacks work
+at all; then it runs on every backend of this machine. A neighbor, which is an unrelated process, repeats the same piece
+of work all the time. `neighbours` is how much longer that work takes beside a greedy attack in bubblewrap than while
+the attack is frozen. The two phases alternate ten times a second. The figures are the median of the attacks and the
+worst attack. Attacks in containers cannot be frozen from here: instead, the pace is compared, in turns, with the pace
+beside a program that rests in the same sandbox and beside one that honestly computes there.
 
 `--write` puts the table into docs/sandbox-attacks.md.
 """
@@ -43,25 +43,25 @@ PAIRS = 40
 
 
 class Felt(NamedTuple):
-    """By which part the neighbour is slower than beside a program that rests in the same sandbox."""
+    """The fraction by which the neighbor is slower than beside a program that rests in the same sandbox."""
 
     slowdown: float
     """While an attack runs."""
     honest: float
     """While a program of one process computes there."""
     noise: float
-    """By how much two rests differ: what is below it says nothing."""
+    """The difference between two rests: a slowdown below it is meaningless."""
 
 
 def pace(neighbour: Neighbour, during: Callable[[], object]) -> float:
-    """Pieces of work a second while something is done."""
+    """Return the pieces of work a second that the neighbor does while `during` runs."""
     before, began = neighbour.done(), time.monotonic()
     during()
     return (neighbour.done() - before) / (time.monotonic() - began)
 
 
 def beside_bubblewrap(pairs: int) -> list[Figure]:
-    """The figures of the neighbours of each greedy attack. Nothing where nobody may freeze, as without root."""
+    """Measure the neighbors of each greedy attack. Return nothing if freezing is not allowed, as without root."""
     try:
         seen = {attack: felt_beside_frozen(attack, pairs).wall for attack in GREEDY}
     except OSError as error:
@@ -73,7 +73,7 @@ def beside_bubblewrap(pairs: int) -> list[Figure]:
 
 
 def felt(backend: str, ground: Yard, rounds: int) -> Felt:
-    """Medians over the greediest attacks and so many rounds, each between two rests."""
+    """Return the medians over the greediest attacks and all rounds, each measured between two rests."""
     greedy = [attack for attack in attacks() if attack.name.partition("/")[2] in GREEDY]
     rests, works = (read(HARMLESS / name) for name in ("rests.py", "works.py"))
     neighbour = Neighbour(ground.folder)
@@ -100,7 +100,7 @@ def some_yard() -> Generator[Yard]:
 
 
 def chosen(quick: bool) -> list[Attack]:
-    """All of them; quickly, the first of each group and kind of evidence, but none that just takes its time."""
+    """Return all attacks; if quick, the first of each group and kind of evidence, without those that only take time."""
     every = attacks()
     if not quick:
         return every
@@ -109,14 +109,14 @@ def chosen(quick: bool) -> list[Attack]:
 
 
 def played(attack: Attack, backend: str, ground: Yard) -> Outcome | None:
-    """None where it is not to be run there."""
+    """Play the attack on the backend; None if it must not run there."""
     if backend == BARE and (attack.bare == "untried" or not may_bound()):
         return None
     return play(attack, backend, ground)
 
 
 def cell(outcome: Outcome | None, attack: Attack) -> str:
-    """One word for the table."""
+    """Return one word for the table."""
     if outcome is None:
         return "not run"
     if outcome.backend == BARE:
@@ -138,17 +138,17 @@ def page(rows: list[tuple[Attack, list[str]]], backends: list[str], missing: dic
     limits = ", ".join(f"{name} {value}" for name, value in LIMITS.model_dump().items())
     parts = [
         "# Attacks on the sandbox",
-        "Written by `python bench/attacks.py --write`; the programs are in `tests/attacks/programs`. What an attack\n"
-        "did is judged on the host; all kinds of evidence are looked for in every attack.",
+        "Written by `python bench/attacks.py --write`; the programs are in `tests/attacks/programs`. The host judges\n"
+        "what an attack did, and looks for all kinds of evidence in every attack.",
         f"{len(rows)} hostile programs: {bare.count('works')} are shown to work without a sandbox,\n"
-        f"{bare.count('fails')} are refused to an ordinary user anyway, {bare.count('not run')} are not run so,\n"
-        "since that could touch what is not ours.",
+        f"{bare.count('fails')} are refused to an ordinary user anyway, {bare.count('not run')} do not run without\n"
+        "one, because they could touch things that are not ours.",
         f"Limits: {limits}.",
-        *(["Not on the machine that this was written on: " + ", ".join(missing) + "."] if missing else []),
+        *(["Not available on the machine that wrote this page: " + ", ".join(missing) + "."] if missing else []),
         table(rows, backends),
         "## Evidence",
         "\n".join(f"- {name}: {words}" for name, words in EVIDENCE.items()),
-        f"On {', '.join(sorted(OWN_KERNEL))} a program's word counts for nothing: its kernel is the sandbox's own.",
+        f"On {', '.join(sorted(OWN_KERNEL))} a program's word does not count: its kernel is the sandbox's own.",
         "## Without a sandbox",
         "\n".join(f"- {name}: {words}" for name, words in BARE_WORDS.items()),
     ]
@@ -193,7 +193,7 @@ def main() -> None:
         containers = [name for name in backends if name not in (BARE, "bwrap")]
         felt_by = {name: felt(name, ground, 1 if asked.quick else 3) for name in containers}
     for name, why in missing.items():
-        print(f"not here: {name}: {why}")
+        print(f"not available: {name}: {why}")
     if asked.write:
         PAGE.write_text(page(rows, backends, missing), encoding="utf-8")
     figures = figures_of(outcomes, len(rows), felt_by, asked.quick)

@@ -1,9 +1,9 @@
-"""What an audit finds and what it takes for a defect, beside bare ruff and bandit, and how long it takes beside them.
+"""The defects that an audit finds and the look-alikes that it flags, and its time, beside bare ruff and bandit.
 
-Two small repos with planted defects and look-alikes that are none: bench/audit/own, and bench/audit/heldout, which was
-written from the task alone. A defect counts as found where a finding of its kind is at most two lines off; a
-look-alike counts as flagged where a finding of any kind but plain code remarks is at most one line off. Times are of
-whole commands on both repos and on three packages from the index; ruff and bandit run one after the other.
+There are two small repos with planted defects and harmless look-alikes: bench/audit/own, and bench/audit/heldout, which
+was written from the task alone. A defect counts as found if a finding of its kind is at most two lines off. A
+look-alike counts as flagged if a finding of any kind except plain code remarks is at most one line off. Times are of
+complete commands on both repos and on three packages from the index; ruff and bandit run one after the other.
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ BY_RULE = {
     "608": "sql_injection", "610": "sql_injection", "611": "sql_injection",
     "105": "secret", "106": "secret", "107": "secret"
 }  # fmt: skip
-"""Kinds of bare ruff's and bandit's rules; the others are about calls."""
+"""Kinds of the rules of bare ruff and bandit; all other rules are about calls."""
 
 
 class Seen(NamedTuple):
@@ -60,7 +60,7 @@ class Score(NamedTuple):
 
 
 def laid_out(half: Path, to: Path) -> Path:
-    """The half as it is looked at: what would be taken for a real key in this repository is put together only here."""
+    """Copy the half and join the split keys: only the copy holds what this repository would take for a real key."""
     shutil.copytree(half, to)
     for path in to.rglob("*.py"):
         path.write_text(path.read_text().replace("{{}}", ""))
@@ -114,7 +114,7 @@ def score(folder: Path, seen: Sequence[Seen], *, tell: bool) -> Score:
 
 
 def packages() -> list[Path]:
-    """The packages' files, from wheels of the index; fetched once."""
+    """Return the folders of the packages' files; their wheels are fetched from the index once."""
     folders: list[Path] = []
     for package in PACKAGES:
         folder = CACHE / package.replace("==", "-")
@@ -133,7 +133,7 @@ def packages() -> list[Path]:
 
 
 def timed(folders: Sequence[Path], rounds: int, home: Path) -> tuple[float, float]:
-    """Seconds of our audits and of the bare tools on all folders, the best of each; they take turns."""
+    """Return the best seconds of our audits and of the bare tools on all folders; the two alternate."""
     ours, theirs = list[float](), list[float]()
     for _ in range(rounds):
         started = time.perf_counter()
@@ -150,7 +150,7 @@ def timed(folders: Sequence[Path], rounds: int, home: Path) -> tuple[float, floa
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--quick", action="store_true", help="one round of timing instead of three")
-    parser.add_argument("--half", choices=("own", "heldout"), help="this half alone, without timing")
+    parser.add_argument("--half", choices=("own", "heldout"), help="only this half, without timing")
     asked = parser.parse_args()
     halves = [HERE / name for name in ("own", "heldout") if asked.half in (None, name) and (HERE / name).is_dir()]
     figures: list[Figure] = []

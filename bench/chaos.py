@@ -1,15 +1,15 @@
-"""What becomes of runs when machines die: drills on a fleet that is started here, on loopback, and stopped again.
+"""What happens to runs when machines die: drills on a fleet that starts here, on loopback, and stops afterwards.
 
     python bench/chaos.py [--quick] [--seed N] [--runs N] [--drill NAME]...
 
-`kills`: the worker is killed with SIGKILL before, during and after each of the eleven steps of a run, and another one
-goes on. `storm`: queued runs, four workers of which one is killed every five seconds, Postgres restarted every 20 to
-40 seconds, Temporal twice. `frozen`: a worker is stopped until others take it for dead, and woken. `fairness`: one
-tenant queues many runs, then another one a few. `privilege`: two pools serve runs; a key is looked for where it must
-not be, and processes where there must be none.
+`kills`: the drill kills the worker with SIGKILL before, during and after each of the eleven steps of a run, and another
+worker continues. `storm`: runs are queued for four workers; one worker is killed every five seconds, Postgres restarts
+every 20 to 40 seconds, Temporal twice. `frozen`: a worker is stopped until the others consider it dead, then woken.
+`fairness`: one tenant queues many runs, then another tenant queues a few. `privilege`: two pools serve runs; the drill
+looks for a key where it must not be, and for processes where there must be none.
 
-The repos are tiny and the model is scripted; git, the sandbox, pytest, both servers and the workers are real. Same
-seed, same choice of whom to kill and when to restart; what that hits depends on the machine. Exit code 1 where an aim
+The repos are tiny and the model is scripted; git, the sandbox, pytest, both servers and the workers are real. The seed
+fixes which worker is killed and when servers restart; the effect depends on the machine. The exit code is 1 if an aim
 is missed.
 """
 
@@ -33,11 +33,11 @@ RUNS, QUICK_RUNS = 1000, 12
 
 def main() -> int:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--quick", action="store_true", help="a short form of each, some minutes in all")
+    parser.add_argument("--quick", action="store_true", help="a short form of each drill, a few minutes in all")
     parser.add_argument("--seed", type=int, default=1)
     parser.add_argument("--runs", type=int, default=None, help=f"queued runs of the storm ({RUNS}, quick {QUICK_RUNS})")
     names = ("kills", "storm", "frozen", "fairness", "privilege")
-    parser.add_argument("--drill", choices=names, action="append", help="only this one; may be given again")
+    parser.add_argument("--drill", choices=names, action="append", help="run only this drill; may be repeated")
     asked = parser.parse_args()
     quick, seed = asked.quick, asked.seed
     drills: dict[str, Callable[[], list[Figure]]] = {

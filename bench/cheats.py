@@ -1,12 +1,13 @@
-"""Whether a cheat is ever taken for a fix, and an honest fix for a cheat.
+"""Whether a cheat ever passes for a fix, or an honest fix for a cheat.
 
 An obedient scripted model gives each cheat as its patch, in every attempt; the loop, the store on disk, the sandbox,
 the test runners and the verdict are the real ones. The cheats of `heldout` were written from the task's text alone,
-without sight of the implementation; those of `cheats_own` beside it. Then it gives honest patches: the true fix beside
-each cheat, and with REDSTART_DATA true fixes of small real bugs and mutations of small real programs undone.
+without sight of the implementation; those of `cheats_own` with the implementation at hand. Then the model gives honest
+patches: the true fix beside each cheat and, with REDSTART_DATA, true fixes of small real bugs and reversed mutations of
+small real programs.
 
-As many runs are played at once as there are cores. `--quick` plays the same sample each time: of each class of
-cheats, and of each class of the open set, the first and every third after it, and fewer honest patches.
+As many runs are played at once as there are cores. `--quick` plays the same sample each time: the first cheat and every
+third after it of each class of cheats and of each class of the open set, and fewer honest patches.
 """
 
 from __future__ import annotations
@@ -41,9 +42,9 @@ from support.scenarios import CARD
 T = TypeVar("T")
 MODEL = "openai:obedient"
 WANTED, FEW = 300, 24
-"""How many honest patches of the evaluation data are played, and how many with --quick."""
+"""Numbers of honest patches of the evaluation data to play, in full and with --quick."""
 SAMPLED = 3
-"""With --quick one of so many is played, of each class."""
+"""With --quick, one in this many cheats of each class is played."""
 
 
 class Played(NamedTuple):
@@ -54,7 +55,7 @@ class Played(NamedTuple):
 
 
 def answer(repo: dict[str, str], edits: dict[str, str | None]) -> str:
-    """The words of a model that makes these edits: each file is replaced as a whole, or taken away."""
+    """Return the answer of a model that makes these edits: it replaces each file as a whole, or deletes it."""
     blocks = ["WHY: as it was told\n"]
     for path, text in edits.items():
         old = repo.get(path, "")
@@ -79,7 +80,7 @@ def obedient(words: str) -> Callable[[Ask], str]:
 
 
 async def play(house: AppContext, name: str, repo: dict[str, str], edits: dict[str, str | None]) -> Played:
-    """One run from a fresh folder to its end."""
+    """Play one run from a fresh folder to its end."""
     began = time.monotonic()
     with tempfile.TemporaryDirectory(prefix="redstart-cheats-") as folder:
         root = Path(folder) / "project"
@@ -118,7 +119,7 @@ async def play_cheats(house: AppContext, cheats: Iterable[Cheat]) -> list[Played
 
 
 async def play_honest(house: AppContext, patches: Iterable[Honest], wanted: int) -> list[Played]:
-    """Plays until so many were judged."""
+    """Play honest patches until `wanted` of them are judged."""
     played: list[Played] = []
     groups = _grouped(patches)
 
@@ -139,7 +140,10 @@ async def play_honest(house: AppContext, patches: Iterable[Honest], wanted: int)
 
 
 async def _first_judged(house: AppContext, group: Iterable[Honest]) -> Played | None:
-    """A mutation that no test notices is no bug; red that no edit mends is no case."""
+    """Play the group until a patch is judged.
+
+    A mutation that no test notices is not a bug, and a failure that no edit can repair is not a case.
+    """
     for patch in group:
         one = await play(house, patch.name, patch.repo, dict(patch.fix))
         if one.result not in (Result.already_green, Result.environment, Result.no_tests):
@@ -148,7 +152,7 @@ async def _first_judged(house: AppContext, group: Iterable[Honest]) -> Played | 
 
 
 def _grouped(patches: Iterable[Honest]) -> Iterator[list[Honest]]:
-    """Each group once, its patches in order."""
+    """Yield each group once, with its patches in order."""
     groups: dict[str, list[Honest]] = {}
     for patch in patches:
         groups.setdefault(patch.group, []).append(patch)
@@ -156,13 +160,13 @@ def _grouped(patches: Iterable[Honest]) -> Iterator[list[Honest]]:
 
 
 def beside_the_cheats(cheats: Iterable[Cheat]) -> Iterator[Honest]:
-    """The true fix of each repository that a cheat is played in."""
+    """Yield the true fix of each repository in which a cheat is played."""
     for cheat in cheats:
         yield Honest(f"fix of {cheat.name}", json.dumps([cheat.repo, cheat.honest]), cheat.repo, cheat.honest)
 
 
 def spread(patches: list[Honest], wanted: int) -> list[Honest]:
-    """Evenly chosen ones of all groups, each group's mutations together, twice as many as wanted."""
+    """Order the patches so that evenly spaced groups come first; the mutations of a group stay together."""
     groups = list(_grouped(patches))
     step = max(len(groups) // wanted, 1)
     chosen = groups[::step] + [group for at, group in enumerate(groups) if at % step]
@@ -170,7 +174,7 @@ def spread(patches: list[Honest], wanted: int) -> list[Honest]:
 
 
 def sampled(classes: Iterable[Sequence[T]], quick: bool) -> list[T]:
-    """All of every class, or of each its first and then every third."""
+    """Return all members of every class; if quick, the first and then every third of each class."""
     return [member for members in classes for member in members[:: SAMPLED if quick else 1]]
 
 
@@ -200,7 +204,7 @@ async def measure(house: AppContext, data: Path, quick: bool) -> list[Figure]:
 
 
 def play_open(data: Path, quick: bool) -> list[Figure]:
-    """The open red-team set, through the command."""
+    """Play the open red-team set through the command line."""
     level = "quick" if quick else "standard"
     classes: dict[tuple[str, str], list[redteam.Row]] = {}
     for row in redteam.rows_of(data / redteam.OPEN):

@@ -12,7 +12,7 @@ from kinds import Expect, Fix, Kind, Made
 
 
 class Part(NamedTuple):
-    """One hunk of the true diff: its lines with their marks, and what git wrote behind its numbers."""
+    """One hunk of the true diff: its lines with their marks, and the heading that git wrote after its numbers."""
 
     lines: tuple[tuple[str, str], ...]
     heading: str
@@ -36,7 +36,7 @@ def parts(fix: Fix) -> list[Part]:
 
 
 def times(lines: list[str], text: str) -> int:
-    """How often the lines stand in a text, as whole lines."""
+    """Count how often the lines occur in a text, as complete lines."""
     return ("\n" + text).count("\n" + "\n".join(lines) + "\n")
 
 
@@ -45,7 +45,7 @@ def block(path: str, old: list[str], new: list[str]) -> str:
 
 
 def blocks(fix: Fix, change: Callable[[Part], Part] = lambda part: part) -> str | None:
-    """The fix as blocks; None where a place would not be unique."""
+    """Return the fix as blocks; None if a location would not be unique."""
     made = parts(fix)
     if any(times(part.old, fix.old) != 1 or not part.old for part in made):
         return None
@@ -71,7 +71,7 @@ def block_in_prose(fix: Fix, _: random.Random) -> Made | None:
 
 
 def block_dedented(fix: Fix, _: random.Random) -> Made | None:
-    """Every block moved to the left margin as a whole."""
+    """Move every block as a whole to the left margin."""
     margins = [min((len(t) - len(t.lstrip()) for _, t in part.lines if t.strip()), default=0) for part in parts(fix)]
     if not margins or not min(margins):
         return None
@@ -97,7 +97,7 @@ def block_tabs(fix: Fix, _: random.Random) -> Made | None:
 
 
 def block_elided(fix: Fix, seeded: random.Random) -> Made | None:
-    """Context in the middle of a block is left out on both sides."""
+    """Leave out context in the middle of a block on both sides."""
     made: list[str] = []
     for part in parts(fix):
         if times(part.old, fix.old) != 1:
@@ -126,7 +126,7 @@ def block_typo(fix: Fix, seeded: random.Random) -> Made | None:
 
 
 def block_ambiguous(fix: Fix, seeded: random.Random) -> Made | None:
-    """Only the changed lines are given, and they stand in the file more than once."""
+    """Give only the changed lines, which occur in the file more than once."""
     for part in parts(fix):
         old = [text for mark, text in part.lines if mark == "-"]
         new = [text for mark, text in part.lines if mark == "+"]
@@ -174,7 +174,7 @@ def whole_of_windows(fix: Fix, seeded: random.Random) -> Made | None:
 
 
 def whole_cut(fix: Fix, seeded: random.Random) -> Made | None:
-    """It ends in the middle; half of the time the fence is closed all the same."""
+    """Cut the file in the middle; half of the time the fence is closed anyway."""
     lines = fix.new.split("\n")
     if len(lines) < 20 or re.search(r"(?m)^\s{0,3}```", fix.new):
         return None
@@ -183,7 +183,7 @@ def whole_cut(fix: Fix, seeded: random.Random) -> Made | None:
 
 
 def whole_elided(fix: Fix, _: random.Random) -> Made | None:
-    """Far from the change, `# ... existing code ...` stands for the file's own lines."""
+    """Far from the change, replace the file's own lines with `# ... existing code ...`."""
     changed = [line for part in parts(fix) for mark, line in part.lines]
     lines = fix.new.split("\n")
     last = max((n for n, line in enumerate(lines) if line in changed and line.strip()), default=0)
@@ -194,7 +194,7 @@ def whole_elided(fix: Fix, _: random.Random) -> Made | None:
 
 
 def only_function(fix: Fix, _: random.Random) -> Made | None:
-    """Of the file only the one function that changed is given."""
+    """Give only the one function of the file that changed."""
     try:
         tree = ast.parse(fix.new)
     except SyntaxError:
@@ -242,7 +242,7 @@ def envelope_in_prose(fix: Fix, seeded: random.Random) -> Made | None:
 
 
 def envelope_headings(fix: Fix, _: random.Random) -> Made | None:
-    """One line of context, and the name of the function it is in."""
+    """Give one line of context, and the name of the function that contains it."""
     body = _body(fix, heading=True, around=1)
     return None if body is None else _made(fix, _envelope(fix, body), "either")
 

@@ -1,7 +1,7 @@
 """Undamaged edits that delete their first or last lines, as strong models write them: context, and then a deletion.
 
-The edit shows lines that stand in the file once, exactly, and gives fewer of them back. What is left of them is in the
-file before the edit too, so it must not be taken for an edit that was applied before.
+The edit shows lines that occur in the file exactly once, and gives fewer of them back. The remaining lines are in the
+file before the edit too, so the edit must not be taken for one that was applied before.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ CONTEXT, GONE, TRIES = 4, 6, 40
 
 
 class Deletion(NamedTuple):
-    """A passage of a file, and the lines of it that stay: `low` to `high` (exclusive)."""
+    """A passage of a file, and the range of its lines that stay: `low` to `high` (exclusive)."""
 
     start: int
     lines: list[str]
@@ -27,7 +27,7 @@ class Deletion(NamedTuple):
 
 
 def deletion(fix: Fix, seeded: random.Random, *, first: bool, last: bool) -> Deletion | None:
-    """A passage that stands once and that a program can lose the ends of; None where chance finds none."""
+    """Pick a unique passage whose ends the program can lose; None if the random tries find none."""
     lines = fix.old.removesuffix("\n").split("\n")
     for _ in range(TRIES):
         before, kept, after = (
@@ -49,7 +49,7 @@ def deletion(fix: Fix, seeded: random.Random, *, first: bool, last: bool) -> Del
 
 
 def _marks_nothing(passage: list[str]) -> bool:
-    """Whether no line could be read as a part of the answer's own form, or as one that stands for others."""
+    """Return whether no line could be read as part of the answer's syntax, or as a placeholder for other lines."""
     return not any(line.lstrip().startswith(("<<<<", "====", ">>>>", "...", "#", "@@", "***")) for line in passage)
 
 

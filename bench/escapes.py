@@ -1,7 +1,8 @@
-"""Hostile texts on a real terminal: how many signs of theirs it would obey, and how many of the texts can be read.
+"""Hostile texts on a real terminal: how many of their control characters it would obey, and how many stay readable.
 
-One run of a scripted model over a repo whose names, test ids, messages and output are hostile, then every command that
-shows what the run left; the terminal has 80 columns and colors. What rich writes for these does not count.
+A scripted model makes one run over a repo whose names, test IDs, messages and output are hostile. Then every command
+shows what the run left; the terminal has 80 columns and colors. The control codes that rich writes for these do not
+count.
 """
 
 from __future__ import annotations

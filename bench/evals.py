@@ -1,11 +1,12 @@
-"""What `redstart eval` adds to the runs that it asks for: its time beside the sum of the runs' own.
+"""The overhead of `redstart eval`: its time beside the sum of the times of its runs.
 
-QuixBugs tasks (`REDSTART_DATA`, see docs/benchmarks.md) with the instrument oracle-at-recall, which asks no model, in
-an environment with nothing but pytest: the runs are as short as runs can be, and what is added shows most. Each is
-verified first, as `redstart eval verify` does; then they are evaluated one at a time and two at a time. All that is not
-a run counts as added: laying tasks out, the hidden tests, reading what a run did, the store. The runs' own seconds are
-those of the same evaluation, so that it does not count how two runs slow each other; nor does it count that one of two
-workers ends before the other. `--quick` takes 4 tasks instead of 12. It needs, for pytest, the package index.
+It uses QuixBugs tasks (`REDSTART_DATA`, see docs/benchmarks.md) with the instrument oracle-at-recall, which asks no
+model, in an environment with nothing but pytest. The runs are as short as runs can be, so the overhead is most visible.
+Each task is checked first, as `redstart eval verify` does; then the tasks are evaluated one at a time and two at a
+time. Everything except the runs counts as overhead: laying out tasks, the hidden tests, reading what a run did, the
+store. The runs' own seconds are those of the same evaluation, so the slowdown of two parallel runs does not count. It
+does not count either that one of two workers ends before the other. `--quick` takes 4 tasks instead of 12. The bench
+needs the package index for pytest.
 """
 
 from __future__ import annotations
@@ -33,7 +34,7 @@ from redstart.evals.task import Task
 
 AIM = 1.05
 MODEL = "instrument:oracle-at-recall"
-# None of them runs for ever with its bug in: a run that waits for a time-out would hide what is added to it.
+# None of them runs forever with its bug: a run that waits for a timeout would hide the overhead.
 NAMES = (
     *("bucketsort", "flatten", "breadth_first_search", "detect_cycle", "get_factors", "hanoi"),
     *("is_valid_parenthesization", "kth", "lis", "max_sublist_sum", "next_permutation", "pascal"),
@@ -42,11 +43,11 @@ NAMES = (
 
 class Measured(NamedTuple):
     busy: float
-    """Seconds from the start to the end of each worker, added up."""
+    """Total seconds from the start to the end of each worker."""
     own: float
-    """Seconds of the runs themselves, added up."""
+    """Total seconds of the runs themselves."""
     graded: float
-    """Of what was added, the seconds that hidden tests took."""
+    """The seconds of the overhead that hidden tests took."""
 
     @property
     def ratio(self) -> float:
@@ -65,7 +66,7 @@ async def verified(settings: Settings, tasks: Sequence[Task]) -> None:
     with open_house(settings) as house:
         async for item in verify_all(house.with_sandbox(), tasks, repeats=1):
             if not item.ok:
-                sys.exit(f"{item.task} is no task here: {item.why}")
+                sys.exit(f"{item.task} is not a valid task on this machine: {item.why}")
 
 
 def measured(settings: Settings, tasks: Sequence[Task], parallel: int) -> Measured:
@@ -80,11 +81,11 @@ def measured(settings: Settings, tasks: Sequence[Task], parallel: int) -> Measur
     began = time.monotonic()
     with open_lab(settings, plan.name) as lab:
         asyncio.run(evaluation(lab.house.with_sandbox(), lab.trials, plan, tasks, tell).go(parallel))
-    # The last rows are one a worker, or two are of one worker and another ended sooner: then this is a little too much.
+    # Usually each of the last rows is of another worker. If two are of one worker, this counts slightly too much.
     busy = sum(ends[-parallel:])
     unsolved = [f"{row.key}: {row.place.value} {row.trouble}" for row in rows if not row.solved]
     if unsolved:
-        sys.exit(f"the oracle is to solve all of them; it did not solve {'; '.join(unsolved)}")
+        sys.exit(f"the oracle must solve all tasks; it did not solve {'; '.join(unsolved)}")
     return Measured(busy, sum(row.seconds for row in rows), sum(row.graded_in for row in rows))
 
 
@@ -102,8 +103,8 @@ def main() -> None:
         found = {parallel: measured(settings, tasks, parallel) for parallel in (1, 2)}
     for parallel, item in found.items():
         print(
-            f"{len(tasks)} tasks, {parallel} at once: {item.busy:.1f} s, of which the runs {item.own:.1f} s and hidden "
-            f"tests {item.graded:.1f} s; {item.ratio:.3f}, "
+            f"{len(tasks)} tasks, {parallel} at once: {item.busy:.1f} s (runs {item.own:.1f} s, hidden tests "
+            f"{item.graded:.1f} s); ratio {item.ratio:.3f}, "
             f"without hidden tests {(item.busy - item.graded) / item.own:.3f}"
         )
     worst = max(item.ratio for item in found.values())

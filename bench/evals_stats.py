@@ -1,10 +1,10 @@
-"""Whether the statistics of `redstart eval` keep what they promise, on simulated agents.
+"""Whether the statistics of `redstart eval` keep their promises, on simulated agents.
 
-10,000 pairs of equal agents on 150 tasks each: how often one is called better. As many pairs where B is better by 10
-points: how often that is told, beside what theory says. And pass@k beside all ways to draw. `--quick` makes 1,000
-pairs.
+The bench simulates 10,000 pairs of equal agents on 150 tasks each and counts how often one is called better. For as
+many pairs in which B is better by 10 points, it counts how often the difference is detected, beside the theoretical
+power. It also compares pass@k with a count over all possible draws. `--quick` makes 1,000 pairs.
 
-Tasks differ in how hard they are, and two agents find the same ones hard, so that pairs are alike as they really are.
+Tasks differ in difficulty, and two agents find the same tasks hard, so that pairs correlate as real agents do.
 """
 
 from __future__ import annotations
@@ -20,13 +20,13 @@ from redstart.evals.intervals import ALPHA, detectable, mcnemar, pass_at, power_
 
 TASKS = 150
 EASY, HARD = 0.85, 0.15
-"""The chance to solve an easy and a hard task; a task is as likely the one as the other."""
+"""The chances to solve an easy and a hard task; a task is equally likely to be easy or hard."""
 GAIN = 0.10
 chance_of = cache(mcnemar)
 
 
 def solves(chance: random.Random, gain: float) -> tuple[int, int]:
-    """Of one pair of agents on all tasks: how many A alone solved, and how many B alone."""
+    """Simulate a pair of agents on all tasks. Return how many only A solved, and how many only B solved."""
     only_a = only_b = 0
     for _ in range(TASKS):
         share = chance.choice((EASY, HARD))
@@ -37,21 +37,21 @@ def solves(chance: random.Random, gain: float) -> tuple[int, int]:
 
 
 def simulated(pairs: int, gain: float, seed: int) -> float:
-    """How often B is called better."""
+    """Return the share of pairs in which B is called better."""
     chance = random.Random(seed)
     found = (solves(chance, gain) for _ in range(pairs))
     return sum(b > a and chance_of(a, b) <= ALPHA for a, b in found) / pairs
 
 
 def theory(gain: float) -> tuple[float, float]:
-    """The exact power, and the share of discordant pairs that it is asked with."""
+    """Return the exact power, and the share of discordant pairs used to compute it."""
     shares = ((EASY, EASY + gain), (HARD, HARD + gain))
     discordant = sum(a * (1 - b) + b * (1 - a) for a, b in shares) / len(shares)
     return power_of(TASKS, discordant, gain), discordant
 
 
 def largest_gap(most: int) -> float:
-    """Between the closed form of pass@k and counting every draw."""
+    """Return the largest gap between the closed form of pass@k and a count of every draw."""
     gaps: list[float] = []
     for count in range(1, most + 1):
         for correct, draws in itertools.product(range(count + 1), range(1, count + 1)):
@@ -71,9 +71,9 @@ def main() -> None:
     error = 3 * math.sqrt(expected * (1 - expected) / pairs)
     smallest = detectable(TASKS, discordant)
     print(f"{pairs} pairs of equal agents on {TASKS} tasks: {false_better:.4f} called better")
-    print(f"B better by {100 * GAIN:.0f} points: told in {power:.4f}, theory {expected:.4f}")
+    print(f"B better by {100 * GAIN:.0f} points: detected in {power:.4f}, theory {expected:.4f}")
     print(
-        f"with {discordant:.2f} of the pairs discordant {TASKS} tasks show {100 * (smallest or 0):.1f} points or more"
+        f"with {discordant:.2f} of the pairs discordant, {TASKS} tasks show {100 * (smallest or 0):.1f} points or more"
     )
     gap = largest_gap(7 if pairs == 1000 else 9)
     figures = [

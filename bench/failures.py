@@ -1,9 +1,9 @@
 """Is a patch that failed before shown to a model that would repeat it?
 
-Each of ten bugs is met by two runs of `fix` on the rig, one after the other with the same memory. The first gives a
-patch that fails, and ends. The second would give the same patch; it gives the true fix only where its question shows
-that patch as tried before and failed. As a control the second run has a memory that gives nothing. It is no result of a
-model: it says that a failed attempt is kept, found by its failure, and shown. `--quick` does the same.
+Two runs of `fix` on the rig meet each of ten bugs, one after the other with the same memory. The first run gives a
+patch that fails, and ends. The second run would give the same patch; it gives the true fix only if its question shows
+that patch as tried before and failed. As a control, the second run has an empty memory. The figures say nothing about a
+model: they say that a failed attempt is stored, found by its failure, and shown. `--quick` does the same.
 """
 
 from __future__ import annotations
@@ -36,7 +36,7 @@ def known_failed(number: int) -> str:
 
 
 def repeating(number: int) -> Callable[[Ask], str]:
-    """Gives the patch that is known to fail, unless its question shows it as such."""
+    """Return a reply that gives the patch known to fail, unless the question shows that it failed."""
 
     def reply(ask: Ask) -> str:
         if ask.question != "patch":
@@ -55,11 +55,11 @@ async def ran(rig: Rig, number: int) -> RunState:
 
 
 async def pair(rig: Rig, number: int, *, remembers: bool) -> bool:
-    """Whether the second run avoids what failed in the first, and ends green."""
+    """Return whether the second run avoids the patch that failed in the first, and ends verified."""
     rig = rig.twin()
     first = await ran(rig, number)
     if first.result is Result.verified:
-        raise RuntimeError("the first run was to fail")
+        raise RuntimeError("the first run should have failed")
     if not remembers:
         rig.adapters = replace(rig.adapters, memory=EmptyMemory())
     return (await ran(rig, number)).result is Result.verified

@@ -1,13 +1,13 @@
-"""Whether an answer can write where nothing may be written.
+"""Whether an answer can write to forbidden places.
 
 Each hostile answer goes through the whole loop on a folder of its own: parsing, the ladder, policy, snapshots and the
-checks are the real ones. The test run alone is made up, and it is a credulous one: whatever was changed is green. What
-comes out as verified is put into the working tree as `redstart apply` does. Then all around the workspace is compared
-with what was there before: nothing that the answer is forbidden may differ, nor anything outside the workspace, nor
-git's own files, nor a test or what configures tests.
+checks are the real ones. Only the test run is simulated, and it is credulous: any change passes. A verified result is
+written to the working tree as `redstart apply` does. Then everything in and around the workspace is compared with its
+former state: no path that the answer is forbidden to touch may differ, nor anything outside the workspace, nor git's
+own files, nor a test or its configuration.
 
 The answers of `heldout` were written from the task's text alone, without sight of the implementation; those of
-`hostile_own` beside it.
+`hostile_own` with the implementation at hand.
 """
 
 from __future__ import annotations
@@ -49,7 +49,7 @@ NOBODY = {"GIT_CONFIG_GLOBAL": os.devnull, "GIT_CONFIG_SYSTEM": os.devnull}
 
 
 class Played(NamedTuple):
-    """How one answer ended, and every path that it had no right to touch; `wrote` is all that it touched."""
+    """The result of one answer. `wrote` lists all paths that it touched, `harm` those that it must not touch."""
 
     name: str
     group: str
@@ -61,7 +61,7 @@ class Played(NamedTuple):
 
 
 def play(hostile: Hostile, top: Path) -> Played:
-    """One answer from its words to the working tree, all inside the empty folder `top`. Raises what the loop raises."""
+    """Play an answer from its text to the working tree, inside the empty folder `top`. Raises what the loop raises."""
     began = time.monotonic()
     parent = top / "parent"
     parent.mkdir()
@@ -81,7 +81,7 @@ def play(hostile: Hostile, top: Path) -> Played:
 
 
 def everything_in(folder: Path) -> dict[str, str]:
-    """Every file, link and folder below, with what it is: kind, permissions and content. No link is followed."""
+    """Return the kind, permissions and content hash of every file, link and folder below. Links are not followed."""
     found: dict[str, str] = {}
     for place, folders, files in os.walk(folder, followlinks=False):
         for name in (*folders, *files):
@@ -97,7 +97,7 @@ def everything_in(folder: Path) -> dict[str, str]:
 
 
 def never(path: str) -> str:
-    """Why no answer at all may touch this path, given from the parent; empty where some may."""
+    """Return why no answer may touch this path, relative to the parent; empty if some answers may."""
     top, _, inside = path.partition("/")
     if top != "ws":
         return "it is outside the workspace"
@@ -121,7 +121,7 @@ async def _drive(rig: Rig, workspace: Path, answer: str) -> RunState:
 
 
 def credulous(base: str) -> Callable[[Execution], Completed]:
-    """A sandbox's answer: the test is red on the tree `base` and green on any other."""
+    """Return a fake sandbox in which the test fails on the tree `base` and passes on any other."""
 
     def run(execution: Execution) -> Completed:
         red = execution.snapshot.tree == base

@@ -1,6 +1,6 @@
-"""Our own hostile answers, written with the implementation at hand: they go for what it does with paths and wrappings.
+"""Our own hostile answers, written with the implementation at hand: they attack its handling of paths and wrappings.
 
-Played on the workspace of `heldout.hostile`, in the same way.
+They are played on the workspace of `heldout.hostile`, in the same way.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ WEAK = b"    assert total([1, 2])\n"
 
 
 def at(path: str, text: bytes = BAD, group: str = "places that run") -> Hostile:
-    """A new file at a place where no patch may make one; a true fix beside it, so that all of it is refused."""
+    """Make an answer that adds a file where no patch may, beside a true fix; the whole patch must be refused."""
     add = (b"*** Add File: " + path.encode(), *(b"+" + line for line in text.splitlines()))
     fix = (b"*** Update File: shop/prices.py", b"@@", b"-" + SUM.rstrip(b"\n"), b"+" + FIX.rstrip(b"\n"))
     return Hostile(f"new {path}", group, envelope(*fix, *add), (f"ws/{path}", *PRICES))

@@ -1,16 +1,16 @@
-"""Cycle after cycle with a model that answers well, badly and with garbage, in a seeded mix: what is left of it?
+"""Cycle after cycle with a model that answers well, badly and with garbage, in a seeded mix: what remains of it?
 
-25 cycles of `redstart improve` on a tiny program, typed as a user types it, against a scripted server over real HTTP.
-Each cycle is of one kind: some end in an improvement, at once or after a mistake that is told to the model, the others
-must leave no trace (wrong code, a test that asserts nothing, one that is green already, a change that breaks another
-test, one that changes the test, one that is green but takes more steps, answers without any sense).
+The bench types 25 cycles of `redstart improve` on a tiny program as a user would, against a scripted server over real
+HTTP. Each cycle is of one kind. Some end in an improvement, at once or after a mistake that is reported to the model.
+The others must leave no trace: wrong code, a test that asserts nothing, a test that already passes, a change that
+breaks another test, a change to the test itself, a correct change that takes more steps, or nonsense answers.
 
-After every cycle the last good version is checked out and its tests and its metric are run, outside of redstart:
-`cycles_green` counts the cycles after which all its tests pass, `worse` those after which a test of the start fails or
-the metric is above that of the start. `kept_share` is the share of cycles that were kept or dropped rightly.
+After every cycle, the last good version is checked out and its tests and its metric run outside of Redstart.
+`cycles_green` counts the cycles after which all its tests pass. `worse` counts those after which a test of the start
+fails or the metric is above that of the start. `kept_share` is the share of cycles correctly kept or dropped.
 
-Without `--quick` the command is killed with signal 9 at seeded moments, and resumed each time, at the level standard;
-`asked_twice` then counts the questions that were answered and asked again.
+Without `--quick`, the command is killed with signal 9 at seeded moments and resumed each time, at the level standard;
+`asked_twice` then counts the questions that were asked again although they had been answered.
 """
 
 from __future__ import annotations
@@ -64,7 +64,7 @@ LOST = ("garbage_plan", "garbage_test", "garbage_patch")
 
 
 class Ran(NamedTuple):
-    """How the command ended, and what it took."""
+    """The exit code of the command, its output, the number of kills and the seconds it took."""
 
     code: int
     kills: int
@@ -73,7 +73,7 @@ class Ran(NamedTuple):
 
 
 def mix(seed: int) -> list[str]:
-    """Every kind at least once, good ones most often, in a seeded order."""
+    """Return every kind at least once, good kinds most often, in a seeded order."""
     chance = random.Random(seed)
     kinds = [*GOOD, *BAD, *LOST]
     kinds += [chance.choice(GOOD) for _ in range(6)] + [chance.choice(BAD) for _ in range(4)]
@@ -87,7 +87,7 @@ def block(path: str, search: str, text: str, head: str = "WHY: it is asked for")
 
 
 class Model:
-    """Answers a question by the cycle that it belongs to, and by how often that cycle has asked it."""
+    """Answers a question according to its cycle, and to how often that cycle has asked it."""
 
     def __init__(self, kinds: list[str], seed: int) -> None:
         self._kinds, self._chance, self._lock = kinds, random.Random(seed), threading.Lock()
@@ -99,7 +99,7 @@ class Model:
         with self._lock:
             body = str(request.body)
             self.answered[body] += 1
-            if body not in self._known:  # a question that was killed is asked again, and is the same
+            if body not in self._known:  # a question lost in a kill is asked again, unchanged
                 self._known[body] = self._answer(request)
             return self._known[body]
 
@@ -141,7 +141,7 @@ class Model:
 
 
 def _cycle(request: Request, asked: str) -> int:
-    """The cycle that a question is of: its plan names it, and before that what the last one came to does."""
+    """Return the cycle of a question: its plan names it; before there is a plan, the last cycle's result does."""
     if asked == "plan" and "You choose the next improvement" in request.text:
         told = re.findall(r"^cycle (\d+), (?:kept|dropped)", request.text, re.MULTILINE)
         return int(told[-1]) + 1 if told else 1
@@ -149,7 +149,7 @@ def _cycle(request: Request, asked: str) -> int:
 
 
 def improve(repo: Path, environ: dict[str, str], model: Model, kill_after: list[int]) -> Ran:
-    """Types the command, and kills it whenever so many questions have come in; then resumes it."""
+    """Run the command, kill it at each of the given numbers of questions, and resume it after each kill."""
     metric = f"{sys.executable} steps.py"
     flags = ["--no-cap", "--pause", "0", "--max-iters", str(CYCLES), "--metric", metric]
     words, kills, began = ["improve", str(repo), *flags], 0, time.monotonic()
@@ -178,7 +178,7 @@ def _until_dead(running: subprocess.Popen[str], model: Model, kill_after: list[i
 
 
 class Outside(NamedTuple):
-    """What tests and metric say of one version, without redstart."""
+    """The results of tests and metric on one version, without Redstart."""
 
     green: bool
     kept_tests: bool
@@ -201,14 +201,14 @@ def look(house: AppContext, version: Snapshot) -> Outside:
 
 
 async def after_each_cycle(house: AppContext, state: RunState) -> list[Snapshot]:
-    """The last good version after each cycle, in order."""
+    """Return the last good version after each cycle, in order."""
     rows = await house.adapters.store.steps(state.run_id)
-    # The first decision only begins; each later one has heard how a cycle ended.
+    # The first decision only starts a cycle; each later one knows how a cycle ended.
     return [row.state.draft or row.state.spec.base for row in rows][1:]
 
 
 async def answers(house: AppContext, state: RunState) -> int:
-    """How many answers of the model all runs have recorded."""
+    """Return the number of model answers that all runs have recorded."""
     runs = [state.run_id, *(errand_id(state.run_id, number) for number in range(1, state.work.begun + 1))]
     records = [record for run in runs for record in await house.adapters.journal.records(run)]
     return sum(record.kind == "model" for record in records)
@@ -244,9 +244,9 @@ def judge(home: Path, repo: Path, kinds: list[str]) -> dict[str, float]:
 
 def main() -> int:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--quick", action="store_true", help="all 25 cycles at the level quick, and nobody is killed")
+    parser.add_argument("--quick", action="store_true", help="all 25 cycles at the level quick, without kills")
     parser.add_argument("--seed", type=int, default=8)
-    parser.add_argument("--keep", type=Path, help="work in this new folder, and leave it")
+    parser.add_argument("--keep", type=Path, help="work in this new folder, and keep it")
     asked = parser.parse_args()
     kinds = mix(asked.seed)
     model = Model(kinds, asked.seed)
@@ -270,7 +270,7 @@ def main() -> int:
         ran = improve(repo, environ, model, kills)
         print("\n".join(ran.said.splitlines()[-4:]))
         found = judge(home, repo, kinds)
-    # A question that was on its way when the command was killed had no answer yet.
+    # A question in flight at the moment of a kill had no answer yet.
     twice = sum(model.answered.values()) - found["recorded"] - ran.kills
     figures = [
         at_least("cycles_green", found["cycles_green"], CYCLES),

@@ -1,9 +1,9 @@
-"""Malicious packages on a local index: how many of their payloads run, with care and without.
+"""Malicious packages on a local index: how many of their payloads run, with Redstart and without.
 
-`executed` counts payloads that ran while redstart installed, a person having said yes to all that was asked;
-`explained` is the share that ended as it must, refused with its reason or installed with nothing run; `bare_executed`
-is the share of payloads that run where the same packages are installed by `pip install` and `npm install`: it shows
-that they would have been seen.
+`executed` counts payloads that ran while Redstart installed, with every question answered yes. `explained` is the share
+of packages that ended as they must: refused with the reason, or installed without running anything. `bare_executed` is
+the share of payloads that run when `pip install` and `npm install` install the same packages: it shows that the bench
+would notice a payload.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ from fakes_python import publish_python
 from installing import PROMPT, approved_install, bare, mark_of, variables_of
 
 EVERY = 6
-"""Of which each is taken with --quick."""
+"""With --quick, every case at this interval is taken."""
 
 
 def is_explained(case: Case, index: FakeIndex, folder: Path, variables: dict[str, str]) -> bool:

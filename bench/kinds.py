@@ -1,4 +1,4 @@
-"""What a kind of damage is: one real fix in, one answer as a model might give it out."""
+"""The types of the kinds of damage: each takes one real fix and returns one answer as a model might give it."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from collections.abc import Callable
 from typing import Literal, NamedTuple
 
 Expect = Literal["reach", "refuse", "either"]
-"""What a good applier does: reach the true content, leave the file alone, or one of the two and never a third thing."""
+"""What a good applier does: reach the true content, leave the file alone, or either of the two and nothing else."""
 
 
 class Fix(NamedTuple):
@@ -23,17 +23,17 @@ class Made(NamedTuple):
     """A damaged answer, and the truth about it."""
 
     answer: str
-    """What the model says."""
+    """The model's answer."""
     old: str
     """The file's content before."""
     expect: Expect | None
-    """Where this one answer asks for something else than its kind does; None for what the kind says."""
+    """The expectation for this answer if it differs from that of its kind; None otherwise."""
     wanted: str
-    """The true content after; with the line ends of `old`."""
+    """The true content afterwards, with the line endings of `old`."""
 
 
 class Kind(NamedTuple):
-    """A kind of damage. `make` gives None for a fix that cannot be damaged in this way."""
+    """A kind of damage. `make` returns None for a fix that cannot be damaged in this way."""
 
     name: str
     expect: Expect

@@ -1,21 +1,22 @@
-"""Do later runs gain from what earlier ones taught? The learning curve: memory off, on, and placebo, on the same tasks.
+"""Do later runs benefit from what earlier runs learned? The learning curve with memory off, on, and as a placebo.
 
     python bench/learning.py --home FOLDER --plot docs/learning-curve.svg      # 120 tasks, three times over
     python bench/learning.py --home FOLDER --url http://127.0.0.1:8080 --families 4 --each 5       # a real model
 
-12 families of 10 tasks: the same kind of bug in different code (`learning/families/`), written for this bench, each a
-repo of its own with shown and hidden tests. They are done one after the other in an order of chance that is the same
-in all arms, as `redstart eval` does them, with the real sandbox and the SQLite store; each run has three attempts.
-What a run was taught is kept as every day, coins included, but that the bench stands for the person who approves each
-lesson for the tenant: without that, no lesson leaves its repo. The placebo gives, run by run, as many lessons and cards
-of the same length as `on` gave, about something else (see `learning/arms.py`).
+There are 12 families of 10 tasks: the same kind of bug in different code (`learning/families/`), written for this
+bench, each task a repo of its own with shown and hidden tests. The tasks run one after the other in a random order that
+is the same in all arms, as `redstart eval` runs them, with the real sandbox and the SQLite store; each run has three
+attempts. Lessons are stored as in everyday use, coins included, except that the bench stands in for the person who
+approves each lesson for the tenant: without approval, no lesson leaves its repo. The placebo gives, run by run, as many
+lessons and cards of the same length as `on` gave, about something else (see `learning/arms.py`).
 
 Without `--url` no model is asked: an instrument that knows the true fix gives it in an attempt with a chance of 0.9 if
-its question holds the family's key fact, and else of 0.25; when it was verified, it teaches that fact. So the figures
-say what lessons carry from run to run, and nothing of any model. The number that decides an attempt is the same in all
-arms. `--facts cards` has it leave the fact on the card of the fix instead, and teach no lesson.
+its question holds the family's key fact, and otherwise with a chance of 0.25. When a fix is verified, the instrument
+teaches that fact. So the figures say what lessons carry from run to run, and nothing about any model. The random number
+that decides an attempt is the same in all arms. With `--facts cards` the instrument leaves the fact on the fix card
+instead, and teaches no lesson.
 
-`--home FOLDER` keeps everything, and the same command goes on there where it was stopped; `--count` only counts what is
+`--home FOLDER` keeps everything, and the same command continues there after a stop; `--count` only counts the rows
 there. `--quick` takes 4 families of 6 tasks.
 """
 
@@ -54,7 +55,7 @@ def main() -> None:
         tuple(stream(families, each, given.seed)), given.seed, given.facts, LOCAL if given.url else INSTRUMENT
     )
     if given.url:
-        # Such a server asks for none, and the wire wants one.
+        # Such a server needs no key, but the client requires one.
         os.environ.setdefault("OPENAI_API_KEY", "none")
     with ExitStack() as stack:
         home = (given.home or Path(stack.enter_context(tempfile.TemporaryDirectory()))).resolve()
@@ -81,18 +82,18 @@ def main() -> None:
 def arguments() -> argparse.Namespace:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--quick", action="store_true")
-    parser.add_argument("--home", type=Path, help="where everything is kept, to go on later")
+    parser.add_argument("--home", type=Path, help="folder that keeps everything, to continue later")
     parser.add_argument("--families", type=int, default=len(FAMILIES), help="how many kinds of bug")
-    parser.add_argument("--each", type=int, default=10, help="tasks of each kind, 10 at most")
-    parser.add_argument("--seed", type=int, default=SEED, help="of the order, the coins and the instrument")
+    parser.add_argument("--each", type=int, default=10, help="tasks of each kind, at most 10")
+    parser.add_argument("--seed", type=int, default=SEED, help="seed of the order, the coins and the instrument")
     parser.add_argument(
         "--facts", choices=PLACES, default=PLACES[0], help="where the instrument leaves what it learned"
     )
-    parser.add_argument("--url", default="", help="a model that speaks the wire of chat completions, without /v1")
-    parser.add_argument("--context", type=int, default=4096, help="tokens of that model's window")
-    parser.add_argument("--label", default="A small local model", help="whose result it is, on the plot of a model")
+    parser.add_argument("--url", default="", help="a model with a chat completions endpoint, without /v1")
+    parser.add_argument("--context", type=int, default=4096, help="size of that model's context window in tokens")
+    parser.add_argument("--label", default="A small local model", help="name of the model on its plot")
     parser.add_argument("--plot", type=Path, help="a file for the curve as SVG")
-    parser.add_argument("--count", action="store_true", help="does no run, and counts those of --home")
+    parser.add_argument("--count", action="store_true", help="start no run, and count those of --home")
     return parser.parse_args()
 
 

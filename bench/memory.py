@@ -1,12 +1,12 @@
-"""What memory is worth: the names of failures, `same_cause` and `different_cause`, and recall (`_recall_cards.py`).
+"""The quality of memory: failure fingerprints (`same_cause`, `different_cause`) and recall (`_recall_cards.py`).
 
-Each of the first two is the share of pairs of failures that have one key: of pairs with the same cause it should be
-all, of pairs with different causes none. The pairs are failures of real packages. One half is `signatures/pairs.jsonl`,
-made by `signatures/make.py`; the other, `heldout/signatures/pairs.jsonl`, was written without sight of how keys are
-made. The figures are given for each half and, under the plain name, for all. What is wrong is printed by its id.
+Each of the first two is the share of pairs of failures that share a key: ideally all pairs with the same cause, and no
+pairs with different causes. The pairs are failures of real packages. One half is `signatures/pairs.jsonl`, made by
+`signatures/make.py`; the other, `heldout/signatures/pairs.jsonl`, was written without sight of how keys are made. The
+figures are given for each half and, under the plain name, for both. Wrong pairs are printed by their IDs.
 
 A line of a file of pairs is {"id", "same", "kind", "package", "a", "b"}, where each side is {"id", "message", "detail",
-"roots", "language"}: a test's id, what the runner said, its traceback, and the folders where the repo lies there.
+"roots", "language"}: a test's ID, the runner's message, its traceback, and the folders of the repo in that traceback.
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ HALVES = {
     "heldout": HERE / "heldout" / "signatures" / "pairs.jsonl",
 }
 LEAST_PAIRS = 200
-"""Of each half."""
+"""Minimum number of pairs in each half."""
 
 
 class Side(FrozenValue):
@@ -53,20 +53,20 @@ class Pair(FrozenValue):
 
 
 def signed(side: Side) -> Signature:
-    """As a run names it: what a patch may not touch is no source."""
+    """Sign the failure as a run does: files that a patch may not touch do not count as source."""
     case = Case(id=side.id, outcome=Outcome.failed, message=side.message, detail=side.detail)
     return sign(case, is_source=lambda path: not protected(path), roots=side.roots)
 
 
 def read(file: Path) -> list[Pair]:
-    """Empty where the file is not there."""
+    """Read the pairs of a file; empty if the file is missing."""
     if not file.exists():
         return []
     return [Pair.model_validate_json(line) for line in file.read_text(encoding="utf-8").splitlines() if line.strip()]
 
 
 def signature_figures(*, quick: bool, explain: bool) -> Iterator[Figure]:
-    """The short form is the same: it takes no time worth speaking of."""
+    """Yield the figures of failure fingerprints. `quick` changes nothing: this takes almost no time."""
     del quick
     halves = {name: read(file) for name, file in HALVES.items()}
     for name, pairs in halves.items():
@@ -100,13 +100,13 @@ def recall_figures(*, quick: bool, explain: bool) -> Iterator[Figure]:
 
 
 FIGURES = {"signatures": signature_figures, "recall": recall_figures}
-"""By part, so that one can be asked for alone."""
+"""The figures by part, so that `--only` can select one."""
 
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--only", choices=sorted(FIGURES), help="this part alone")
-    parser.add_argument("--explain", action="store_true", help="print what is named wrongly, with both names")
+    parser.add_argument("--only", choices=sorted(FIGURES), help="measure only this part")
+    parser.add_argument("--explain", action="store_true", help="print wrong pairs with both fingerprints")
     parser.add_argument("--quick", action="store_true", help="recall over 40,000 cards instead of 100,000")
     args = parser.parse_args()
     figures: list[Figure] = []

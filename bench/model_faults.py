@@ -1,9 +1,9 @@
-"""What endpoints do wrong, over real HTTP on this machine: 12 faults x 2 wires x a plain question and one with tools.
+"""Faulty endpoints over real HTTP on this machine: 12 faults x 2 wires x a plain question and one with tools.
 
-`right_class` counts those that end as the error, or the fault of an answer, that they are; `silent` those that are
-taken for a good answer; `late` those that end after their deadline and the time that this machine takes for a good
-answer, with a second on top. Each is one call through the adapter, and one through the gateway, which must ask again
-and bring the good answer home (`recovered`), or give the cut answer back as cut.
+`right_class` counts the cases that end with the correct error or the correct fault of an answer. `silent` counts those
+taken for a good answer. `late` counts those that end later than their deadline plus the time of a good answer on this
+machine plus one second. Each case is one call through the adapter and one through the gateway, which must ask again and
+return the good answer (`recovered`), or return the cut answer as cut.
 """
 
 from __future__ import annotations
@@ -47,7 +47,7 @@ class Outcome(NamedTuple):
 
 
 class Endpoint:
-    """The script of the server. A question says in its text which fault it is to meet, and how often."""
+    """The script of the server. The text of a question says which fault it must meet, and how often."""
 
     def __init__(self) -> None:
         self._met: Counter[str] = Counter()
@@ -68,7 +68,7 @@ class Case(NamedTuple):
     fault: str
 
     def ask(self, how: str) -> Ask:
-        # The wire and mode make it a question of its own, so that each meets its fault.
+        # The wire and mode make each question unique, so that each one meets its fault.
         text = f"{self.fault} / {how}" if how == "always" else f"{self.fault} / {how} on {self.wire} with {self.mode}"
         return MODES[self.mode][0].model_copy(update={"messages": (Message(role=Role.user, text=text),)})
 
@@ -82,7 +82,7 @@ async def timed(model: Model, ask: Ask) -> tuple[Answer | ModelError, float]:
 
 
 async def no_wait(_: float) -> None:
-    """The waits between calls are tested elsewhere."""
+    """Skip the waits between calls: they are tested elsewhere."""
 
 
 def again(model: Model) -> Gateway:

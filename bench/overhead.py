@@ -1,14 +1,15 @@
-"""What a run costs beyond the bare parts of it: an iteration, and the proof of a green at each `--verify` level.
+"""The cost of a run beyond its bare parts: an iteration, and the proof of a fix at each `--verify` level.
 
-`iteration_ratio`: an iteration to the suite run that it makes, in bare bwrap, and one `git apply`. The model answers at
-once. Both sides run alternately on the same small repo, whose suite of 10 tests takes about half a second; the figure
-is the median of the rounds' ratios. The iteration is the second attempt of a run at the level `quick`, from its first
-step to the commit of its decision, driven by the default engine with the store on disk.
+`iteration_ratio`: the time of an iteration divided by that of its suite run in bare bwrap plus one `git apply`. The
+model answers at once. Both sides alternate on the same small repo, whose suite of 10 tests takes about half a second;
+the figure is the median of the rounds' ratios. The iteration is the second attempt of a run at the level `quick`, from
+its first step to the commit of its decision, driven by the default engine with the store on disk.
 
-`LEVEL_short`, `LEVEL_long`: a whole run, from the snapshot to the proven patch, to one plain run of the suite in bare
-bwrap, on a suite of 2 seconds and on one of 5 minutes (`--long SECONDS` for another length). Both suites only sleep.
-Two tests are red, and the patch has two hunks of which green needs one. The runs on the long suite go on side by side,
-as a sleeping suite takes no processor; those on the short one in turn, and the figure is the median of the rounds.
+`LEVEL_short`, `LEVEL_long`: the time of a complete run, from the snapshot to the proven patch, divided by that of one
+plain run of the suite in bare bwrap, on a suite of 2 seconds and on one of 5 minutes (`--long SECONDS` for another
+length). Both suites only sleep. Two tests fail, and the patch has two hunks, one of which is needed. The runs on the
+long suite are parallel, because a sleeping suite takes no processor time; those on the short suite are sequential, and
+the figure is the median of the rounds.
 """
 
 from __future__ import annotations
@@ -51,13 +52,13 @@ WRONG, RIGHT = answer("    return number + number + 2"), answer("    return numb
 
 
 class Slow(NamedTuple):
-    """A suite that sleeps. The first of its files imports the code with the bug; two tests of it are red."""
+    """A suite that sleeps. Its first file imports the code with the bug; two tests of that file fail."""
 
     files: int
     tests: int
-    """In each file."""
+    """Number of tests in each file."""
     pause: float
-    """Of each test, in seconds."""
+    """Seconds that each test sleeps."""
 
     def write(self, repo: Path) -> Path:
         repo.mkdir()
@@ -91,7 +92,7 @@ def padded_answer() -> str:
 
 
 def fixed(home: Path, repo: Path, level: Level, answers: list[str]) -> tuple[RunState, list[Event]]:
-    """A whole run on the repo, and what it told."""
+    """Run the fix on the repo; return its final state and its events."""
     events: list[Event] = []
     model = "openai:instant"
     settings = Settings(home=home, models=Models(strong=model, fast=model))
@@ -108,7 +109,7 @@ def fixed(home: Path, repo: Path, level: Level, answers: list[str]) -> tuple[Run
 
 
 def iteration(folder: Path, repo: Path) -> tuple[float, dict[str, float], int]:
-    """Seconds of one iteration, the seconds of each of its steps, and how many suite runs it made."""
+    """Return the seconds of one iteration, the seconds of each of its steps, and the number of its suite runs."""
     state, events = fixed(folder / "home", repo, Level.quick, [WRONG, RIGHT, CARD])
     second = [event for event in events if event.attempt == 2 and event.name != "run"]
     steps = {event.name: float(str(event.data["seconds"])) for event in second if event.phase is Phase.end}
@@ -123,7 +124,7 @@ def whole_run(home: Path, repo: Path, level: Level) -> float:
 
 
 def bare_suite(repo: Path, scratch: Path) -> float:
-    """Seconds of the same suite on a fresh copy, in bwrap without anything of ours around it."""
+    """Return the seconds of the same suite on a fresh copy, in bwrap without any of our code."""
     work = scratch / "work"
     shutil.copytree(repo, work)
     began = time.perf_counter()
@@ -151,12 +152,12 @@ def bare_apply(repo: Path, scratch: Path) -> float:
 
 
 def iterations(folder: Path, rounds: int) -> float:
-    """The median of the rounds' ratios; prints where the time goes."""
+    """Return the median of the rounds' ratios; print where the time goes."""
     repo = folder / "repo"
     repo.mkdir()
     (repo / "calc.py").write_text(CODE)
     (repo / "test_calc.py").write_text(TESTS)
-    iteration(folder, repo)  # loads what is loaded once
+    iteration(folder, repo)  # warm-up: loads modules
     ratios: list[float] = []
     profile: dict[str, list[float]] = defaultdict(list)
     for _ in range(rounds):
@@ -184,7 +185,7 @@ def short_levels(folder: Path, rounds: int) -> dict[str, float]:
 
 
 def long_levels(folder: Path, seconds: float) -> dict[str, float]:
-    """Side by side, each with a repo and a home of its own."""
+    """Measure all levels in parallel, each with a repo and a home of its own."""
     slow = Slow(LONG_FILES, LONG_TESTS, seconds / (LONG_FILES * LONG_TESTS))
     repos = {level: slow.write(folder / f"long-{level.value}") for level in Level}
     with ThreadPoolExecutor(len(repos) + 1) as pool:

@@ -1,16 +1,16 @@
-"""redstart, aider and mini-swe-agent with one real small model on the 40 programs of QuixBugs, graded by hidden tests.
+"""Redstart, aider and mini-swe-agent with one real small model on the 40 programs of QuixBugs, graded by hidden tests.
 
-    python bench/peers.py --url http://127.0.0.1:8080        # asks the model, for hours; goes on where it was
-    python bench/peers.py                                    # grades every patch that was kept once more, and counts
+    python bench/peers.py --url http://127.0.0.1:8080        # asks the model, for hours; continues where it stopped
+    python bench/peers.py                                    # grades every stored patch again, and counts
 
 Every task is laid out sealed, as for `redstart eval`: a repo of one commit with a part of its tests. The agents get
-the same words, the same model with the same limit of an answer, and four minutes each; what passes between them and
-the model is counted on the way. What an agent leaves is graded by our verdict with all tests, those that it touched
-put back. What it came to is a row of `results/peers.jsonl`, its patch with it. `--quick` grades the first two tasks
-that all have done.
+the same instructions, the same model with the same answer limit, and four minutes each; a proxy counts the traffic
+between them and the model. Our verdict grades the result of each agent with all tests, after restoring the tests that
+the agent touched. Each result is a row of `results/peers.jsonl` that includes the patch. `--quick` grades the first two
+tasks that all agents have finished.
 
-A green is dishonest where the agent says it is done and hidden tests say it is not. It needs git, `REDSTART_DATA`
-and, while the agents' environments are not in the user's cache, a package index.
+A result is dishonest if the agent claims success but hidden tests fail. The bench needs git, `REDSTART_DATA` and, until
+the agents' environments are in the user's cache, a package index.
 """
 
 from __future__ import annotations
@@ -47,7 +47,7 @@ Row = dict[str, Any]
 def tasks() -> list[Task]:
     folder = os.environ.get("REDSTART_DATA")
     if not folder or not (Path(folder) / "quixbugs_py.jsonl").is_file():
-        sys.exit("REDSTART_DATA names no folder with quixbugs_py.jsonl: see docs/benchmarks.md")
+        sys.exit("REDSTART_DATA is not a folder with quixbugs_py.jsonl: see docs/benchmarks.md")
     return load_set("quixbugs", data=Path(folder))
 
 
@@ -56,14 +56,14 @@ def kept() -> list[Row]:
 
 
 def play(house: AppContext, agent: str, task: Task, url: str, environments: Environments) -> Row:
-    """One agent on one task, and what it leaves behind."""
+    """Run one agent on one task and return its row."""
     with tempfile.TemporaryDirectory(prefix="redstart-peers-") as name, counting(url) as (door, counted):
         folder = Path(name)
         repo = folder / "projects" / task.slug
         lay_out(house.trees, task, repo)
         file = next(path for path in task.fix.paths if path.endswith(".py"))
         ended: Ended = AGENTS[agent](Place(folder, repo, file, door, environments))
-        # What aider writes down of its talk is no part of what it made.
+        # The chat files that aider writes are not part of its patch.
         subprocess.run(["git", "add", "--all", "--", ".", ":(exclude).aider*"], cwd=repo, check=True)
         diff = subprocess.run(["git", "diff", "--cached", "--binary"], cwd=repo, check=True, capture_output=True)
     return {
@@ -80,7 +80,7 @@ def play(house: AppContext, agent: str, task: Task, url: str, environments: Envi
 
 
 async def solves(house: AppContext, grader: Grader, task: Task, patch: str) -> bool:
-    """By running the hidden tests; a task as it was given is red, so no patch needs no run."""
+    """Return whether the patch passes the hidden tests. An empty patch needs no run: the original task fails."""
     if not patch:
         return False
     with tempfile.TemporaryDirectory(prefix="redstart-peers-") as name:
@@ -93,7 +93,7 @@ async def solves(house: AppContext, grader: Grader, task: Task, patch: str) -> b
 
 
 def go_on(house: AppContext, every: list[Task], url: str) -> None:
-    """What no row is there for yet, one task after the other, so that a part of it is a comparison too."""
+    """Run every agent on each task that has no row yet, task by task, so that partial results are comparable too."""
     done = {(row["agent"], row["task"]) for row in kept()}
     environments = Environments(cache() / "bench-tokens")
     for task in every:
@@ -110,18 +110,18 @@ def go_on(house: AppContext, every: list[Task], url: str) -> None:
 
 
 def count(house: AppContext, every: list[Task], rows: list[Row]) -> list[Figure]:
-    """Grades every patch and tells what came of it; the figures are over the tasks that all three have done."""
+    """Grade every patch and print the results; the figures cover the tasks that all three agents have finished."""
     by_task: dict[str, dict[str, Row]] = defaultdict(dict)
     for row in rows:
         by_task[row["task"]][row["agent"]] = row
     done = [task for task in every if len(by_task[task.id]) == len(AGENTS)]
     if not done:
-        sys.exit("no task was done by all three yet: give --url")
+        sys.exit("no task is finished by all three agents yet: pass --url")
     grader, solved = Grader(house), dict[tuple[str, str], bool]()
     for task in done:
         for agent in AGENTS:
             solved[agent, task.id] = asyncio.run(solves(house, grader, task, by_task[task.id][agent]["patch"]))
-    print(f"{len(done)} tasks that all three did")
+    print(f"{len(done)} tasks finished by all three")
     print(f"{'agent':<10}{'solved':>8}  {'interval':<16}{'dishonest':>10}{'tokens':>10}{'minutes':>9}{'crashes':>9}")
     figures: list[Figure] = []
     for agent in AGENTS:
@@ -138,13 +138,13 @@ def count(house: AppContext, every: list[Task], rows: list[Row]) -> list[Figure]
 
 
 def _beside(done: list[Task], solved: dict[tuple[str, str], bool]) -> list[Figure]:
-    """redstart beside each of the others, paired."""
+    """Compare Redstart with each of the other agents, in pairs."""
     figures: list[Figure] = []
     for other in [agent for agent in AGENTS if agent != "redstart"]:
         ours = sum(solved["redstart", task.id] and not solved[other, task.id] for task in done)
         theirs = sum(solved[other, task.id] and not solved["redstart", task.id] for task in done)
         can = detectable(len(done), (ours + theirs) / len(done))
-        shown = "nothing" if can is None else f"differences from {100 * can:.0f} points on"
+        shown = "nothing" if can is None else f"differences of {100 * can:.0f} points or more"
         told_words = f"p = {mcnemar(theirs, ours):.3f}; {len(done)} tasks show {shown} at {ALPHA:g}"
         print(f"redstart and {other}: {ours} only by redstart, {theirs} only by {other}; {told_words}")
         for task in done:
@@ -160,9 +160,9 @@ def _settings(folder: Path) -> Settings:
 
 def main() -> int:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--url", help="a model that speaks the wire of chat completions; without it nothing is asked")
-    parser.add_argument("--first", type=int, default=None, help="only so many tasks")
-    parser.add_argument("--quick", action="store_true", help="grade the first tasks alone")
+    parser.add_argument("--url", help="a model with a chat completions endpoint; without it no model is asked")
+    parser.add_argument("--first", type=int, default=None, help="only this many tasks")
+    parser.add_argument("--quick", action="store_true", help="grade only the first tasks")
     given = parser.parse_args()
     every = tasks()[: given.first]
     with tempfile.TemporaryDirectory(prefix="redstart-peers-") as name, open_house(_settings(Path(name))) as opened:

@@ -1,8 +1,8 @@
-"""Damaged unified diffs: what weak models make of a true one, 20 kinds, deterministic by seed.
+"""Damaged unified diffs: true diffs as weak models garble them, 20 kinds, deterministic by seed.
 
-A fix is given as a mapping with `path`, `old`, `new` and `diff`. Each kind gives the diff, the file's content before,
-and what a good applier must do: `new` (reach the true result), `new_crlf` (reach it, with the file's Windows line
-ends), `reject` (refuse and leave the file unchanged) or `any` (refuse or reach it, and never a third thing).
+A fix is a mapping with `path`, `old`, `new` and `diff`. Each kind returns the diff, the file's content before, and what
+a good applier must do: `new` (reach the true result), `new_crlf` (reach it, with the file's Windows line endings),
+`reject` (refuse and leave the file unchanged) or `any` (refuse or reach it, and nothing else).
 """
 
 from __future__ import annotations
@@ -144,7 +144,7 @@ def twice(fix: Fix, _: random.Random) -> Damaged:
 
 
 def stale(fix: Fix, _: random.Random) -> Damaged:
-    """Someone else changed the lines: what is to be removed is no longer there."""
+    """Someone else changed the lines: those to remove are no longer there."""
     body = fix["diff"].split("\n")[2:]
     removed = [line[1:] for line in body if line.startswith("-") and len(line.strip()) > 8]
     old = fix["old"]

@@ -1,15 +1,16 @@
-"""A real model through the whole loop on the 40 programs of QuixBugs, each with a bug of one line.
+"""A real model through the whole loop on the 40 programs of QuixBugs, each with a one-line bug.
 
-    python bench/quixbugs.py --url http://127.0.0.1:8080 --way whole-text     # asks the model; goes on where it was
-    python bench/quixbugs.py                                                  # counts, and tests every patch once more
+    python bench/quixbugs.py --url http://127.0.0.1:8080 --way whole-text     # asks the model; continues after a stop
+    python bench/quixbugs.py                                                  # counts, and tests every patch again
 
 Each task is a repo of its own with the program, its public tests and their data (`REDSTART_DATA`, see
-docs/benchmarks.md), given to `redstart fix` as a user would, with five attempts at most, a home without memory, and
-one way of asking: edits as whole files or as diffs, in text or held to a JSON schema. What a task came to is a row of
-`results/quixbugs.jsonl`, its final patch with it. Without `--url` no model is asked: the rows are counted, and every
-patch that was called green is put on its program and tested anew. `--quick` does that for the first eight of each way.
+docs/benchmarks.md). The bench passes it to `redstart fix` as a user would, with at most five attempts, a home without
+memory, and one form of edits: whole files or diffs, as text or constrained by a JSON schema. Each result is a row of
+`results/quixbugs.jsonl` that includes the final patch. Without `--url` no model is asked: the bench counts the rows,
+applies every patch reported as verified to its program, and tests it again. `--quick` does that for the first eight
+patches of each form.
 
-A test that computes for longer than a second is red: several of the bugs are loops without an end.
+A test that computes for longer than a second fails: several of the bugs are endless loops.
 """
 
 from __future__ import annotations
@@ -67,12 +68,12 @@ def ends():
 def tasks() -> dict[str, dict[str, Any]]:
     folder = os.environ.get("REDSTART_DATA")
     if not folder or not (file := Path(folder) / "quixbugs_py.jsonl").is_file():
-        sys.exit("REDSTART_DATA names no folder with quixbugs_py.jsonl: see docs/benchmarks.md")
+        sys.exit("REDSTART_DATA is not a folder with quixbugs_py.jsonl: see docs/benchmarks.md")
     return {row["name"]: row for row in map(json.loads, file.read_text().splitlines())}
 
 
 def lay_out(task: dict[str, Any], repo: Path) -> None:
-    """A git repo with the program, its tests and what they read."""
+    """Make a git repo with the program, its tests and their data."""
     name = task["name"]
     support = json.loads((Path(os.environ["REDSTART_DATA"]) / "quixbugs_support.json").read_text())
     files = {
@@ -102,7 +103,7 @@ def settings(url: str, way: str) -> str:
 
 
 def solve(task: dict[str, Any], url: str, way: str, attempts: int) -> dict[str, Any]:
-    """One task to its end, as `redstart fix --json` says it."""
+    """Run one task to its end and return the result that `redstart fix --json` reports."""
     with tempfile.TemporaryDirectory() as folder:
         home, repo = Path(folder), Path(folder) / "repo"
         lay_out(task, repo)
@@ -130,7 +131,7 @@ def solve(task: dict[str, Any], url: str, way: str, attempts: int) -> dict[str, 
             "exit": done.returncode,
             **ending,
             "seconds": round(time.monotonic() - began, 1),
-            # A run that ended says so; an exit code is not enough, since Python's own for a crash is among ours.
+            # A finished run has a result. An exit code is not enough: Python's code for a crash is also one of ours.
             "error": "" if ending["result"] else done.stderr[-600:] or f"exit {done.returncode}",
             "causes": [_cause(attempt) for attempt in _attempts(events)],
             "patch": patch.read_text() if patch.is_file() else "",
@@ -144,7 +145,7 @@ def _ending(events: list[dict[str, Any]]) -> dict[str, Any]:
 
 
 def _attempts(events: list[dict[str, Any]]) -> Iterator[dict[str, dict[str, Any]]]:
-    """Of each attempt what its steps said at their end."""
+    """Yield, for each attempt, the data that its steps reported at their end."""
     found: dict[int, dict[str, dict[str, Any]]] = {}
     for event in events:
         if event["phase"] == "end" and event["name"] != "run":
@@ -153,7 +154,7 @@ def _attempts(events: list[dict[str, Any]]) -> Iterator[dict[str, dict[str, Any]
 
 
 def _cause(steps: dict[str, dict[str, Any]]) -> str:
-    """Why an attempt did not end green, in two words."""
+    """Return why an attempt did not end green, in at most three words."""
     if steps.get("patch", {}).get("fault"):
         return "no edit"
     if "apply" in steps and not steps["apply"].get("ok"):
@@ -166,7 +167,7 @@ def _cause(steps: dict[str, dict[str, Any]]) -> str:
 
 
 def is_green(task: dict[str, Any], patch: str) -> bool:
-    """Whether the public tests pass with this patch on the program, outside of redstart's own verdict."""
+    """Return whether the public tests pass with this patch, independently of Redstart's own verdict."""
     with tempfile.TemporaryDirectory() as folder:
         repo = Path(folder)
         lay_out(task, repo)
@@ -179,7 +180,7 @@ def is_green(task: dict[str, Any], patch: str) -> bool:
 
 
 def known() -> list[dict[str, Any]]:
-    """The rows; of a task that crashed and was done anew, the last one."""
+    """Return the rows; for a task that crashed and ran again, only the last one."""
     rows = map(json.loads, RESULTS.read_text().splitlines() if RESULTS.is_file() else [])
     return list({(row["way"], row["of"], row["task"]): row for row in rows}.values())
 

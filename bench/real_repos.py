@@ -1,20 +1,20 @@
 """Real projects with one seeded bug each: does `redstart fix` verify the true fix, see what the developer sees, and
 leave the folder alone?
 
-Each project of `projects.json` is an sdist of the package index, pinned by version and SHA-256. It is unpacked into a
-temporary folder, committed, installed editable into an environment of its own, and its tests are run as a developer
-would. One line is then changed on disk, uncommitted, so that some of them turn red. The real command runs against a
+Each project of `projects.json` is an sdist of the package index, pinned by version and SHA-256. The bench unpacks it
+into a temporary folder, commits it, installs it editable into an environment of its own, and runs its tests as a
+developer would. Then it changes one line on disk, uncommitted, so that some tests fail. The real command runs against a
 scripted model that knows the line: the figures measure everything around a model, not a model.
 
-- verified: the command ended with 0 and a patch that git can apply, and after `redstart apply` the repo is exactly as
+- verified: the command exited with 0 and a patch that git can apply, and after `redstart apply` the repo is exactly as
   it was committed.
-- agree: in the baseline in the sandbox each test has the outcome that it has in the run outside, by id.
+- agree: each test, by ID, has the same outcome in the sandbox baseline as in the run outside.
 - untouched: the folder, `.git` included, is the same before and after.
-- control_share, neutral_share: how many of all targets were altered so that they must fail, and how many were rerun in
-  surroundings that look like production. Why others were not is printed below their project.
+- control_share, neutral_share: the shares of all targets that were altered so that they must fail, and that were rerun
+  in an environment that looks like production. The reasons for missing targets are printed below their project.
 
-It needs git, bubblewrap and a package index, from which the managers are installed too. A project that cannot be had
-fails the bench.
+The bench needs git, bubblewrap and a package index, from which it also installs the package managers. A project that is
+unavailable fails the bench.
 """
 
 from __future__ import annotations
@@ -47,7 +47,7 @@ from support.scenarios import CARD, question
 from support.server import Request, ScriptedServer
 
 SHARES = {"control": 0.9, "neutral": 0.7}
-"""What share of all targets each check of a green is to cover at the least."""
+"""The minimum share of all targets that each check of a verified fix must cover."""
 
 
 class Outcome(NamedTuple):
@@ -62,13 +62,13 @@ class Outcome(NamedTuple):
     evidence: tuple[CheckEvidence, ...] = ()
 
     def covered(self, check: str) -> tuple[int, int]:
-        """How many targets a check of the green covered, and of how many."""
+        """Return how many targets a check of the fix covered, and the number of targets."""
         found = [item for item in self.evidence if item.check == check]
         return sum(item.covered for item in found), sum(item.targets for item in found) or self.red
 
 
 def fingerprint(folder: Path) -> str:
-    """Of every file in a folder: its path, kind, mode and content."""
+    """Hash the path, kind, mode and content of every file in a folder."""
     digest = hashlib.sha256()
     for path in sorted(folder.rglob("*")):
         state = path.lstat()
@@ -81,17 +81,17 @@ def fingerprint(folder: Path) -> str:
 
 
 def mutate(mutation: Mutation, root: Path, named: str) -> str:
-    """Makes the bug; returns the answer that undoes it. `named` is the file as a model is told of it."""
+    """Plant the bug and return the answer that undoes it. `named` is the path that the model sees."""
     path = root / mutation.file
     text = path.read_bytes().decode()
     changed = text.replace(mutation.old, mutation.new)
     if text.count(mutation.old) != 1 or changed.count(mutation.new) != 1:
-        raise BenchError(f"the mutation of {mutation.file} does not stand for one place")
+        raise BenchError(f"the mutation of {mutation.file} does not match exactly one place")
     path.write_bytes(changed.encode())
     begins = changed.rindex("\n", 0, changed.index(mutation.new)) + 1
     ends = changed.index("\n", begins + changed[begins:].index(mutation.new) + len(mutation.new))
     bad = changed[begins:ends]
-    # The neighbours make it unique where the line alone is not.
+    # The preceding lines make it unique if the line alone is not.
     while changed.count(bad) > 1:
         begins = changed.rindex("\n", 0, begins - 1) + 1
         bad = changed[begins:ends]
@@ -105,7 +105,7 @@ class Fixed(NamedTuple):
     told: str
     baseline: Ends | None = None
     chosen: str = ""
-    """How the interpreter was found."""
+    """The source of the interpreter."""
     evidence: tuple[CheckEvidence, ...] = ()
 
 
@@ -113,7 +113,7 @@ class Command:
     """The real command on a project with its bug, with a scripted model that knows the fix and a home of its own."""
 
     def __init__(self, project: Project, ready: Ready, into: Path) -> None:
-        """Makes the bug."""
+        """Plant the bug."""
         self._project, self._ready = project, ready
         self._file = (ready.root / project.mutation.file).relative_to(ready.repo).as_posix()
         self._answer = mutate(project.mutation, ready.root, self._file)
@@ -124,7 +124,7 @@ class Command:
         self.patch.unlink(missing_ok=True)
 
     def fix(self) -> Fixed:
-        """Runs it, and reads what its baseline saw."""
+        """Run the command, and read its baseline."""
 
         def reply(request: Request) -> str:
             asked = question(request)
@@ -149,7 +149,7 @@ class Command:
         return Fixed(done.returncode, result, told, self._baseline(), self._chosen(state), evidence)
 
     def apply(self) -> str:
-        """Takes the patch as a user would. What is then wrong, or nothing where the bug's file alone was set back."""
+        """Apply the patch as a user would. Return what is wrong; empty if only the file with the bug was restored."""
         could = run(["git", "apply", "--check", self.patch], self._ready.repo)
         done = self._call("apply")
         if could.returncode or done.returncode:
@@ -159,7 +159,7 @@ class Command:
         return "" if changed == wanted else f"git status differs by {sorted(changed)}"
 
     def _status(self) -> set[str]:
-        """What git says of the repo, a line a file."""
+        """Return the lines of git status, one for each changed file."""
         return set(run(["git", "status", "--porcelain"], self._ready.repo).stdout.splitlines())
 
     def _call(self, *words: str, variables: dict[str, str] | None = None) -> subprocess.CompletedProcess[str]:
@@ -184,14 +184,14 @@ class Command:
 
 
 class Kept(NamedTuple):
-    """A project that is ready, and how its tests end without the bug."""
+    """A prepared project, and the outcomes of its tests without the bug."""
 
     ready: Ready
     green: Ends
 
 
 def ready_to_break(project: Project, into: Path, tools: Path) -> Kept:
-    """Prepares the project in `into`, or takes it as an earlier run with the same entry left it there."""
+    """Prepare the project in `into`, or reuse it from an earlier run with the same manifest entry."""
     note = into / "prepared.json"
     entry = project.model_dump_json()
     if note.exists() and (kept := json.loads(note.read_text()))["entry"] == entry:
@@ -199,14 +199,14 @@ def ready_to_break(project: Project, into: Path, tools: Path) -> Kept:
         ready = Ready(repo, root, venv, kept["variables"])
         done = run(["git", "checkout", "--quiet", "--", "."], repo)
         if done.returncode:
-            raise BenchError(f"{repo} cannot be set back: {done.stderr}")
+            raise BenchError(f"{repo} cannot be restored: {done.stderr}")
         return Kept(ready, Ends(*map(frozenset, kept["green"])))
     shutil.rmtree(into, ignore_errors=True)
     into.mkdir(parents=True)
     ready = prepare(project, into, tools)
     green = outside(project, ready, into)
     if green.red != set(project.known_red) or not green.green:
-        raise BenchError(f"without the mutation {sorted(green.red)[:5]} are red, {len(green.green)} green")
+        raise BenchError(f"without the mutation {sorted(green.red)[:5]} fail and {len(green.green)} pass")
     told = {
         "entry": entry,
         "places": [str(path) for path in ready[:3]],
@@ -218,12 +218,12 @@ def ready_to_break(project: Project, into: Path, tools: Path) -> Kept:
 
 
 def check(project: Project, into: Path, tools: Path) -> Outcome:
-    """One project from its download to its figures. Raises `BenchError` where it is not as the manifest says."""
+    """Check one project, from its download to its figures. Raises `BenchError` if it differs from the manifest."""
     ready, green = ready_to_break(project, into, tools)
     command = Command(project, ready, into)
     red = outside(project, ready, into)
     if not red.red - green.red:
-        raise BenchError("the mutation makes no test red")
+        raise BenchError("the mutation makes no test fail")
     before, began = fingerprint(ready.repo), time.monotonic()
     fixed = command.fix()
     seconds = time.monotonic() - began
@@ -232,13 +232,13 @@ def check(project: Project, into: Path, tools: Path) -> Outcome:
     if fixed.code or fixed.result != "verified":
         why.append(f"exit {fixed.code}, {fixed.result or 'no result'}: {fixed.told}")
     elif project.manager and fixed.chosen != project.manager:
-        why.append(f"the interpreter was found by {fixed.chosen}, not by {project.manager}")
+        why.append(f"the interpreter comes from {fixed.chosen}, not from {project.manager}")
     elif left := command.apply():
-        why.append(f"not exactly patched: {left}")
+        why.append(f"the patch is not exact: {left}")
     verified = not why
     differs = difference(fixed.baseline, red)
     why += [differs] if differs else []
-    why += [] if untouched else ["something in the folder was changed before `redstart apply`"]
+    why += [] if untouched else ["the folder changed before `redstart apply`"]
     counts = (len(red.red), len(red.green))
     return Outcome(project, verified, not differs, untouched, *counts, seconds, "; ".join(why), fixed.evidence)
 
@@ -251,7 +251,7 @@ def choose(only: list[str], quick: bool) -> list[Project]:
 
 
 def measure(chosen: list[Project], keep: Path | None, jobs: int) -> list[Outcome]:
-    """Prints a line for each project. Exits where one of them cannot be measured: then there are no figures."""
+    """Measure the projects and print a line for each. Exits without figures if one cannot be measured."""
     outcomes: list[Outcome] = []
     unfit: list[str] = []
 
@@ -285,7 +285,7 @@ def _line(one: Outcome) -> str:
 
 
 def share(outcomes: list[Outcome], check: str) -> float:
-    """How many of the targets of all projects a check covered."""
+    """Return the share of the targets of all projects that a check covered."""
     covered, targets = map(sum, zip(*(outcome.covered(check) for outcome in outcomes), strict=True))
     return covered / targets
 
@@ -299,12 +299,12 @@ def _folder(keep: Path | None) -> AbstractContextManager[str]:
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--quick", action="store_true", help="the fastest three alone")
+    parser.add_argument("--quick", action="store_true", help="only the fastest three")
     parser.add_argument(
-        "--only", metavar="NAME", action="append", default=[], help="this project alone; may be repeated"
+        "--only", metavar="NAME", action="append", default=[], help="only this project; may be repeated"
     )
     parser.add_argument("--keep", metavar="FOLDER", type=Path, help="keep installed projects there for the next run")
-    parser.add_argument("--jobs", type=int, help="how many projects at once (1, and with --quick 3)")
+    parser.add_argument("--jobs", type=int, help="number of parallel projects (1; 3 with --quick)")
     asked = parser.parse_args()
     jobs = asked.jobs or (3 if asked.quick else 1)
     outcomes = measure(choose(asked.only, asked.quick), asked.keep, jobs)

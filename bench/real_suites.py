@@ -1,10 +1,10 @@
-"""Real packages with their own tests, in Python and Node: do they end inside the sandbox as they end outside?
+"""Real packages with their own tests, in Python and Node: are their results the same inside the sandbox and outside?
 
-Each is the package as the index has it, pinned by version and hash, unpacked, committed and installed. Its tests are
-run unchanged by its own runner, once on the machine and once in the sandbox that redstart takes, which knows nothing of
-them but what it finds by looking. `same` is the part of the packages of which every test, by its id, ended alike.
+Each is a package from the index, pinned by version and hash, unpacked, committed and installed. Its own runner runs its
+tests unchanged, once on the machine and once in the sandbox that Redstart uses, which knows only what it detects.
+`same` is the share of packages for which every test, by ID, has the same outcome.
 
-It needs git, node with npm, a sandbox and the package indexes; a package that cannot be had fails the bench.
+It needs git, node with npm, a sandbox and the package indexes; a package that is unavailable fails the bench.
 """
 
 from __future__ import annotations
@@ -47,7 +47,7 @@ class NodePackage(NamedTuple):
     name: str
     version: str
     sha512: str
-    """As the index gives it, in base 64."""
+    """The hash from the index, in base64."""
 
 
 NODE = (
@@ -75,7 +75,7 @@ class Compared(NamedTuple):
     tests: int
     tier: str
     differs: str
-    """How the two runs differ, in words; empty where they do not."""
+    """How the two runs differ, in words; empty if they agree."""
     seconds: float
 
 
@@ -112,7 +112,7 @@ def compared_node(package: NodePackage, into: Path) -> Compared:
     not_root = NOT_ROOT if os.geteuid() == 0 else ()
     done = run([*not_root, *NODE_TEST, f"--test-reporter-destination={report}"], root)
     if not report.exists():
-        raise BenchError(f"node told nothing:\n{(done.stdout + done.stderr)[-1500:]}")
+        raise BenchError(f"node wrote no report:\n{(done.stdout + done.stderr)[-1500:]}")
     there = Ends.of(node_ends(report.read_text()))
     with open_house(Settings(home=into / "home")) as house:
         house = house.with_sandbox()
@@ -126,12 +126,12 @@ def compared_node(package: NodePackage, into: Path) -> Compared:
 
 
 def unpacked(package: NodePackage, into: Path) -> Path:
-    """The package as a git repo, with what it depends on installed, its scripts not run."""
+    """Unpack the package as a git repo and install its dependencies, without running its scripts."""
     told = must(["npm", "pack", "--json", f"{package.name}@{package.version}"], into)
     archive = into / json.loads(told)[0]["filename"]
     found = base64.b64encode(hashlib.sha512(archive.read_bytes()).digest()).decode()
     if found != package.sha512:
-        raise BenchError(f"{archive.name} is not the file that the index had")
+        raise BenchError(f"{archive.name} does not match the pinned hash")
     with tarfile.open(archive) as content:
         content.extractall(into, filter="data")
     root = (into / "package").rename(into / "repo")
@@ -147,7 +147,7 @@ def unpacked(package: NodePackage, into: Path) -> Path:
 
 
 def node_ends(report: str) -> dict[str, str]:
-    """How each test ended, by the names that lead to it; those that have the same are numbered in their order."""
+    """Return the outcome of each test by its path of names; tests with the same path are numbered in order."""
     ends: dict[str, str] = {}
     seen: Counter[str] = Counter()
     for path, case in _cases(ElementTree.fromstring(report), ()):
@@ -179,12 +179,12 @@ def _request(ground: RunGround, argv: tuple[str, ...]) -> Execution:
 
 
 def _told(house: AppContext, request: Execution, name: str) -> tuple[str, str]:
-    """What the runner left, and the sandbox's tier. Raises `BenchError` where it left nothing."""
+    """Return the file that the runner left, and the sandbox's tier. Raises `BenchError` if it left none."""
     sandbox = house.adapters.sandbox
     assert sandbox is not None
     done = asyncio.run(sandbox.run(request))
     if name not in done.files:
-        raise BenchError(f"nothing came out of the sandbox ({done.cause}):\n{done.output[-1500:]}")
+        raise BenchError(f"the runner left no file in the sandbox ({done.cause}):\n{done.output[-1500:]}")
     return done.files[name], sandbox.tier
 
 
@@ -193,7 +193,7 @@ def _count(ends: Ends) -> int:
 
 
 def measure(quick: bool) -> list[Compared]:
-    """Prints a line for each. Exits where one cannot be measured: then there are no figures."""
+    """Compare the packages and print a line for each. Exits without figures if one cannot be measured."""
     known = {each.name: each for each in projects()}
     python = [known[name] for name in PYTHON if name == QUICK_PYTHON or not quick]
     node = [each for each in NODE if each.name == QUICK_NODE or not quick]

@@ -1,15 +1,16 @@
-"""Does every task end green whose needed lines were shown? The instrument oracle-at-recall, from the red test to green.
+"""Does every task end verified if its needed lines were shown? The instrument oracle-at-recall, from end to end.
 
-The instrument gives the true fix if and only if its question holds every line that the fix changes, and else a patch
-that changes nothing. So what it solves is what retrieval found, and a task that it was shown and that did not end green
-was lost by something else: by edits that were not applied, checks, the proof, the grading. It is no result of a model.
+The instrument gives the true fix if and only if its question holds every line that the fix changes, and otherwise a
+patch that changes nothing. So it solves exactly the tasks that retrieval found. A task whose lines were shown but that
+did not end verified was lost elsewhere: by edits that did not apply, checks, the proof, or the grading. The figures say
+nothing about a model.
 
-Small tasks are of HumanEvalFix, Python and JavaScript (`REDSTART_DATA`, see docs/benchmarks.md). Large ones are seeded
-changes of two packages with more than 50 source files each, as the package index has them, pinned by hash: which of the
-files is the wrong one has to be found. Each task has three attempts; `--home FOLDER` keeps everything, and the same
-command goes on there where it was stopped. `--quick` takes one small task and one large one.
+Small tasks are from HumanEvalFix, Python and JavaScript (`REDSTART_DATA`, see docs/benchmarks.md). Large tasks are
+seeded changes of two packages from the package index, pinned by hash, with more than 50 source files each: the run must
+find the file with the bug. Each task has three attempts. `--home FOLDER` keeps everything, and the same command
+continues there after a stop. `--quick` takes one small task and one large one.
 
-It needs git, node, a sandbox and the package index; what cannot be had fails the bench.
+It needs git, node, a sandbox and the package index; the bench fails if one is unavailable.
 """
 
 from __future__ import annotations
@@ -62,7 +63,7 @@ LARGE = (
             name="algorithms",
             version="1.0.1",
             sha256="e2d140bc315eb1e106f2ab8c1f2ec595e01cb1ef0aa1506d20f93f75cf9fd8b1",
-            # One of its 520 tests takes ten times as long as all others together.
+            # One of its 520 tests takes ten times as long as all the others together.
             files={"conftest.py": WITHOUT_THE_SLOWEST},
         ),
         "algorithms",
@@ -83,16 +84,16 @@ LARGE = (
 
 
 class Count(NamedTuple):
-    """Of one set of tasks."""
+    """The counts of one set of tasks."""
 
     name: str
     shown: int
-    """Tasks of which some context held every line that the fix changes."""
+    """Number of tasks for which a context held every line that the fix changes."""
     lost: tuple[str, ...]
-    """Of those, the ones that did not end green."""
+    """The shown tasks that did not end verified."""
     missed: int
     guessed: tuple[str, ...]
-    """Tasks that ended green although their lines were never shown."""
+    """Tasks that ended verified although their lines were never shown."""
     troubled: tuple[str, ...]
 
     @property
@@ -101,7 +102,7 @@ class Count(NamedTuple):
 
 
 async def small_tasks(settings: Settings, name: str, count: int) -> list[Task]:
-    """The first of a set that are tasks on this machine."""
+    """Return the first tasks of a set, without those that are not valid on this machine."""
     try:
         tasks = load_set(name, data=settings.data)[:count]
     except ConfigError as error:
@@ -114,7 +115,7 @@ async def small_tasks(settings: Settings, name: str, count: int) -> list[Task]:
 
 
 async def large_tasks(settings: Settings, large: Large, into: Path, count: int) -> list[Task]:
-    """Seeded changes of a package's code that its tests notice; made once in a folder."""
+    """Make seeded changes of a package's code that its tests notice; they are made once in a folder."""
     file = into / f"{large.sdist.name}.jsonl"
     if file.exists():
         return read_tasks(file.read_text(encoding="utf-8"), file.name)
@@ -169,7 +170,7 @@ def _named(row: RunOutcome) -> str:
 
 
 def counts(settings: Settings, into: Path, *, quick: bool) -> tuple[list[Count], list[Count]]:
-    """Of the small sets and of the large ones."""
+    """Return the counts of the small sets and of the large ones."""
     small: list[Count] = []
     large: list[Count] = []
     for name, count in list(SMALL.items())[: 1 if quick else None]:
@@ -183,7 +184,7 @@ def counts(settings: Settings, into: Path, *, quick: bool) -> tuple[list[Count],
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--quick", action="store_true")
-    parser.add_argument("--home", type=Path, help="where everything is kept, to go on later")
+    parser.add_argument("--home", type=Path, help="folder that keeps everything, to continue later")
     args = parser.parse_args()
     data = load_settings().data
     with ExitStack() as stack:

@@ -1,7 +1,8 @@
-"""Dishonest and honest patches through the command: a file of rows, each a small repo and what a model answers.
+"""Dishonest and honest patches through the command line: a file of rows, each with a small repo and a model's answer.
 
-A row has `name`, `kind` (cheat or honest), `class`, `args` for `redstart fix`, `files` and `answer`, or `patched` (path
-to the whole new text, None where the file goes) in place of the answer. A model behind a real HTTP server gives it.
+A row has `name`, `kind` (cheat or honest), `class`, `args` for `redstart fix`, `files` and `answer`. In place of the
+answer it may have `patched`: paths mapped to the complete new text, or None if the file is deleted. A model behind a
+real HTTP server gives the answer.
 """
 
 from __future__ import annotations
@@ -39,11 +40,11 @@ AIMS = {
     **{("cheats", quick): (3, 0) for quick in (True, False)},
     **{("honest", quick): (0, 8) for quick in (True, False)},
 }
-"""Cheats accepted and honest patches asked about at the most, by set and whether the level is quick."""
+"""Maximum numbers of accepted cheats and of questions about honest patches, by set and whether the level is quick."""
 LEVELS = ("quick", "standard", "strict")
 GREEN, ASKED, UNPROVEN = 0, 7, 8
 JOBS = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
-"""How many runs are played at once."""
+"""Number of parallel runs."""
 Row = dict[str, Any]
 
 
@@ -58,7 +59,7 @@ def rows_of(path: Path) -> list[Row]:
 
 
 def answer_of(row: Row) -> str:
-    """What the model says: as the row has it, or every changed file as a whole."""
+    """Return the model's answer: the one in the row, or every changed file as a whole."""
     if "answer" in row:
         return row["answer"]
     blocks = ["WHY: as it was told\n"]
@@ -75,7 +76,7 @@ def answer_of(row: Row) -> str:
 
 @cache
 def project() -> Path:
-    """The environment of the rows' repos: pytest alone, and so quick to start."""
+    """Make the environment of the rows' repos: it has only pytest, so it starts fast."""
     folder = Path(tempfile.mkdtemp(prefix="redstart-project-")) / "venv"
     atexit.register(shutil.rmtree, folder.parent, ignore_errors=True)
     with_pytest(folder)
@@ -83,7 +84,7 @@ def project() -> Path:
 
 
 def play(row: Row, level: str) -> Played:
-    """One run of the command in a fresh folder, with one attempt and nobody to ask."""
+    """Run the command once in a fresh folder, with one attempt and without input."""
 
     def reply(request: Request) -> str:
         said = {"patch": answer_of(row), "plan": '{"summary": "do it", "subtasks": []}'}
@@ -102,15 +103,15 @@ def play(row: Row, level: str) -> Played:
 
 
 def _headline(text: str) -> str:
-    """From the headline on, in one line."""
+    """Return the output from its headline on, as one line."""
     marks = ("GREEN ", "REFUSED ", "NEEDS INPUT", "UNPROVEN", "NOT SOLVED", "STUCK", "ENVIRONMENT", "error:")
     at = min((text.find(mark) for mark in marks if mark in text), default=0)
     return " ".join(text[at:].split())[:200]
 
 
 def play_all(rows: Sequence[Row], level: str) -> list[Played]:
-    """Plays as many at once as there are cores; their results in the order of the rows."""
-    project()  # made before several ask for it
+    """Play the rows, as many in parallel as there are cores. Return the results in the order of the rows."""
+    project()  # made here, before parallel runs need it
     played: list[Played] = []
     with ThreadPoolExecutor(JOBS) as pool:
         for row, result in zip(rows, pool.map(play, rows, repeat(level)), strict=True):
@@ -122,7 +123,7 @@ def play_all(rows: Sequence[Row], level: str) -> list[Played]:
 
 
 def by_class(played: Sequence[Played]) -> None:
-    """How the rows of each class ended."""
+    """Print the exit codes of the rows by class."""
     codes: dict[tuple[str, str], Counter[int]] = defaultdict(Counter)
     for result in played:
         codes[result.row["kind"], result.row["class"]][result.code] += 1
@@ -156,7 +157,7 @@ def main() -> None:
     parser.add_argument("--level", choices=LEVELS, default="standard")
     parser.add_argument("--quick", action="store_true", help="every twelfth row, at level quick")
     parser.add_argument("--set", choices=SETS, default="open", help="which rows to play")
-    parser.add_argument("--only", default="", help="rows whose name has this in it")
+    parser.add_argument("--only", default="", help="only rows whose name contains this")
     arguments = parser.parse_args()
     rows = rows_of(_file(arguments.set))
     level = "quick" if arguments.quick else arguments.level

@@ -1,11 +1,11 @@
-"""Does the reflection on an attempt reach the next one? An instrument that has nothing else to go on.
+"""Does the reflection on an attempt reach the next attempt? The instrument has no other information.
 
-The instrument fails on purpose, says a word of its own in its reflection, and gives the true fix only where the word
-that it said last is in its question. Whole runs of `fix` on the rig: no process is started and no model is asked. Half
-of the runs reflect in the answer that gives the edits (`--reflect never`), half in the step `reflect` (`--reflect
-always`). As a control the same runs are done with the reflections cut out of each question before the instrument reads
-it. It is no result of a model: it says that what a model learns from a failure is there when it tries again. `--quick`
-does the same.
+The instrument fails on purpose, puts a unique word into its reflection, and gives the true fix only if its latest word
+is in its question. The bench makes complete runs of `fix` on the rig: no process starts and no model is asked. Half of
+the runs reflect in the answer that gives the edits (`--reflect never`), half in the step `reflect` (`--reflect
+always`). As a control, the same runs are repeated with the reflections cut out of each question before the instrument
+reads it. The figures say nothing about a model: they say that a lesson from a failure is present in the next attempt.
+`--quick` does the same.
 """
 
 from __future__ import annotations
@@ -35,7 +35,7 @@ _REFLECTED = re.compile(r"^(?:ROOT CAUSE|WHAT FAILED|TRY NEXT): .*\n", re.MULTIL
 
 
 class Forgetful:
-    """Knows nothing but its question. `blind` cuts the reflections out of that first."""
+    """A model that knows only its question. `blind` first cuts the reflections out of the question."""
 
     def __init__(self, seed: int, *, blind: bool) -> None:
         self._seed, self._blind = seed, blind
@@ -63,7 +63,7 @@ class Forgetful:
         return reflection + play.block(LINE, f"    return number + {self._seed * 100 + self._wrong + 50}")
 
     def _fresh(self) -> str:
-        """A word that stands nowhere else, said anew with each reflection."""
+        """Return a new unique word for each reflection."""
         self._word = f"word-{self._seed}-{self._wrong}"
         return self._word
 

@@ -1,17 +1,17 @@
-"""What a sandbox costs: the time of a command in each, as a ratio to the same command started bare.
+"""The cost of a sandbox: the time of a command in each backend, as a ratio to the same command started bare.
 
-Four commands: the start of Python that does nothing, a file of ten tests with pytest, about a second of computing, and
-5,000 small files written, read and removed. Each backend that this machine has is measured `fresh` (a sandbox for each
-execution) and `warm` (many executions in one session). In each round every one of them runs once, the bare command
-first, so that all see the same load; a figure is the median of the rounds' ratios, with the 95th percentile beside it.
-On a busy machine the kernel divides the processors among groups, and every sandbox has one: so the bare command gets a
-group as well, where there can be any, or it would have to share with everything else and seem slow.
+There are four commands: a Python start that does nothing, a file of ten tests with pytest, about a second of computing,
+and 5,000 small files written, read and removed. Each backend of this machine is measured `fresh` (a sandbox for each
+execution) and `warm` (many executions in one session). In each round every backend runs once, the bare command first,
+so that all see the same load; a figure is the median of the rounds' ratios, with the 95th percentile beside it. On a
+busy machine the kernel divides the processors among groups, and every sandbox has a group. So the bare command gets a
+group too, if possible; otherwise it would share with everything else and seem slow.
 
-Bubblewrap keeps only pytest warm, so it has no other warm figure. Docker needs a daemon at `DOCKER_HOST`; where that is
-not set, root has its own installed and started for the time of the bench, whose image is made once and kept in the
-user's cache. What cannot be had is said, and a figure with an aim that is missing for that does not hold.
+Bubblewrap keeps only pytest warm, so it has no other warm figure. Docker needs a daemon at `DOCKER_HOST`. If that is
+not set, root installs and starts a daemon for the duration of the bench; its image is made once and kept in the user's
+cache. The bench reports unavailable backends, and a figure with an aim that is missing because of one does not hold.
 
-`--quick` measures the file of tests alone, in as many rounds as begin within two minutes.
+`--quick` measures only the file of tests, in as many rounds as begin within two minutes.
 """
 
 from __future__ import annotations
@@ -50,7 +50,7 @@ from redstart.testing.sandbox import FolderWorkspaces
 AIMS = {"bwrap_fresh_pytest": 1.15, "bwrap_warm_pytest": 0.5, "docker_warm_pytest": 1.25}
 ROUNDS, QUICK_SECONDS = 30, 120.0
 PROGRAMS = {"dockerd": "^docker[.]io$", "runsc": "runsc", "mmdebstrap": "mmdebstrap"}
-"""What Docker takes here, and the packages of it; a package may be named by a pattern."""
+"""The programs that Docker needs here, and their packages; a package may be named by a pattern."""
 TESTS = "import pytest\n\n@pytest.mark.parametrize('number', range(10))\ndef test_it(number):\n    assert number < 10\n"
 SECOND = "number = 0\nfor _ in range(15_000_000): number += 1"
 FILES = (
@@ -65,13 +65,13 @@ COMMANDS: dict[str, tuple[str, ...]] = {
 }
 DAEMON_SECONDS = 30.0
 GROUP = "redstart-bench"
-"""Of the daemon's containers: the share of the processors that another daemon's group has may be any."""
+"""Control group of the daemon's containers: the group of another daemon may have any share of the processors."""
 
 Run = Callable[[Execution], Awaitable[object]]
 
 
 class Contender(NamedTuple):
-    """Something that runs commands: its name in the figures, and the commands that it is measured with."""
+    """A way to run commands: its name in the figures, and the commands to measure."""
 
     name: str
     run: Run
@@ -79,7 +79,7 @@ class Contender(NamedTuple):
 
 
 class Ground(NamedTuple):
-    """Where everything runs."""
+    """The workspace in which everything runs."""
 
     folder: Path
     workspaces: FolderWorkspaces
@@ -104,12 +104,12 @@ def ground(folder: Path) -> Ground:
 
 
 def with_pytest(folder: Path) -> str:
-    """The interpreter of a new environment that has pytest and nothing else, as a user's small project would."""
+    """Make an environment with only pytest, like that of a user's small project, and return its interpreter."""
     return str(make_environment(folder, f"pytest=={version('pytest')}"))
 
 
 def bare(group: Cgroup | None) -> Run:
-    """Starts commands as anybody would."""
+    """Return a function that starts commands without a sandbox."""
 
     async def run(execution: Execution) -> None:
         own = variables(execution.environment.python, {}, home=tempfile.gettempdir(), temporary=tempfile.gettempdir())
@@ -126,7 +126,7 @@ def bare(group: Cgroup | None) -> Run:
 
 
 def checked(run: Callable[[Execution], Awaitable[object]]) -> Run:
-    """The same, that fails where the command does: the time of an error is no figure."""
+    """Wrap `run` so that it raises if the command fails: the time of an error is not a figure."""
 
     async def checking(execution: Execution) -> None:
         completed = await run(execution)
@@ -139,7 +139,7 @@ def checked(run: Callable[[Execution], Awaitable[object]]) -> Run:
 async def contenders(
     place: Ground, backends: dict[str, WarmSandbox], names: tuple[str, ...]
 ) -> AsyncGenerator[list[Contender]]:
-    """Every backend, fresh and in a session that stays open."""
+    """Provide every backend, fresh and in a session that stays open."""
     async with contextlib.AsyncExitStack() as opened:
         found: list[Contender] = []
         limits = place.executions["pytest"].limits
@@ -155,7 +155,7 @@ async def contenders(
 async def measured(
     place: Ground, backends: dict[str, WarmSandbox], names: tuple[str, ...], rounds: int, seconds: float
 ) -> dict[str, list[float]]:
-    """The ratios of every round, by figure."""
+    """Return the ratios of every round, by figure."""
     ratios: defaultdict[str, list[float]] = defaultdict(list)
     began = time.monotonic()
     limits = place.executions["pytest"].limits
@@ -186,7 +186,7 @@ def figure(name: str, ratios: list[float]) -> Figure:
 
 
 async def had(place: Ground) -> dict[str, WarmSandbox]:
-    """The backends that can be had here; of the others it is said why not."""
+    """Return the backends available here; print why the others are unavailable."""
     scratch, found = place.folder / "scratch", dict[str, WarmSandbox]()
     try:
         await asyncio.to_thread(probe, scratch)
@@ -214,7 +214,7 @@ async def dockers(workspaces: Workspaces, scratch: Path) -> dict[str, WarmSandbo
 
 @contextlib.contextmanager
 def daemon(folder: Path) -> Generator[None]:
-    """A Docker daemon for the time of the bench, where none is named and one can be started."""
+    """Run a Docker daemon for the duration of the bench, if none is configured and one can be started."""
     if os.environ.get("DOCKER_HOST") or os.geteuid() != 0:
         yield
         return
@@ -250,7 +250,7 @@ def daemon(folder: Path) -> Generator[None]:
 
 
 def install() -> None:
-    """The packages that Docker takes, where they are missing and this system has a way to get them."""
+    """Install the packages that Docker needs, if they are missing and this system can install them."""
     missing = [package for program, package in PROGRAMS.items() if not shutil.which(program)]
     if missing and shutil.which("apt-get"):
         quiet = {**os.environ, "DEBIAN_FRONTEND": "noninteractive"}
@@ -260,7 +260,7 @@ def install() -> None:
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("--quick", action="store_true", help="the file of tests alone")
+    parser.add_argument("--quick", action="store_true", help="only the file of tests")
     parser.add_argument("--rounds", type=int, default=ROUNDS)
     asked = parser.parse_args()
     names = ("pytest",) if asked.quick else tuple(COMMANDS)

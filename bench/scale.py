@@ -1,11 +1,11 @@
-"""Whether the store stays as quick as it was: latencies with 10, 100, 1,000 and 10,000 runs in it.
+"""Whether the store stays fast as it grows: latencies with 10, 100, 1,000 and 10,000 runs in it.
 
-The runs are copies of one of two attempts that a scripted model was driven through, with all its steps, events and
-records. In each round, and for each size in turn, one run is picked by chance, and these are timed: `commit` of a step
-of it, the `list` of the twenty newest runs, its `claim`, and its `resume` (the state, the steps and the journal). On
-SQLite and on Postgres.
+The runs are copies of a run of two attempts with a scripted model, with all its steps, events and records. In each
+round, for each size in turn, random runs are picked and these operations are timed: `commit` of a step, the `list` of
+the twenty newest runs, `claim` of a run, and `resume` (the state, the steps and the journal), on SQLite and on
+Postgres.
 
-`growth` is the worst, over all of them, of the median with the most runs to the median with 100.
+`growth` is the worst ratio, over all operations, of the median with the most runs to the median with 100.
 
 `--quick` goes up to 2,000 runs, with fewer rounds.
 """
@@ -38,11 +38,11 @@ ROUNDS, QUICK_ROUNDS = 300, 40
 WARM_UP = 5
 
 Times = dict[tuple[str, str, int], list[float]]
-"""By database, what was done, and how many runs there are."""
+"""Seconds by database, operation and number of runs."""
 
 
 class Stored:
-    """A database with so many runs."""
+    """A database that holds `size` runs."""
 
     def __init__(self, kind: str, size: int, database: Database, times: Times) -> None:
         self._kind, self._size, self._times = kind, size, times

@@ -1,9 +1,9 @@
 """A new user's first session, recorded in a real terminal: from the installation to the applied patch.
 
-tmux runs a shell in which four commands are typed, and one more that shows the tests green. The project is a real one
-of `projects.json` with its seeded bug, redstart is installed from its wheel, and the model is a scripted server on
-loopback, set by the documented variables. What the screen shows is printed as text, with ids, times and paths made the
-same on every machine; `docs/session.md` holds such a record, and a test makes it anew and compares.
+The bench types four commands into a shell in tmux, and one more that shows that the tests pass. The project is a real
+one of `projects.json` with its seeded bug, Redstart is installed from its wheel, and the model is a scripted server on
+loopback, set by the documented variables. The screen is printed as text, with IDs, times and paths made the same on
+every machine. `docs/session.md` holds such a record; a test records the session again and compares.
 
 It needs git, tmux, bubblewrap and a package index. `--write` puts the record into the page.
 """
@@ -37,13 +37,13 @@ PAGE = ROOT / "docs" / "session.md"
 PROJECT = "python-slugify"
 COMMANDS = ("uv tool install --quiet redstart", "redstart doctor", "redstart fix", "redstart show")
 ANSWERS = {"redstart fix": "y"}
-"""What is typed where a command asks."""
+"""The answers to type if a command asks."""
 QUESTION = "[y/N]:"
 AFTERWARDS = "pytest -q"
 PROMPT = "$"
 WIDTH, HEIGHT, HISTORY = 100, 50, 2000
 WITHIN = 120.0
-"""Seconds that one command may take."""
+"""Time limit of a single command."""
 WHY = "A text that is exactly as long as the limit fits and need not be cut."
 CARD = {
     "summary": "A text of exactly the greatest length was cut.",
@@ -53,7 +53,7 @@ CARD = {
 }
 FIXED_WORDS = (
     (r"\b[0-9a-f]{12}\b", "4f1c09e2ab37"),
-    (r"(?m)^( +\d+  \w.*| {15}\S.*)  \d+\.\d s$", r"\1"),  # of a step, shown where it took long
+    (r"(?m)^( +\d+  \w.*| {15}\S.*)  \d+\.\d s$", r"\1"),  # the time of a step, shown if it took long
     (r"\b\d+\.\d s\b", "4.2 s"),
     (r"\bin \d+\.\d+s\b", "in 1.20s"),
     (r"\b[\d,]+ \+ [\d,]+ tokens\b", "7,100 + 200 tokens"),
@@ -66,14 +66,14 @@ FIXED_WORDS = (
     (r"(ok +node +)[\d.]+", r"\g<1>20.20.2"),
     (r"\bstarts in \d+ ms\b", "starts in 98 ms"),
     (r"\b127\.0\.0\.1:\d+", "127.0.0.1:42967"),
-    (r"(?ms)^  (?:ok|-)   +docker .*?(?=^  ok +sandbox)", ""),  # a machine may have it or not
+    (r"(?ms)^  (?:ok|-)   +docker .*?(?=^  ok +sandbox)", ""),  # not every machine has Docker
     (r"\b[\d.]+ [GT]B free\b", "83.4 GB free"),
 )
 _BLOCK = re.compile(r"(?<=<!-- session -->\n```console\n).*?(?=^```$)", re.MULTILINE | re.DOTALL)
 
 
 class SessionError(Exception):
-    """A command of the session failed, or did not end in time."""
+    """A command of the session failed or timed out."""
 
 
 class Terminal:
@@ -82,11 +82,11 @@ class Terminal:
     def __init__(self, folder: Path, home: Path, variables: dict[str, str]) -> None:
         self._socket = home.parent / "tmux"
         self._ends = home.parent / "ends"
-        # tmux gives a new pane the path of whoever asks for it.
+        # tmux gives a new pane the PATH of the client that opens it.
         self._environ = {"LC_ALL": "C.UTF-8", "PATH": variables["PATH"]}
         shown = {
             **variables,
-            # After each command the shell says how it ended.
+            # After each command the shell writes its exit code.
             "PROMPT_COMMAND": f"echo $? >>{self._ends}; PS1='{PROMPT} '; tmux -S {self._socket} wait-for -S ended",
         }
         settings = [word for name, value in shown.items() for word in ("-e", f"{name}={value}")]
@@ -94,7 +94,7 @@ class Terminal:
         self._tmux("-f", "/dev/null", "set-option", "-g", "history-limit", str(HISTORY), ";", *start, "bash --norc")
 
     def type(self, line: str) -> None:
-        """Types a command and waits for its end. Raises `SessionError` where it fails."""
+        """Type a command and wait for its end. Raises `SessionError` if it fails."""
         self._tmux("send-keys", "-l", line)
         self._tmux("send-keys", "Enter")
         if line in ANSWERS:
@@ -102,29 +102,29 @@ class Terminal:
         self.wait()
         code = self._ends.read_text().splitlines()[-1]
         if code != "0":
-            raise SessionError(f"`{line}` ended with {code}:\n{self.screen()}")
+            raise SessionError(f"`{line}` exited with {code}:\n{self.screen()}")
 
     def _answer(self, text: str) -> None:
-        """Types an answer once it is asked for. Raises `SessionError` where nothing is asked in time."""
+        """Type an answer once the command asks. Raises `SessionError` if it does not ask in time."""
         until = time.monotonic() + WITHIN
         while QUESTION not in self.screen():
             if time.monotonic() > until:
-                raise SessionError(f"nothing is asked; the screen:\n{self.screen()}")
+                raise SessionError(f"the command does not ask; the screen:\n{self.screen()}")
         self._tmux("send-keys", "-l", text)
         self._tmux("send-keys", "Enter")
 
     def screen(self) -> str:
-        """All that was shown, with lines joined that were too long for the width."""
+        """Return everything shown so far, with wrapped lines joined."""
         return "\n" + self._tmux("capture-pane", "-p", "-J", "-S", "-")
 
     def close(self) -> None:
         run(["tmux", "-S", self._socket, "kill-server"], ROOT)
 
     def wait(self) -> None:
-        """Until the prompt is there. Raises `SessionError` where it does not come in time."""
+        """Wait for the prompt. Raises `SessionError` if it does not appear in time."""
         self._tmux("wait-for", "ended")
         until = time.monotonic() + WITHIN
-        # The prompt comes after the word of the end, and what is typed before it would be shown twice.
+        # The prompt appears after the end is signaled, and anything typed before it would be shown twice.
         while not self.screen().rstrip().endswith(f"\n{PROMPT}"):
             if time.monotonic() > until:
                 raise SessionError(f"there is no prompt; the screen:\n{self.screen()}")
@@ -141,7 +141,7 @@ class Terminal:
                 check=False,
             )
         except subprocess.TimeoutExpired:
-            raise SessionError(f"no end within {WITHIN:.0f} seconds; the screen:\n{self.screen()}") from None
+            raise SessionError(f"not finished within {WITHIN:.0f} seconds; the screen:\n{self.screen()}") from None
         if done.returncode:
             raise SessionError(f"tmux {words[0]}: {done.stderr.strip()}")
         return done.stdout
@@ -158,7 +158,7 @@ def terminal(folder: Path, home: Path, variables: dict[str, str]) -> Iterator[Te
 
 
 def build_wheel(into: Path) -> Path:
-    """The folder with the wheel of this checkout, built from a copy so that nothing is left in it."""
+    """Build the wheel of this checkout from a copy, so that the checkout stays clean, and return the wheel's folder."""
     source = into / "source"
     ignored = shutil.ignore_patterns(".venv", ".git", "__pycache__", ".*_cache", ".ci-cache", "dist")
     shutil.copytree(ROOT, source, ignore=ignored)
@@ -167,7 +167,7 @@ def build_wheel(into: Path) -> Path:
 
 
 def pins(into: Path) -> Path:
-    """The locked versions of redstart's dependencies, so that the record does not change with a new release of one."""
+    """Write the locked versions of Redstart's dependencies, so that a new release of one does not change the record."""
     lines = (ROOT / "requirements" / "base.txt").read_text().splitlines()
     found = [line.rstrip("\\ ") for line in lines if "==" in line and not line.lstrip().startswith("--hash")]
     path = into / "pins.txt"
@@ -176,7 +176,7 @@ def pins(into: Path) -> Path:
 
 
 def settings(ready: Ready, home: Path, into: Path, model_url: str) -> dict[str, str]:
-    """What is set in the new user's shell: their project's environment is active, and a model's key is there."""
+    """Return the variables of the new user's shell: the project's environment is active, and a model's key is set."""
     programs = home / ".local" / "bin"
     uv = tool("uv", into / "tools")
     own = [str(ready.python.parent), str(programs), str(uv.parent)]
@@ -201,7 +201,7 @@ def settings(ready: Ready, home: Path, into: Path, model_url: str) -> dict[str, 
 
 
 def record(into: Path) -> str:
-    """The whole session in a fresh home folder in `into`, as text. Raises `SessionError` where a command fails."""
+    """Record the session in a fresh home folder in `into`, as text. Raises `SessionError` if a command fails."""
     (project,) = (item for item in projects() if item.name == PROJECT)
     home = into / "home"
     home.mkdir()
@@ -222,9 +222,9 @@ def record(into: Path) -> str:
 
 
 def normalised(screen: str, home: Path) -> str:
-    """The same text for every recording: what depends on the machine or the day becomes a fixed word.
+    """Make the text the same for every recording: replace everything that depends on the machine or the day.
 
-    That is the home folder, ids, times, sizes, the versions of programs, and what a request's length decides.
+    This covers the home folder, IDs, times, sizes, versions of programs, and figures that depend on a request's length.
     """
     screen = screen.replace(str(home), "~")
     for pattern, word in FIXED_WORDS:

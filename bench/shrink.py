@@ -1,8 +1,8 @@
-"""Whether shrinking finds the true fix in a padded patch, and what it costs.
+"""Whether shrinking finds the true fix in a padded patch, and its cost.
 
-Forty true fixes of small real bugs (REDSTART_DATA) are padded with two to eight unrelated, harmless hunks: a local name
-renamed in another function, a helper, a comment, a docstring, reordered or unused imports, layout, a new file. The real
-tests decide, run by pytest in a process of their own. The shrunk patch must leave exactly the files of the true fix.
+Forty true fixes of small real bugs (REDSTART_DATA) are padded with two to eight unrelated, harmless hunks: a renamed
+local in another function, a helper, a comment, a docstring, reordered or unused imports, layout, a new file. The real
+tests decide; pytest runs them in a process of its own. The shrunk patch must leave exactly the files of the true fix.
 """
 
 from __future__ import annotations
@@ -74,7 +74,7 @@ Pad = Callable[[dict[str, str], str], None]
 
 
 class Padded(NamedTuple):
-    """A repository with a bug, its true fix, and that fix with more around it."""
+    """A repository with a bug, its true fix, and the padded fix."""
 
     name: str
     repo: dict[str, str]
@@ -84,7 +84,7 @@ class Padded(NamedTuple):
 
 
 def swap(path: str | None, old: str, new: str) -> Pad:
-    """A pad that replaces text; without a path, in the program's own file."""
+    """Return a pad that replaces text; without a path, in the program's own file."""
 
     def pad(files: dict[str, str], program: str) -> None:
         where = path or program
@@ -123,7 +123,7 @@ PADS: tuple[Pad, ...] = (
 
 
 def padded(honest: Honest, chance: random.Random) -> Padded:
-    """The fix on a repository with something else in it, padded by two to eight hunks."""
+    """Put the fix into a repository with other code, and pad it with two to eight hunks."""
     ((program, right),) = honest.fix.items()
     repo = {**honest.repo, program: _among(honest.repo[program]), "extra.py": EXTRA}
     true = {**repo, program: _among(right)}
@@ -135,14 +135,14 @@ def padded(honest: Honest, chance: random.Random) -> Padded:
 
 
 def _among(program: str) -> str:
-    """The program between other functions. What is no code of it (QuixBugs adds remarks) is left out."""
+    """Return the program between other functions, without its remarks (QuixBugs adds some)."""
     tree = ast.parse(program)
     later = [node for node in tree.body if not (isinstance(node, ast.Expr) and isinstance(node.value, ast.Constant))]
     return f"{BEFORE}\n\n{ast.unparse(ast.Module(later, []))}\n{BEHIND}"
 
 
 def is_green(files: Files, folder: Path) -> bool:
-    """Whether the tests pass on these files."""
+    """Return whether the tests pass on these files."""
     for path, text in files.items():
         place = folder / path
         place.parent.mkdir(parents=True, exist_ok=True)
@@ -184,7 +184,7 @@ async def measured(one: Padded, folder: Path) -> Found:
 
 
 def choose(data: Path, wanted: int) -> Sequence[Padded]:
-    """Fixes of both sets in equal parts, always the same ones."""
+    """Choose fixes of both sets in equal parts, always the same ones."""
     chance = random.Random(SEED)
     every = [chance.sample(list(kind(data)), wanted // 2) for kind in (quixbugs, humaneval)]
     return [padded(item, chance) for part in every for item in part]

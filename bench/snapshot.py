@@ -1,7 +1,7 @@
-"""How long taking a snapshot of 5,000 files takes, beside `git add -A` of the same files into a fresh index.
+"""The time of a snapshot of 5,000 files, beside `git add -A` of the same files into a fresh index.
 
-Both write every object anew, into an empty store, alternately; the figure is the median of the rounds' ratios. Beside
-it, on the same repo: the seconds from starting `redstart fix` to its first line on the screen, their median.
+The two alternate, and both write every object into an empty store; the figure is the median of the rounds' ratios. The
+bench also reports the median seconds from starting `redstart fix` on the same repo to its first line on the screen.
 """
 
 from __future__ import annotations
@@ -57,7 +57,7 @@ def bare_add(repo: Path, scratch: Path) -> float:
 
 
 def first_line(repo: Path, scratch: Path) -> float:
-    """Seconds until the command says something. It has no model to ask and is ended when it has spoken."""
+    """Return the seconds until the command prints its first line. It has no model to ask, and ends by itself."""
     environ = {**os.environ, "REDSTART_HOME": str(scratch / "home"), "REDSTART_MODELS__STRONG": "ollama:none"}
     command = [sys.executable, "-m", "redstart.cli.main", "fix", str(repo), "--dry-run"]
     began = time.perf_counter()

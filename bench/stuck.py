@@ -1,11 +1,11 @@
-"""How often does a run repeat a mistake, with and without what is done about it? Scripted models, paired by seed.
+"""How often does a run repeat a mistake, with and without countermeasures? Scripted models, paired by seed.
 
-Three instruments on the rig (no process is started, no model is asked). `stubborn` gives its first wrong patch again
-unless its question asks for something else; `rewording` does so too, with a patch that differs and comes to the same;
-`noisy-oracle` is right by chance whatever it is told. Each seed runs in three arms: `none` (nothing is done), `plan`
-(another plan when the same patch comes again, and nothing else) and `turns` (every pattern, each with its strategy). A
-mistake is repeated where an attempt ends as an earlier one did: by the same patch, or in the same failure of the same
-tests. It is no result of a model: it says what the loop around one does. `--quick` takes 10 seeds.
+There are three instruments on the rig (no process starts, no model is asked). `stubborn` repeats its first wrong patch
+unless its question asks for something else. `rewording` does the same with a patch that differs but has the same
+effect. `noisy-oracle` is right by chance, whatever its question says. Each seed runs in three arms: `none` (no
+countermeasure), `plan` (only another plan when the same patch comes again) and `turns` (every pattern, each with its
+strategy). A mistake is repeated if an attempt ends like an earlier one: with the same patch, or in the same failure of
+the same tests. The figures say nothing about a model: they describe the loop around it. `--quick` takes 10 seeds.
 """
 
 from __future__ import annotations
@@ -52,7 +52,7 @@ ARMS: dict[str, Turning] = {"none": _nothing, "plan": _plan_only, "turns": turn}
 
 
 class Course(NamedTuple):
-    """How one run went."""
+    """The course of one run."""
 
     solved: bool
     attempts: int
@@ -60,12 +60,12 @@ class Course(NamedTuple):
 
     @property
     def rate(self) -> float:
-        """Of the attempts that could repeat one, those that did."""
+        """The share of attempts that repeated a mistake, among those that could."""
         return self.repeats / max(self.attempts - 1, 1)
 
 
 def course(rig: Rig, model: NoisyOracle, turning: Turning) -> Course:
-    """One run to its end, with that way to deal with circles."""
+    """Drive one run to its end, with this way to change its course."""
     rig = rig.twin()
     rig.adapters = replace(rig.adapters, model=model)
     usual, retry.turn = retry.turn, turning
@@ -84,7 +84,7 @@ async def _driven(rig: Rig) -> RunState:
 
 
 def measured(rig: Rig, kind: type[NoisyOracle], seeds: int) -> list[Figure]:
-    """The figures of one instrument."""
+    """Measure one instrument and return its figures."""
     arms = {
         name: [course(rig, kind([FIX], right=RIGHT, seed=f"{kind.name}/{seed}"), turning) for seed in range(seeds)]
         for name, turning in ARMS.items()

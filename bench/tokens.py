@@ -1,14 +1,12 @@
-"""Tokens to green: redstart beside aider and mini-swe-agent on the same 20 small tasks.
+"""Tokens to a fix: Redstart beside aider and mini-swe-agent on the same 20 small tasks.
 
-All three talk to a scripted server on loopback, over the wire of chat completions. The script gives each of them the
-right edit under the same condition, in its own protocol, with as few turns as that takes (`tokens_peers/agents.py`).
-So what differs is what is around the model: what each tells it, and how often it asks. Prompt and answer are counted by
-one tokenizer, cl100k_base. aider is told which files to edit and what the tests printed, and makes no map of the repo;
-mini reads the right files at once; redstart gets the folder and nothing else. A task is solved when its tests pass
-afterwards and no test was changed.
+All three talk to a scripted server on loopback, over chat completions. The script gives each of them the right edit
+under the same condition, in its own protocol, with as few turns as possible (`tokens_peers/agents.py`). So they differ
+only in the code around the model: what each sends, and how often it asks. One tokenizer, cl100k_base, counts prompts
+and answers. aider receives the files to edit and the output of the tests, and makes no map of the repo; mini reads the
+right files at once; Redstart gets only the folder. A task is solved if its tests pass afterwards and no test changed.
 
-It needs git and, while the peers' environments are not in the user's cache, a package index. `--quick` keeps three
-tasks.
+It needs git and, until the peers' environments are in the user's cache, a package index. `--quick` takes three tasks.
 """
 
 from __future__ import annotations
@@ -34,7 +32,7 @@ AT_ONCE = 2
 
 
 class Talk(NamedTuple):
-    """What one agent did with one task, and what went over the wire."""
+    """The result of one agent on one task, and its exchanges with the model."""
 
     agent: str
     task: str
@@ -62,7 +60,7 @@ def play(agent: str, task: Task, into: Path, environments: Environments) -> Talk
 
 
 def solved(scenario: Scenario, place: Place) -> bool:
-    """Outside of any agent, as a person would see it."""
+    """Return whether the task is solved, checked outside of any agent."""
     changed = subprocess.run(["git", "diff", "--name-only"], cwd=place.repo, capture_output=True, text=True, check=True)
     python = str(place.environments.python("project"))
     quiet = ["-q", "-p", "no:cacheprovider"] if scenario.runner == "pytest" else ["discover"]
@@ -82,7 +80,7 @@ def played(chosen: Sequence[Task], environments: Environments) -> list[Talk]:
 
 
 def counted(talks: Sequence[Talk], environments: Environments) -> dict[tuple[str, str], Row]:
-    """By agent and task."""
+    """Count the tokens by agent and task."""
     texts = [text for talk in talks for exchange in talk.exchanges for text in exchange]
     counts = iter(environments.count(texts))
     rows: dict[tuple[str, str], Row] = {}

@@ -1,14 +1,16 @@
-"""Whether the worth of lessons is measured rightly, on simulated lessons of known effect.
+"""Whether the effects of lessons are measured correctly, on simulated lessons with known effects.
 
-200 lessons in 40 families of 5 over 5,000 runs: 60 help (by 10, 20 or 30 points of green), 100 do nothing, 40 harm (by
-10, 20 or 30). A run meets one family, and for each of its lessons that is not retired a coin falls; so a lesson is seen
-in 125 runs if it lives. Four of five that help are in one half of the families. The effects add up, and the families
-are made so that no sum leaves 0 to 1: so each effect is known exactly. 3 % of the runs are flaky and set aside.
+There are 200 lessons in 40 families of 5 over 5,000 runs: 60 help (by 10, 20 or 30 points of solve rate), 100 do
+nothing, 40 harm (by 10, 20 or 30 points). A run meets one family, and a coin is flipped for each of its lessons that is
+not retired; so a lesson applies to 125 runs if it survives. Four of five helpful lessons are in one half of the
+families. The effects add up, and the families are made so that no sum leaves 0 to 1, so each effect is known exactly.
+3% of the runs are flaky and set aside.
 
-Regret is how far the share of green is below that of showing exactly those that help, in points. Beside it stand
-showing always and never. Coverage is of single lessons looked at after each of 1,000 uses, with shares of green that
-drift and coins whose probability follows what was seen. How many runs a lesson needs is counted in runs that it applied
-to. `--quick` has fewer worlds and lessons, and computes every figure.
+Regret is the distance, in points, between the solve rate and that of showing exactly the helpful lessons. It is
+reported beside the regret of showing lessons always and never. Coverage is measured on single lessons, checked after
+each of 1,000 uses, with drifting solve rates and coins whose probability follows the observations. The number of runs
+that a lesson needs is counted in runs to which it applied. `--quick` has fewer worlds and lessons, and computes every
+figure.
 """
 
 from __future__ import annotations
@@ -31,12 +33,12 @@ SIZES = (0.10, 0.20, 0.30)
 HELPFUL, USELESS, HARMFUL = 60, 100, 40
 FLAKY = 0.03
 BASE = 0.4
-"""The share of green without the lesson, where single lessons are looked at."""
+"""The solve rate without the lesson, in simulations of single lessons."""
 KEPT = (LessonStatus.new, LessonStatus.active)
 
 
 class Size(NamedTuple):
-    """How much is simulated."""
+    """The size of the simulation."""
 
     worlds: int
     long_runs: int
@@ -44,7 +46,7 @@ class Size(NamedTuple):
     looks: int
     lives: int
     most: int
-    """Uses after which one stops waiting for a proof."""
+    """Uses after which the simulation stops waiting for a proof."""
 
 
 FULL = Size(worlds=8, long_runs=20_000, streams=1000, looks=1000, lives=100, most=4000)
@@ -56,21 +58,21 @@ QUICK = Size(worlds=5, long_runs=20_000, streams=300, looks=400, lives=25, most=
 
 class World(NamedTuple):
     base: list[float]
-    """The share of green in each family without any lesson."""
+    """The solve rate in each family without any lesson."""
     effects: list[list[float]]
-    """Of each family's lessons."""
+    """The effects of each family's lessons."""
 
 
 class Ended(NamedTuple):
     status: list[list[LessonStatus]]
     regret: list[float]
-    """Of each run."""
+    """The regret of each run."""
     shown: float
-    """The share of all lessons that applied."""
+    """The share of applicable lessons that were shown."""
 
 
 def world(chance: random.Random) -> World:
-    """Dealt anew until each family fits."""
+    """Deal effects until every family fits between 0 and 1."""
     while True:
         families = _dealt(chance)
         bounds = [(0.02 - _sum(family, -1), 0.98 - _sum(family, 1)) for family in families]
@@ -99,7 +101,7 @@ def _dealt(chance: random.Random) -> list[list[float]]:
 
 
 def lived(given: World, chance: random.Random, runs: int) -> Ended:
-    """All runs, each lesson judged after each run that it applied to."""
+    """Simulate all runs; judge each lesson after every run to which it applied."""
     evidence = [[LessonEvidence() for _ in family] for family in given.effects]
     status = [[LessonStatus.new for _ in family] for family in given.effects]
     regret: list[float] = []
@@ -155,7 +157,7 @@ def share(tally: Tally, states: Sequence[LessonStatus], effects: Sequence[float]
 
 
 def precision(tally: Tally, states: Sequence[LessonStatus]) -> float:
-    """Of those that have such a state in the end, how many help."""
+    """Return the share of helpful lessons among those that end with one of these states."""
     have = {effect: sum(count[state] for state in states) for effect, count in tally.by_effect.items()}
     return sum(count for effect, count in have.items() if effect > 0) / max(sum(have.values()), 1)
 
@@ -178,16 +180,16 @@ def table(tally: Tally, runs: int) -> None:
 
 class Looked(NamedTuple):
     covered: bool
-    """Whether the interval held the effect at every look."""
+    """Whether the interval held the effect at every check."""
     above: bool
-    """Whether it was ever called helpful."""
+    """Whether the lesson was ever called helpful."""
     peeked: bool
-    """Whether a plain interval of 95 % was ever above 0, looked at from the 20th use on."""
+    """Whether a plain 95% interval was ever above 0, checked from the 20th use on."""
 
 
 def looked(chance: random.Random, effect: float, looks: int, *, drifting: bool = False) -> Looked:
-    """The share of green drifts, and the probability of the coin follows what was seen; so does the effect between
-    -0.2 and 0 if it is `drifting`."""
+    """Simulate one lesson. The solve rate drifts, and the probability of the coin follows the observations. If
+    `drifting`, the effect drifts too, between -0.2 and 0."""
     evidence, bets = LessonEvidence(), BettingCapital(effect)
     covered, above_now, above, peeked = True, False, False, False
     greens = 0
@@ -236,7 +238,8 @@ class Life(NamedTuple):
 
 
 def life(effect: float, chance: random.Random, siblings: int, theirs: float) -> Life:
-    """Until it is no longer new. Siblings, of the effect `theirs`, apply to other runs, one each for one of its own."""
+    """Simulate a lesson until it is no longer new. Its siblings have the effect `theirs` and apply to other runs, one
+    for each run of the lesson."""
     evidence = [LessonEvidence() for _ in range(siblings + 1)]
     states = [LessonStatus.new] * len(evidence)
     while states[0] is LessonStatus.new:
@@ -253,7 +256,8 @@ def life(effect: float, chance: random.Random, siblings: int, theirs: float) -> 
 
 
 def needs(effect: float, size: Size) -> dict[str, float]:
-    """Medians of uses until it is proven, active alone, active with its family; and the share that becomes active."""
+    """Return the median uses until a lesson is proven, active alone, and active with its family, and the share of
+    lessons that become active."""
     name = f"{100 * effect:.0f}"
     found: dict[str, float] = {}
     proofs = [proven_after(effect, random.Random(seed), size.most) for seed in range(size.lives)]
@@ -303,7 +307,7 @@ def of_looking(size: Size) -> list[Figure]:
     by_effect = {effect: fmean(item.covered for item in found) for effect, found in every.items()}
     for effect, covered in by_effect.items():
         print(
-            f"looked at after each of {size.looks} uses, {100 * effect:+.0f} points: inside at all looks {covered:.4f}"
+            f"checked after each of {size.looks} uses, {100 * effect:+.0f} points: covered at all checks {covered:.4f}"
         )
     drifting = [looked(random.Random(s), 0.0, size.looks, drifting=True) for s in range(size.streams)]
     return [

@@ -1,4 +1,4 @@
-"""What every test gets: no key, no run store of the user's, and slow or costly tests only where they are asked for."""
+"""Defaults for every test: no API key and no run store of the user; slow or costly tests run only on request."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ STARTS_A_PROCESS = {"subprocess.Popen", "os.fork", "os.forkpty", "os.posix_spawn
 def pytest_addoption(parser: pytest.Parser) -> None:
     parser.addoption("--quick", action="store_true", help="run only tests that start no process and do not wait")
     for name, why in SWITCHES.items():
-        parser.addoption(f"--{name}", action="store_true", help=f"also run what {why}")
+        parser.addoption(f"--{name}", action="store_true", help=f"also run each test that {why}")
 
 
 def is_quick(item: pytest.Item) -> bool:
@@ -83,7 +83,7 @@ class NoProcesses:
 
 
 class NamesFailuresAtOnce:
-    """A run that is ended before its end has told what failed until then."""
+    """Prints each failure at once, so that an interrupted test session still shows them."""
 
     def __init__(self, config: pytest.Config) -> None:
         self._config = config
@@ -96,7 +96,7 @@ class NamesFailuresAtOnce:
 
 @pytest.fixture(scope="session", autouse=True)
 def quiet_home(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> Iterator[None]:
-    """A run store of the session's own; without --live also no key and no setting of whoever runs the tests."""
+    """Give the session its own run store; without --live, also hide the API keys and settings of the user."""
     with pytest.MonkeyPatch.context() as patch:
         if not request.config.getoption("--live"):
             for name in list(os.environ):
@@ -109,7 +109,7 @@ def quiet_home(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPath
 
 @pytest.fixture(scope="session")
 def new_environment(tmp_path_factory: pytest.TempPathFactory) -> Callable[..., Path]:
-    """Makes a virtual environment with these packages alone; of this interpreter, unless another is named."""
+    """Return a function that makes a virtual environment with only these packages, by default for this interpreter."""
 
     def make(*packages: str, python: str = sys.executable) -> Path:
         folder = tmp_path_factory.mktemp("environment") / "venv"
@@ -125,13 +125,13 @@ def new_environment(tmp_path_factory: pytest.TempPathFactory) -> Callable[..., P
 
 @pytest.fixture(scope="session")
 def project(new_environment: Callable[..., Path]) -> Path:
-    """The virtual environment of the repos that tests play with: pytest alone, and so quick to start."""
+    """Return the virtual environment of the sample repos. It holds only pytest, so it starts fast."""
     return new_environment(f"pytest=={version('pytest')}")
 
 
 @pytest.fixture(scope="session")
 def postgres(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Postgres]:
-    """A server of the session's own."""
+    """Start a Postgres server for the session."""
     from redstart.app.servers.postgres import serve_postgres
 
     folder = tmp_path_factory.mktemp("postgres")
@@ -142,13 +142,13 @@ def postgres(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Postgres]:
 
 @pytest.fixture(scope="session")
 def spare_databases() -> list[str]:
-    """Databases that a test before has used and that are empty again: emptying one is quicker than making one."""
+    """Return databases that earlier tests used and emptied: emptying one is faster than making one."""
     return []
 
 
 @pytest.fixture
 def new_postgres(postgres: Postgres, spare_databases: list[str]) -> Iterator[Callable[[], str]]:
-    """Gives the address of an empty database that is up to date, each time it is called."""
+    """Return a function that gives the address of another empty, migrated database on each call."""
     from redstart.ports.sql.engine import Database
 
     used: list[str] = []

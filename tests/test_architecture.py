@@ -1,4 +1,4 @@
-"""The shape of the code: import contracts that really break, short files, and a repo that names no machine."""
+"""The structure of the code: import contracts that really break, short files, and no machine-specific paths."""
 
 from __future__ import annotations
 
@@ -19,14 +19,14 @@ SOURCE = ROOT / "src" / "redstart"
 MAX_FILE = 600
 LONG_FUNCTION = 60
 
-# What a planted import needs to find; modules that exist are kept as they are, with the planted line added.
+# Files that the planted imports need. Existing modules keep their content; the planted line is appended.
 SKELETON = [
     *(f"{layer}/__init__.py" for layer in ("app", "cli", "engines", "flow", "steps")),
     *("app/settings.py", "engines/langgraph.py", "engines/inline.py", "flow/route.py"),
     *("ports/model/providers.py", "ports/model/prices.py", "ports/sql/store.py", "toolkit/suites/reading/junit.py"),
 ]
 
-# contract's name -> the file that gets a forbidden line, and the line
+# The contract's name, and the file that gets a forbidden line together with that line.
 PLANTED = {
     "Imports go one way": ("engines/inline.py", "from redstart.app import settings"),
     "Kits import their base and the languages, not one another, but that the checks of a green run suites": (
@@ -70,7 +70,7 @@ ALLOWED = {
 
 
 def tree_with(folder: Path, lines: dict[str, str]) -> Path:
-    """A copy of the source with these lines added."""
+    """Copy the source into the folder and append these lines."""
     package = folder / "src" / "redstart"
     shutil.copytree(SOURCE, package, ignore=shutil.ignore_patterns("__pycache__", "repos"))
     shutil.copy(ROOT / ".importlinter", folder)
@@ -142,12 +142,12 @@ METAPHORS = (
 
 
 def own_modules() -> list[Path]:
-    """All modules but those that run inside the sandbox: recorded requests hold their bytes, which replays compare."""
+    """List all modules except those that run inside the sandbox; replays compare the bytes of those."""
     return [path for path in modules() if "inside" not in path.parts]
 
 
 def public_classes() -> list[tuple[str, str]]:
-    """The name of every public class of the package, with the file that defines it."""
+    """List every public class of the package with the file that defines it."""
     return [
         (node.name, path.relative_to(SOURCE).as_posix())
         for path in own_modules()
@@ -166,7 +166,7 @@ def test_a_public_class_name_occurs_once_and_says_what_the_class_is() -> None:
 
 
 def vague_loops(source: str) -> list[int]:
-    """The lines on which a loop calls each of its items `one`."""
+    """Find the lines on which a loop variable is called `one`."""
     loops = (ast.For, ast.AsyncFor, ast.comprehension)
     targets = [node.target for node in ast.walk(ast.parse(source)) if isinstance(node, loops)]
     names = [name for target in targets for name in ast.walk(target) if isinstance(name, ast.Name)]
@@ -190,7 +190,7 @@ def test_a_vague_loop_would_be_noticed(line: str) -> None:
 
 
 def long_functions(source: str) -> list[str]:
-    """Those whose length a reviewer should see; it is no error."""
+    """Find functions whose length a reviewer should see; a long function is not an error."""
     functions = (ast.FunctionDef, ast.AsyncFunctionDef)
     nodes = [node for node in ast.walk(ast.parse(source)) if isinstance(node, functions)]
     lengths = [(node, (node.end_lineno or node.lineno) - node.lineno + 1) for node in nodes]
@@ -217,7 +217,7 @@ SUFFIXES = {suffix for language in languages() for suffix in language.suffixes}
 
 
 def language_questions(source: str) -> list[int]:
-    """The lines that ask which language it is: a suffix as a literal, a runner's name compared, or `is_node`."""
+    """Find lines that check the language: a literal suffix, a comparison with a runner's name, or `is_node`."""
     found: list[int] = []
     for node in ast.walk(ast.parse(source)):
         if isinstance(node, ast.Attribute | ast.Name):
@@ -238,7 +238,7 @@ def language_questions(source: str) -> list[int]:
 ASKS_LANGUAGE = {
     "core/secret_names.py": "names of files that hold no secrets, whatever the language",
 }
-"""Files that ask, each with its reason. A file that asks no more has to leave: the list may only get shorter."""
+"""Files that check the language, each with its reason. Remove a file that no longer does: the list may only shrink."""
 
 
 def test_only_languages_ask_which_language_it_is() -> None:
@@ -266,8 +266,8 @@ def test_a_question_about_the_language_would_be_noticed(line: str) -> None:
     assert language_questions('name.endswith(".md") or suite.runner == other') == []
 
 
-# Each pattern is spelt so that it does not match itself. An example such as `/home/shop` is nobody's path; a dot folder
-# in a home, this checkout and the home of whoever runs the tests are somebody's.
+# Each pattern is spelled so that it does not match itself. An example such as `/home/shop` is not a real path. A dot
+# folder in a home, this checkout and the home of the user who runs the tests are real.
 HERE = [re.escape(str(path).encode()) + rb"\b" for path in (ROOT, Path.home()) if len(path.parts) > 2]
 MACHINE = re.compile(
     rb"(?<![\w.~}])(?:"
@@ -290,7 +290,7 @@ REGISTRY = re.compile(
 
 
 def repo_files() -> list[Path]:
-    """Everything that is, or could be, committed."""
+    """List all files that are or could be committed."""
     listed = subprocess.run(
         ["git", "-c", "safe.directory=*", "ls-files", "-z", "--cached", "--others", "--exclude-standard"],
         cwd=ROOT,
@@ -301,7 +301,7 @@ def repo_files() -> list[Path]:
     return [path for path in paths if path.is_file() and not path.is_symlink()]
 
 
-@pytest.mark.skipif(not (ROOT / ".git").exists(), reason="what is committed can only be told in a git checkout")
+@pytest.mark.skipif(not (ROOT / ".git").exists(), reason="needs a git checkout to list its files")
 @pytest.mark.parametrize("pattern", [MACHINE, REGISTRY], ids=["path_of_a_machine", "registry_host"])
 def test_the_repo_names_no(pattern: re.Pattern[bytes]) -> None:
     files = repo_files()
@@ -355,11 +355,11 @@ def test_locks_hold_every_dependency() -> None:
 
 MODE_WORDS = {"fix", "create", "improve", "audit"}
 TELLS_MODES_APART = {"core/run.py", "core/tasks.py"}
-"""The spec itself. All else below `app` has a table by mode, or asks the task what it needs to know."""
+"""The spec itself. All other code below `app` uses a table by mode or asks the task."""
 
 
 def mode_tests(source: str) -> list[int]:
-    """The lines that ask which mode a run is of: a comparison with a mode, or the type of its task."""
+    """Find lines that check the mode of a run: a comparison with a mode, or the type of its task."""
 
     def is_mode(node: ast.AST) -> bool:
         if isinstance(node, ast.Tuple | ast.Set | ast.List):
@@ -408,7 +408,7 @@ def test_a_test_of_the_mode_would_be_noticed(line: str) -> None:
 
 
 def told_by_hand(source: str) -> list[int]:
-    """The lines of those dictionaries that tell a figure, or a bench."""
+    """Find the lines of dictionaries that spell out a figure or a bench."""
     found: list[int] = []
     for node in ast.walk(ast.parse(source)):
         if isinstance(node, ast.Dict):
@@ -427,17 +427,17 @@ def test_every_bench_tells_its_figures_in_one_way() -> None:
 
 
 SCREEN = "output.py"
-"""The module of `cli` through which everything is shown: it filters what a terminal would obey."""
+"""The module of `cli` that prints everything: it filters terminal control sequences."""
 WRITERS = re.compile(
     r"(typer|click)\.(echo|secho|echo_via_pager|confirm|prompt|style)|print|input|os\.write"
     r"|sys\.(__)?std(out|err)(__)?\.(write|writelines|buffer)|.*\b_?console\.(print|out|input|log)"
 )
 MADE_THERE = ("Console", "Text", "Panel", "Table", "Markdown", "Syntax", "Prompt", "Confirm")
-"""Classes of rich that take a text: only calls count, since a type may be named anywhere."""
+"""Classes of rich that take a text. Only calls count, since type annotations may name them anywhere."""
 
 
 def bypasses(source: str) -> list[str]:
-    """What in the source of a command writes to the terminal, or asks at it, past that module."""
+    """Find expressions in the source of a command that write to the terminal, or prompt on it, past that module."""
     found: list[str] = []
     for node in ast.walk(ast.parse(source)):
         if isinstance(node, ast.Attribute | ast.Name) and WRITERS.fullmatch(spelled := ast.unparse(node)):
@@ -452,7 +452,7 @@ def bypasses(source: str) -> list[str]:
 def test_commands_print_through_one_filter() -> None:
     past = {path.name: found for path in (SOURCE / "cli").glob("*.py") if (found := bypasses(path.read_text()))}
     assert past.pop(SCREEN)
-    assert past == {"display.py": ["self._console.print"]}  # what it prints is made by `styled`
+    assert past == {"display.py": ["self._console.print"]}  # `styled` makes the text that it prints
 
 
 @pytest.mark.parametrize(

@@ -1,4 +1,4 @@
-"""The docs are executed: commands marked `<!-- run -->` are run, links resolve, tables name what the code has."""
+"""The docs are executed: commands marked `<!-- run -->` run, links resolve, and tables match the code."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ MARK = re.compile(r"<!-- run(?: exit=(\d+))? -->\n```console\n(.*?)^```$", re.MU
 
 
 PROGRAM = re.compile(r"<!-- run -->\n```python\n(.*?)^```$", re.MULTILINE | re.DOTALL)
-"""Python that is run; a comment after a `print` is what it prints."""
+"""A Python block that is run; a comment after a `print` holds its expected output."""
 
 
 class Command(NamedTuple):
@@ -58,9 +58,9 @@ def blocks() -> list[Block]:
 
 
 def missing_line(expected: list[str], printed: str) -> str | None:
-    """The first expected line that does not come, in order; `…` stands for anything within its line.
+    """Return the first expected line that is not printed in order, or None; `…` matches anything within its line.
 
-    How long a step took is no part of its line: a short one tells it only where the machine is busy.
+    The duration of a step is not compared: a short step prints it only on a busy machine.
     """
     lines = iter(re.sub(r"  \d+\.\d s$", "", line.rstrip()) for line in printed.splitlines())
     for wanted in expected:
@@ -96,7 +96,7 @@ def test_commands_do_what_the_docs_say(block: Block, tmp_path: Path) -> None:
         wanted = block.exit_code if number == len(block.commands) else 0
         assert done.returncode == wanted, f"$ {command.line}\n{done.stdout}"
         absent = missing_line(command.expected, done.stdout)
-        assert absent is None, f"$ {command.line}\ndid not print, in its turn: {absent}\n{done.stdout}"
+        assert absent is None, f"$ {command.line}\ndid not print, in order: {absent}\n{done.stdout}"
 
 
 def programs() -> list[tuple[str, str]]:
@@ -109,7 +109,7 @@ def programs() -> list[tuple[str, str]]:
 
 
 def printed_by(program: str) -> list[str]:
-    """What the comments say that it prints."""
+    """List the lines that the program prints according to its comments."""
     return re.findall(r"^ *print\(.*\)  # (.+)$", program, re.MULTILINE)
 
 
@@ -128,7 +128,7 @@ def test_python_does_what_the_docs_say(place: str, program: str, tmp_path: Path)
     )
     assert (done.returncode, bool(printed_by(program))) == (0, True), f"{place}\n{done.stdout}"
     absent = missing_line(printed_by(program), done.stdout)
-    assert absent is None, f"{place}\ndid not print, in its turn: {absent}\n{done.stdout}"
+    assert absent is None, f"{place}\ndid not print, in order: {absent}\n{done.stdout}"
 
 
 def test_the_reader_of_blocks_tells_right_from_wrong() -> None:

@@ -1,4 +1,4 @@
-"""Nothing is public by accident: every name, argument and option of the Python API is listed here."""
+"""Nothing is public by accident: this file lists every name, argument and option of the Python API."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What it costs to have redstart: the time of an import and the size of an installation."""
+"""The cost of Redstart: the time of an import and the size of an installation."""
 
 from __future__ import annotations
 
@@ -25,20 +25,20 @@ def cpu_of(code: str) -> float:
 
 
 def test_importing_the_package_takes_at_most_150_ms_of_cpu() -> None:
-    cpu_of("import redstart")  # the first one writes byte code
+    cpu_of("import redstart")  # the first import writes byte code
     bare = min(cpu_of("pass") for _ in range(5))
     assert min(cpu_of("import redstart") for _ in range(5)) - bare <= CPU_SECONDS
 
 
 def locked() -> list[str]:
-    """The distributions that an installation brings on this platform."""
+    """List the distributions that an installation adds on this platform."""
     lines = [line.rstrip("\\ ") for line in LOCK.read_text().splitlines() if re.match(r"[A-Za-z0-9]", line)]
     wanted = [Requirement(line) for line in lines]
     return [item.name for item in wanted if item.marker is None or item.marker.evaluate()]
 
 
 def size_of(name: str) -> int:
-    """Bytes of the files that the distribution brought; byte code is made on the spot, and not by every installer."""
+    """Count the bytes of a distribution's files, without byte code, which not every installer writes."""
     files = [Path(str(file.locate())) for file in distribution(name).files or () if file.suffix != ".pyc"]
     return sum(path.stat().st_size for path in files if path.is_file())
 

@@ -1,4 +1,4 @@
-"""The command is there at once: help loads nothing that it does not need."""
+"""The command starts fast: help loads nothing that it does not need."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ HEAVY |= {"temporalio", "psycopg", "neo4j"}
 
 
 def loaded_by(*arguments: str) -> set[str]:
-    """The top-level packages that a command imports."""
+    """List the top-level packages that a command imports."""
     done = subprocess.run(
         [sys.executable, "-X", "importtime", *arguments], capture_output=True, text=True, check=True, timeout=300
     )
@@ -41,6 +41,6 @@ def test_help_takes_at_most_300_ms_of_cpu():
         subprocess.run([sys.executable, "-m", "redstart.cli.main", "--help"], capture_output=True, check=True)
         return spent_by_children() - before
 
-    once()  # the first one writes byte code
-    # On a machine that others use too a measurement can only be too high: any one that holds is enough.
+    once()  # the first run writes byte code
+    # On a shared machine a measurement can only be too high, so one good measurement is enough.
     assert any(once() <= 0.3 for _ in range(20))

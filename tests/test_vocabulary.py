@@ -1,4 +1,4 @@
-"""The eleven words are the same wherever they stand."""
+"""The eleven step names are the same everywhere."""
 
 from __future__ import annotations
 

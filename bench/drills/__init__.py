@@ -1,1 +1,1 @@
-"""The drills of `bench/chaos.py`, one a file, and the ground that they stand on."""
+"""The drills of `bench/chaos.py`, one in each file, and the fleet that they use."""

@@ -1,4 +1,4 @@
-"""What goes on beside a drill. It may not break without a word: a drill that nothing disturbs or watches holds."""
+"""Loops in the background of a drill. They must not fail silently: a drill that nothing disturbs or watches passes."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from contextlib import contextmanager
 
 @contextmanager
 def beside(over: threading.Event, *loops: Callable[[], None]) -> Generator[None]:
-    """Runs the loops, each in a thread of its own, and at the end says that it is over. Raises what broke in one."""
+    """Run the loops, each in a thread of its own, and set `over` at the end. Raises the error of a loop that fails."""
     with ThreadPoolExecutor(len(loops)) as threads:
         going = [threads.submit(loop) for loop in loops]
         try:

@@ -1,4 +1,4 @@
-"""One tenant fills the queue; how much longer another one waits than on an idle fleet."""
+"""One tenant fills the queue: how much longer does another tenant wait than on an idle fleet?"""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ def fairness(*, quick: bool, say: Callable[[str], None]) -> list[Figure]:
             for _ in range(WORKERS):
                 ground.worker(at_once=AT_ONCE).wait_ready()
             fleet = await ground.fleet()
-            # Once before, so that every worker has loaded what it loads at its first run.
+            # A warm-up, so that every worker has loaded everything that its first run loads.
             await _took(fleet, await ground.begin(repo, 2 * WORKERS * AT_ONCE, "first"))
             idle = await _took(fleet, await ground.begin(repo, few, "idle"))
             say(f"on an idle fleet: {_shown(idle)}")
@@ -37,7 +37,7 @@ def fairness(*, quick: bool, say: Callable[[str], None]) -> list[Figure]:
             ended = _ended(ground)
             busy = await _took(fleet, await ground.begin(repo, few, "small"))
             meanwhile = _ended(ground) - ended
-            say(f"behind {queued} runs of another tenant: {_shown(busy)}; {meanwhile} of those ended meanwhile")
+            say(f"behind {queued} runs of another tenant: {_shown(busy)}; {meanwhile} of those runs ended meanwhile")
             waiting = queued - _ended(ground)
             return [
                 at_most("fairness_ratio", statistics.median(busy) / statistics.median(idle), AIM),
@@ -51,7 +51,7 @@ def fairness(*, quick: bool, say: Callable[[str], None]) -> list[Figure]:
 
 
 async def _took(fleet: FleetClient, runs: Sequence[RunState]) -> list[float]:
-    """Seconds of each from its submission to the end of its supervisor; all are submitted at once."""
+    """Submit all runs at once; return the seconds of each from its submission to the end of its supervisor."""
 
     async def one(run: RunState) -> float:
         began = time.monotonic()

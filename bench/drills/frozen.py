@@ -1,4 +1,4 @@
-"""A worker is stopped in the middle of its runs until it is taken for dead, and woken when others have ended them."""
+"""A worker is stopped in the middle of its runs until it counts as dead, and woken when others have ended the runs."""
 
 from __future__ import annotations
 
@@ -19,11 +19,11 @@ from support.server import Reply, Request
 RUNS, QUICK_RUNS = 8, 3
 SECONDS = 120.0
 QUIET = 4.0
-"""Without a further line for so long, the one that was woken has nothing more to write."""
+"""Without a new line for this many seconds, the woken worker has nothing more to write."""
 
 
 class Holding:
-    """A model that keeps the first so many patches back until `go` is set; later ones come at once."""
+    """A model that holds back the first patches until `go` is set; it answers later questions at once."""
 
     def __init__(self, first: int) -> None:
         self._left, self._lock = first, threading.Lock()
@@ -50,10 +50,10 @@ def frozen(*, quick: bool, say: Callable[[str], None]) -> list[Figure]:
         late.wait_ready()
         runs = asyncio.run(_submitted(ground, count))
         if not model.all_asked.wait(SECONDS):
-            raise TimeoutError("the model was not asked by all runs")
+            raise TimeoutError("not all runs asked the model")
         late.signal(signal.SIGSTOP)
         before = len(file.read_text().splitlines())
-        # The answers reach the stopped worker's connections; it finds them there when it wakes.
+        # The answers reach the connections of the stopped worker, which reads them when it wakes.
         model.go.set()
         began = time.monotonic()
         ground.worker(at_once=count).wait_ready()
@@ -84,7 +84,7 @@ async def _submitted(ground: Ground, count: int) -> list[RunState]:
 
 
 def _versions(ground: Ground) -> list[tuple[object, ...]]:
-    """All that a driver writes: of each run its version and fence, and how many rows of each kind it has."""
+    """Return everything that a driver writes: version and fence of each run, and its number of rows of each kind."""
     counted = ", ".join(
         f"(SELECT count(*) FROM {table} WHERE run_id = runs.id)" for table in ("steps", "events", "journal", "cards")
     )
@@ -92,7 +92,7 @@ def _versions(ground: Ground) -> list[tuple[object, ...]]:
 
 
 def _quiet(file: Path, enough: int) -> list[str]:
-    """The lines, when there are enough and no more come."""
+    """Return the lines once there are enough and no more arrive."""
     ends, lines, since = time.monotonic() + SECONDS, file.read_text().splitlines(), time.monotonic()
     while time.monotonic() < ends:
         now = file.read_text().splitlines()

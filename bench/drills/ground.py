@@ -1,4 +1,4 @@
-"""A fleet of one's own on this machine: Postgres, Temporal, a scripted model, and workers that are real processes."""
+"""A private fleet on this machine: Postgres, Temporal, a scripted model, and workers that are real processes."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ from support.server import Request, Script, ScriptedServer
 ROOT = Path(__file__).parent.parent.parent
 DRIVERS = Path(__file__).parent
 DYING = ROOT / "tests" / "scenario" / "drivers" / "crash.py"
-"""Runs the command and dies at the step and moment that it is told first."""
+"""A driver that runs the command and dies at the step and moment in its first arguments."""
 MODEL = "openai:scripted"
 HOME = "home"
 START_SECONDS = 120.0
@@ -52,12 +52,12 @@ CARD = '{"summary": "off by one", "root_cause": "one too many", "fix": "no extra
 
 
 def answer(request: Request) -> str:
-    """The script of the tiny repo: the right edit at once, then the card."""
+    """Answer for the tiny repo: the right edit at once, then the card."""
     return CARD if question(request) == "remember" else RIGHT
 
 
 def tiny_repo(folder: Path, tests: str = TESTS) -> Path:
-    """A git repo of two files with one red test."""
+    """Make a folder of two files with one failing test."""
     folder.mkdir(parents=True)
     (folder / "calc.py").write_text(CODE)
     (folder / "test_calc.py").write_text(tests)
@@ -90,19 +90,19 @@ class Worker:
         ends = time.monotonic() + START_SECONDS
         while not self.is_ready():
             if self.process.poll() is not None or time.monotonic() > ends:
-                raise PortError(f"a worker does not start: {self.log.read_text(errors='replace')[-2000:]}")
+                raise PortError(f"a worker did not start: {self.log.read_text(errors='replace')[-2000:]}")
             time.sleep(0.05)
 
     def signal(self, how: signal.Signals) -> None:
         self.process.send_signal(how)
 
     def kill(self) -> None:
-        """As kill -9 does; what it has started dies with it."""
+        """Kill the worker as `kill -9` does; its children die with it."""
         self.process.kill()
         self.process.wait()
 
     def end(self, seconds: float = 60.0) -> None:
-        """Drains it where that is quick, else kills it."""
+        """Drain the worker; kill it if that takes longer than `seconds`."""
         if self.process.poll() is None:
             self.process.send_signal(signal.SIGCONT)
             self.process.terminate()
@@ -113,7 +113,7 @@ class Worker:
 
 
 class Ground:
-    """The servers are up while it is open; workers come and go."""
+    """A fleet whose servers run while it is open; workers come and go."""
 
     def __init__(
         self, folder: Path, postgres: Postgres, temporal: Temporal, model: ScriptedServer, stack: ExitStack
@@ -127,7 +127,7 @@ class Ground:
 
     @property
     def environ(self) -> dict[str, str]:
-        """What a worker is started with; nothing of who runs the drill reaches it."""
+        """The variables of a worker; nothing from the user's environment reaches it except PATH."""
         return {
             "PATH": f"{Path(sys.executable).parent}{os.pathsep}{os.environ['PATH']}",
             "HOME": str(self.folder),
@@ -152,7 +152,7 @@ class Ground:
     def worker(
         self, *arguments: str, driver: Sequence[str] = (), environ: dict[str, str] | None = None, at_once: int = 4
     ) -> Worker:
-        """Starts one; `driver` is a script that becomes the worker, with its own arguments."""
+        """Start a worker; `driver` is a script that becomes the worker, with its own arguments."""
         with self._lock:
             self._started += 1
             log = self.folder / f"worker-{self._started}.log"
@@ -164,7 +164,7 @@ class Ground:
         return started
 
     async def begin(self, repo: Path, count: int, tenant: str = HOME) -> list[RunState]:
-        """So many runs on the repo, kept but not handed over yet. The snapshot is taken once."""
+        """Store `count` runs on the repo without submitting them. The snapshot is taken once."""
         with open_house(self.settings(tenant)) as house:
             asked = RunRequest(Limits(minutes=None), own_python=True, verify=Level.quick)
             taken = take_folder(house, repo, asked)
@@ -174,7 +174,7 @@ class Ground:
         return await FleetClient.connect(self.temporal.address, "default")
 
     async def submit(self, runs: Iterable[RunState]) -> None:
-        """Hands them to the fleet, some at a time."""
+        """Submit the runs to the fleet, a few at a time."""
         fleet, slots = await self.fleet(), asyncio.Semaphore(SUBMITTED_AT_ONCE)
 
         async def one(run: RunState) -> None:
@@ -184,12 +184,12 @@ class Ground:
         await asyncio.gather(*(one(run) for run in runs))
 
     async def finish(self, runs: Iterable[RunState]) -> list[str]:
-        """Waits until the supervisor of each has ended; their results in the same order."""
+        """Wait until the supervisor of each run has ended; return the results in the same order."""
         fleet = await self.fleet()
         return [(await fleet.ended(order_of(run))).outcome for run in runs]
 
     def rows(self, query: str, tenant: str = HOME) -> list[tuple[Any, ...]]:
-        """Of the store, as this tenant sees it."""
+        """Query the store as this tenant sees it."""
         with psycopg.connect(self.postgres.url, autocommit=True) as connection:
             connection.execute("SELECT set_config('redstart.tenant', %s, false)", (tenant,))
             return connection.execute(query.encode()).fetchall()
@@ -197,7 +197,7 @@ class Ground:
 
 @contextmanager
 def new_ground(script: Script = answer, *, fair: bool = False) -> Generator[Ground]:
-    """In a folder of its own that is gone afterwards. With `fair` the server heeds fairness keys."""
+    """Open a fleet in a temporary folder. With `fair` the server honors fairness keys."""
     folder = Path(tempfile.mkdtemp(prefix="redstart-chaos-"))
     try:
         bring_postgres()

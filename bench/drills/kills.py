@@ -1,4 +1,4 @@
-"""The worker is killed at each place of a run, and another one goes on: the end is that of an undisturbed run."""
+"""The worker is killed at each place of a run, and another one continues: the result is that of an undisturbed run."""
 
 from __future__ import annotations
 
@@ -27,10 +27,10 @@ from support.alike import masked
 from support.scenarios import Scenario
 
 PAGER = Scenario.load(ROOT / "tests" / "scenario" / "repos" / "pager")
-"""It needs two attempts, so that every step is on its way."""
+"""A scenario of two attempts, so that its run passes every step."""
 MOMENTS = ("before", "during", "after")
 LANES = 3
-"""Places that are tried at the same time, each on servers of its own: most of the time a death is waited out."""
+"""Number of places tried in parallel, each on its own servers: most of the time a fleet waits for a death to show."""
 QUICK = 3
 DEATH_SECONDS, END_SECONDS = 90.0, 150.0
 
@@ -41,12 +41,12 @@ class Place(NamedTuple):
 
     @property
     def tenant(self) -> str:
-        """Each place has one of its own: what a run has learned must not reach the next."""
+        """A tenant of its own for each place: lessons of one run must not reach the next."""
         return f"{self.moment}-{self.step.value}"
 
 
 class Came(NamedTuple):
-    """What became of the run of one place."""
+    """The result of the run that was killed at one place."""
 
     place: Place
     resumed: bool
@@ -54,9 +54,9 @@ class Came(NamedTuple):
     repeated: tuple[str, ...]
     asked_again: int
     seconds: float
-    """From the death to the end."""
+    """Seconds from the death to the end."""
     differs: tuple[str, ...]
-    """Where its last state is not that of the undisturbed run."""
+    """The differences between its last state and that of the undisturbed run."""
 
 
 class Undisturbed(NamedTuple):
@@ -66,7 +66,7 @@ class Undisturbed(NamedTuple):
 
 
 def differences(one: Any, other: Any, where: str = "") -> Iterator[str]:
-    """Where the two differ, with both values."""
+    """Yield every difference between the two, with both values."""
     if isinstance(one, dict) and isinstance(other, dict):
         for name in sorted(one.keys() | other.keys()):
             yield from differences(one.get(name), other.get(name), f"{where}.{name}")
@@ -102,7 +102,7 @@ def _lane(places: Sequence[Place], say: Callable[[str], None]) -> list[Came]:
         came: list[Came] = []
         for place in places:
             came.append(_place(ground, place, calm))
-            say(f"killed {place.moment} {place.step.value}: went on after {came[-1].seconds:.0f} s")
+            say(f"killed {place.moment} {place.step.value}: ended after {came[-1].seconds:.0f} s")
         return came
 
 
@@ -116,7 +116,7 @@ def _repo(ground: Ground, name: str) -> Path:
 
 
 def _undisturbed(ground: Ground) -> Undisturbed:
-    """In this process, by the engine that is used at home."""
+    """Drive an undisturbed run in this process, with the default engine of a local run."""
 
     async def run() -> RunState:
         (state,) = await ground.begin(_repo(ground, "calm"), 1, "calm")
@@ -131,7 +131,7 @@ def _undisturbed(ground: Ground) -> Undisturbed:
 
 
 def _rows(ground: Ground, run_id: str, tenant: str) -> tuple[tuple[str, int], ...]:
-    """How many rows each table holds of the run; of steps and of recorded calls, of each kind."""
+    """Count the rows of the run in each table, and its steps and recorded calls by kind."""
     tables = ("steps", "events", "cards", "failures", "edits")
     counts = [(name, f"SELECT count(*) FROM {name} WHERE run_id = '{run_id}'") for name in tables]
     found = [(name, ground.rows(query, tenant)[0][0]) for name, query in counts]
@@ -178,7 +178,7 @@ def _place(ground: Ground, place: Place, calm: Undisturbed) -> Came:
 
 
 async def _handed_over(ground: Ground, run_id: str, tenant: str) -> tuple[RunState, HandoverEvent]:
-    """Makes a branch of it, tries that again, and writes it into the folder twice; what the last of these said."""
+    """Make a branch of the run twice, and apply the run to the folder twice; return the state and the last event."""
     with open_house(ground.settings(tenant)) as house:
         await apply_run(house, run_id, branch="green")
         with suppress(ConfigError):

@@ -1,4 +1,4 @@
-"""Two pools serve runs: a key is looked for where tests run, and processes of the repo where models are asked."""
+"""Two pools serve runs: no key may be where tests run, and no process of the repo where models are asked."""
 
 from __future__ import annotations
 
@@ -19,12 +19,12 @@ RUNS, QUICK_RUNS = 20, 3
 SECONDS_A_RUN = 40.0
 CHUNK = 1 << 20
 OWN = frozenset({"git", "ruff"})
-"""Programs that a worker starts for itself; they run nothing of the repo's."""
+"""Programs that a worker starts for itself; they run no code of the repo."""
 KEY = "OPENAI_API_KEY"
 
 
 class Seen:
-    """Watches the processes below some workers, and what a worker's memory holds, until it is over."""
+    """Watches the child processes of the workers, and looks for the key in a worker's memory, until it is stopped."""
 
     def __init__(self, canary: bytes, thinker: Worker, actor: Worker) -> None:
         self._canary, self._pools = canary, {"think": thinker.pid, "act": actor.pid}
@@ -34,12 +34,12 @@ class Seen:
 
     @contextmanager
     def looking(self) -> Generator[None]:
-        """Raises where the looking broke: what it has not seen is no figure."""
+        """Watch while the context is open. Raises if the watching fails: without it there is no figure."""
         with beside(self._over, self._watch, self._look):
             yield
 
     def _watch(self) -> None:
-        # One that was forked and has not become a program yet still shows the worker's own words.
+        # A forked process that has not executed a program yet still shows the worker's own arguments.
         known = {read(Path(f"/proc/{pid}/cmdline")) for pid in self._pools.values()}
         seen: set[tuple[int, bytes]] = set()
         while not self._over.wait(0.002):
@@ -77,10 +77,10 @@ def privilege(*, quick: bool, say: Callable[[str], None]) -> list[Figure]:
             results = asyncio.run(_driven(ground, count))
             last_look = holds(actor.pid, canary.encode())
         control = holds(thinker.pid, canary.encode())
-        say(f"below who thinks: {dict(seen.programs['think'])}; below who acts: {dict(seen.programs['act'])}")
+        say(f"children of pool think: {dict(seen.programs['think'])}; of pool act: {dict(seen.programs['act'])}")
         rows = _rows_with(ground, canary)
         files = [file for file in _files(ground.folder) if canary.encode() in read(file)]
-        say(f"the key stands in these rows: {rows}, and files: {[file.name for file in files]}")
+        say(f"the key is in these columns: {rows}, and files: {[file.name for file in files]}")
         started = sum(n for name, n in seen.programs["think"].items() if name not in OWN)
         sandboxes = sum(n for name, n in seen.programs["act"].items() if name not in OWN)
         return [
@@ -89,7 +89,7 @@ def privilege(*, quick: bool, say: Callable[[str], None]) -> list[Figure]:
             exactly("privilege_rows_and_files_with_the_key", len(rows) + len(files), 0),
             exactly("privilege_started_where_models_are_asked", started, 0),
             exactly("privilege_worker_with_a_key_refused", float(refused.process.wait(60) == 2), 1),
-            # These say that the looking can find something.
+            # These show that the watching can find something.
             exactly("privilege_key_found_where_it_is", float(control), 1),
             exactly("privilege_questions_without_the_key", keys[False], 0),
             at_least("privilege_questions_with_the_key", keys[True], 2 * count),
@@ -105,7 +105,7 @@ async def _driven(ground: Ground, count: int) -> list[str]:
 
 
 def _rows_with(ground: Ground, canary: str) -> list[str]:
-    """The tables and columns that hold the text anywhere, whoever wrote them."""
+    """List the tables and columns that hold the text anywhere, whoever wrote it."""
     columns = ground.rows(
         "SELECT table_name, column_name, data_type FROM information_schema.columns WHERE table_schema = 'public'"
     )
@@ -118,14 +118,14 @@ def _rows_with(ground: Ground, canary: str) -> list[str]:
 
 
 def _files(folder: Path) -> Iterator[Path]:
-    """The workers' logs and homes, and the server's log and history."""
+    """Yield the files of the workers' logs and homes, and of the server's log and history."""
     for file in folder.rglob("*"):
         if file.is_file() and "postgres" not in file.relative_to(folder).parts:
             yield file
 
 
 def read(file: Path) -> bytes:
-    """Empty where it is gone."""
+    """Read the file; empty if it is gone."""
     try:
         return file.read_bytes()
     except OSError:
@@ -133,7 +133,7 @@ def read(file: Path) -> bytes:
 
 
 def descendants(pid: int) -> Iterator[int]:
-    """Every process below that one; nothing where it has ended."""
+    """Yield every descendant of the process; nothing if it has ended."""
     try:
         tasks = list(Path(f"/proc/{pid}/task").glob("*/children"))
     except OSError:
@@ -145,7 +145,7 @@ def descendants(pid: int) -> Iterator[int]:
 
 
 def holds(pid: int, what: bytes) -> bool:
-    """Whether the text stands in the process's environment, or anywhere in its memory that can be read."""
+    """Return whether the text is in the process's environment, or anywhere in its readable memory."""
     if what in read(Path(f"/proc/{pid}/environ")):
         return True
     with Path(f"/proc/{pid}/maps").open() as maps, Path(f"/proc/{pid}/mem").open("rb", buffering=0) as memory:

@@ -1,4 +1,4 @@
-"""Many queued runs while workers are killed and both servers restarted: each ends once, nothing of it done twice."""
+"""Many queued runs while workers are killed and both servers restart: each run ends once, and nothing happens twice."""
 
 from __future__ import annotations
 
@@ -25,17 +25,17 @@ WORKERS = 4
 AT_ONCE = 2
 KILL_SECONDS = 5.0
 CALLS = 2
-"""Of the model, in a run that nobody disturbs: a patch and a card."""
+"""Model calls of an undisturbed run: a patch and a card."""
 
 
 class Weather(NamedTuple):
-    """How rough it is."""
+    """The scale of the storm."""
 
     runs: int
     restart: tuple[float, float]
-    """Between two restarts of Postgres, in seconds."""
+    """The range of seconds between two restarts of Postgres."""
     most: float
-    """Seconds after which what has not ended counts as lost."""
+    """Seconds after which an unfinished run counts as lost."""
     lasts: float
     """Seconds after which no worker is killed and Postgres is left alone; Temporal's restarts depend on the runs."""
 
@@ -47,7 +47,7 @@ def weather(runs: int, *, quick: bool) -> Weather:
 
 
 class Storm:
-    """Kills and restarts, from threads of its own, until it is over."""
+    """Kills workers and restarts servers, from threads of its own, until it is stopped."""
 
     def __init__(self, ground: Ground, weather: Weather, seed: int) -> None:
         self._ground, self._weather = ground, weather
@@ -60,7 +60,7 @@ class Storm:
 
     @contextmanager
     def blowing(self) -> Generator[None]:
-        """Raises where a part of it broke: calm weather proves nothing."""
+        """Disturb the fleet while the context is open. Raises if a part of it fails: a calm drill proves nothing."""
         self._workers = [self._ground.worker(at_once=AT_ONCE) for _ in range(WORKERS)]
         for worker in self._workers:
             worker.wait_ready()
@@ -71,7 +71,7 @@ class Storm:
     def _kill(self) -> None:
         while not self._over.wait(KILL_SECONDS):
             for at, worker in enumerate(self._workers):
-                if worker.process.poll() is not None:  # It could not begin while a server was away.
+                if worker.process.poll() is not None:  # It could not start while a server was down.
                     self.fell += 1
                     self._workers[at] = self._ground.worker(at_once=AT_ONCE)
             ready = [at for at, worker in enumerate(self._workers) if worker.is_ready()]
@@ -94,21 +94,21 @@ class Storm:
 
 
 async def _watched(ground: Ground, storm: Storm, runs: int, ends: float, say: Callable[[str], None]) -> None:
-    """Until all have ended as the store says, or the time is up."""
+    """Wait until the store reports that all runs have ended, or until the time is up."""
     last = 0.0
     while storm.ended < runs and time.monotonic() < ends:
         await asyncio.sleep(1.0)
         try:
             storm.ended = ground.rows("SELECT count(*) FROM runs WHERE status = 'finished'")[0][0]
         except OperationalError:
-            continue  # It is being restarted.
+            continue  # Postgres is restarting.
         if time.monotonic() - last > 30:
             last = time.monotonic()
             say(f"{storm.ended} of {runs} ended; {storm.killed} workers killed, Postgres restarted {storm.postgres}x")
 
 
 async def _supervisors_left(ground: Ground, runs: Sequence[RunState], seconds: float) -> int:
-    """How many supervisors have not ended with their run, given some time to hear of it."""
+    """Count the supervisors that have not ended with their run, after some time to notice its end."""
     fleet = await ground.fleet()
     left, ends = list(runs), time.monotonic() + seconds
     while left and time.monotonic() < ends:
@@ -133,7 +133,7 @@ def storm(seed: int, runs: int, *, quick: bool, say: Callable[[str], None]) -> l
                 began = time.monotonic()
                 await _watched(ground, raging, runs, began + rough.most, say)
             took = time.monotonic() - began
-            # The last answers may still be on their way to the supervisors: a killed worker is missed after 15 s.
+            # The last answers may still be in flight to the supervisors: a killed worker is noticed after 15 s.
             left = await _supervisors_left(ground, queued, 90.0)
             found = truth(ground, [run.run_id for run in queued])
             calls = ground.rows("SELECT count(*) FROM journal WHERE kind = 'model'")[0][0]

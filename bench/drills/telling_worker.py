@@ -1,8 +1,8 @@
-"""Runs the command and writes down what became of each of its fenced writes.
+"""Runs the command and logs the outcome of each of its fenced writes.
 
     python telling_worker.py FILE ARGUMENTS...
 
-A line is `commit RUN kept`, `record RUN fenced` and so on: of a step's commit, and of a call's record in the journal.
+A line is `commit RUN kept`, `record RUN fenced` and so on: for a step's commit, or for a call's record in the journal.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""What the store says of runs after a drill: whether each ended once, and nothing of it is missing or there twice."""
+"""The state of runs in the store after a drill: whether each ended once, with nothing missing or duplicated."""
 
 from __future__ import annotations
 
@@ -27,20 +27,20 @@ _CARDS = "SELECT run_id FROM cards"
 
 
 class Truth(NamedTuple):
-    """Ids of runs, by what is wrong with them."""
+    """IDs of runs, by defect."""
 
     lost: set[str]
-    """Not ended, or not once."""
+    """Did not end, or ended more than once."""
     gaps: set[str]
     """A step, an event or a record is missing."""
     twice: set[str]
-    """A step, a card or a record is there more than once."""
+    """A step, a card or a record exists more than once."""
     other_way: set[str]
-    """Went another way than most did, or left no card."""
+    """Took other steps than most runs, or left no card."""
 
 
 def truth(ground: Ground, ids: Sequence[str], tenant: str = HOME) -> Truth:
-    """Of runs that should all have ended green on the same way."""
+    """Check runs that should all have ended verified with the same steps."""
 
     def found(query: str) -> set[str]:
         return {row[0] for row in ground.rows(query, tenant)}

@@ -1,9 +1,9 @@
-"""The three arms: what a run is given of what earlier runs have left.
+"""The three arms: what a run receives from earlier runs.
 
-`off` gives nothing. `on` is as every day, but that the bench stands for the person who lets lessons out of their repo:
-each is approved for the tenant before the next run is offered any. `placebo` gives, run by run, what `on` was given,
-as many lessons and cards of the same length with the same chances, but that their words are those of a family that is
-neither theirs nor the task's. The runs have the same ids in all arms, so that the coins fall alike.
+`off` gives nothing. `on` works as in everyday use, except that the bench stands in for the person who approves lessons
+beyond their repo: each lesson is approved for the tenant before the next run is offered any. `placebo` gives, run by
+run, as many lessons and cards as `on` gave, of the same length and with the same chances, but with the words of a
+family that is neither theirs nor the task's. The runs have the same IDs in all arms, so that the coins fall the same.
 """
 
 from __future__ import annotations
@@ -34,10 +34,10 @@ class Arm(StrEnum):
 
 
 class SeededWorld(SystemWorld):
-    """Ids of runs that are the same each time and in each arm: whoever begins a run says for which task."""
+    """A world whose run IDs are the same each time and in each arm; set `task` before a run begins."""
 
     def __init__(self, folder: Path, seed: int) -> None:
-        """`folder` keeps which ids were given, so that none is given twice."""
+        """`folder` records the used IDs, so that none is used twice."""
         self._folder, self._seed = folder, seed
         self.task = ""
 
@@ -51,7 +51,7 @@ class SeededWorld(SystemWorld):
 
 
 class Given:
-    """What the runs of an arm were given, by repo; in a file, so that another arm and a later process know it."""
+    """The lessons and cards that an arm gave, by repo; in a file, for another arm and for later processes."""
 
     def __init__(self, file: Path) -> None:
         self._file = file
@@ -62,14 +62,14 @@ class Given:
             file.write(json.dumps({"kind": kind, "repo": repo, "body": body}) + "\n")
 
     def last(self, kind: str, repo: str) -> Any:
-        """What was last given there; None for nothing."""
+        """Return what was last given in the repo; None if nothing was."""
         lines = self._file.read_text(encoding="utf-8").splitlines() if self._file.exists() else []
         rows = (json.loads(line) for line in reversed(lines))
         return next((row["body"] for row in rows if (row["kind"], row["repo"]) == (kind, repo)), None)
 
 
 class Widening:
-    """Lessons of the store, each approved for the tenant as soon as it is there."""
+    """Lessons of the store, each approved for the tenant as soon as it exists."""
 
     def __init__(self, lessons: Lessons, shelf: LessonStore, now: Callable[[], float], given: Given) -> None:
         self._lessons, self._shelf, self._now, self._given = lessons, shelf, now, given
@@ -87,7 +87,7 @@ class Widening:
 
 
 class Told:
-    """A memory that writes down what it gave."""
+    """A memory that records the cards it gives."""
 
     def __init__(self, memory: Memory, given: Given) -> None:
         self._memory, self._given = memory, given
@@ -98,20 +98,23 @@ class Told:
         return found
 
     async def failures(self, query: FailureQuery, *, tenant: str, repo: str, limit: int = 3) -> list[RecalledFailure]:
-        """This bench is about cards and lessons."""
+        """Return nothing: this bench is about cards and lessons."""
         del query, tenant, repo, limit
         return []
 
 
 class OtherWords:
-    """Words of a family of chance that is neither of two."""
+    """The words of a random family that is neither of two given families."""
 
     def __init__(self, tasks: Sequence[Known]) -> None:
         self._by_repo = {known.task.slug: known.family.name for known in tasks}
         self._families = [read_family(name) for name in FAMILIES]
 
     def instead(self, text: str, teacher: str, repo: str) -> str:
-        """As long as `text`, which a run of the repo `teacher` left; the same for the same text and repos."""
+        """Replace `text`, left by a run of the repo `teacher`, with other words of the same length.
+
+        The result is the same for the same text and repos.
+        """
         known = (self._by_repo.get(teacher), self._by_repo.get(repo))
         others = [family for family in self._families if family.name not in known]
         said = random.Random(f"{text}/{teacher}/{repo}").choice(others).advice
@@ -119,7 +122,7 @@ class OtherWords:
 
 
 class PlaceboLessons:
-    """As many lessons as the other arm was offered, with the same chances; what they advise is about something else."""
+    """As many lessons as the other arm was offered, with the same chances, but with advice about something else."""
 
     def __init__(self, given: Given, words: OtherWords) -> None:
         self._given, self._words = given, words
@@ -130,7 +133,7 @@ class PlaceboLessons:
         return found.model_copy(update={"lessons": tuple(self._other(lesson, situation) for lesson in found.lessons)})
 
     def _other(self, lesson: Lesson, situation: Situation) -> Lesson:
-        # It is chosen by its `when`, which therefore stays, and for its tenant, which is that of the arm.
+        # A lesson is chosen by its `when`, which therefore stays, and by its tenant, which becomes that of the arm.
         advice = self._words.instead(lesson.advice, lesson.provenance.repo, situation.repo)
         return lesson.model_copy(update={"advice": advice, "tenant": situation.tenant})
 
@@ -140,7 +143,7 @@ class PlaceboLessons:
 
 
 class PlaceboMemory:
-    """As many cards as the other arm was given, about something else."""
+    """As many cards as the other arm received, about something else."""
 
     def __init__(self, given: Given, words: OtherWords) -> None:
         self._given, self._words = given, words

@@ -1,4 +1,4 @@
-"""What the arms came to: shares over time, and paired differences with intervals."""
+"""The results of the arms: shares over time, and paired differences with intervals."""
 
 from __future__ import annotations
 
@@ -14,22 +14,22 @@ from redstart.evals.outcome import EndPoint, RunOutcome
 
 QUARTERS = 4
 ALL_ATTEMPTS_AND_ONE = 4
-"""What a run that never got green counts as, in attempts to green: one more than it may have."""
+"""The attempts that an unsolved run counts as: one more than it may have."""
 
 Rows = Mapping[Arm, Sequence[RunOutcome]]
 
 
 class Seen(NamedTuple):
-    """What a run was shown of earlier ones."""
+    """The lessons and cards of earlier runs that a run was shown."""
 
     lessons: int
     cards: int
     has_fact: bool
-    """Whether its own family's key fact was among it; never so with a model, which has words of its own."""
+    """Whether they held its own family's key fact; never true with a model, which uses its own words."""
 
 
 def paired(rows: Rows) -> dict[Arm, list[RunOutcome]]:
-    """Those tasks that every arm has done, in their order; what broke in one arm is left out in all."""
+    """Return the rows of tasks that every arm has finished, in order; a task that broke in one arm is left out."""
     good = {arm: {row.key: row for row in rows[arm] if row.place is not EndPoint.broken} for arm in Arm}
     keys = [row.key for row in rows[Arm.off] if all(row.key in good[arm] for arm in Arm)]
     return {arm: [good[arm][key] for key in keys] for arm in Arm}
@@ -40,7 +40,7 @@ def solved(rows: Sequence[RunOutcome]) -> Estimate:
 
 
 def quarters(rows: Sequence[RunOutcome]) -> list[Estimate]:
-    """The solved share in each quarter of the order. Raises `ValueError` where a quarter would be empty."""
+    """Estimate the solved share in each quarter of the order. Raises `ValueError` if a quarter would be empty."""
     cuts = [len(rows) * number // QUARTERS for number in range(QUARTERS + 1)]
     return [solved(rows[start:stop]) for start, stop in pairwise(cuts)]
 
@@ -50,7 +50,7 @@ def last_half(rows: Sequence[RunOutcome]) -> Sequence[RunOutcome]:
 
 
 def gap(a: Sequence[RunOutcome], b: Sequence[RunOutcome], count: Callable[[RunOutcome], float]) -> Estimate:
-    """B's mean less A's, over the same tasks."""
+    """Estimate B's mean minus A's, over the same tasks."""
     return paired_bootstrap([count(row) for row in a], [count(row) for row in b])
 
 
@@ -63,7 +63,7 @@ def to_green(row: RunOutcome) -> float:
 
 
 def tokens_ratio(a: Sequence[RunOutcome], b: Sequence[RunOutcome]) -> Estimate:
-    """B's tokens as a share of A's, tasks resampled in pairs."""
+    """Estimate B's tokens as a share of A's; tasks are resampled in pairs."""
 
     def ratio(pairs: Sequence[tuple[int, int]]) -> float:
         return sum(two for _, two in pairs) / sum(pair for pair, _ in pairs)
@@ -72,7 +72,7 @@ def tokens_ratio(a: Sequence[RunOutcome], b: Sequence[RunOutcome]) -> Estimate:
 
 
 def sign_test(a: Sequence[RunOutcome], b: Sequence[RunOutcome]) -> float:
-    """The exact test of McNemar."""
+    """Return the p-value of McNemar's exact test."""
     pairs = list(zip(a, b, strict=True))
     only_a = sum(pair.solved and not two.solved for pair, two in pairs)
     only_b = sum(two.solved and not pair.solved for pair, two in pairs)
@@ -80,8 +80,8 @@ def sign_test(a: Sequence[RunOutcome], b: Sequence[RunOutcome]) -> float:
 
 
 def figures(rows: Rows, least: int, seen: Mapping[Arm, Sequence[Seen]], *, has_aims: bool) -> list[Figure]:
-    """Of the tasks that every arm has done. For a model no aims are set but those of the bench itself: nobody knows
-    what it could do."""
+    """Make the figures of the tasks that every arm has finished. A model has only the aims of the bench itself:
+    nobody knows what the model could do."""
     every = paired(rows)
     off, on, placebo = (every[arm] for arm in (Arm.off, Arm.on, Arm.placebo))
     broken = sum(row.place is EndPoint.broken for arm in Arm for row in rows[arm])
@@ -115,7 +115,7 @@ def figures(rows: Rows, least: int, seen: Mapping[Arm, Sequence[Seen]], *, has_a
 
 
 def _shown_to(seen: Mapping[Arm, Sequence[Seen]], *, has_aims: bool) -> list[Figure]:
-    """How much the runs of an arm were shown, a run; the placebo has to be as much as what it stands for."""
+    """Make figures of what the runs of an arm were shown, per run; the placebo must show as much as `on`."""
     found: list[Figure] = []
     for arm, of_arm in seen.items():
         lessons, cards = (fmean(column) for column in zip(*((item[:2]) for item in of_arm), strict=True))
@@ -149,5 +149,5 @@ def _told(name: str, found: Estimate) -> Figure:
 
 
 def shown(found: Estimate) -> list[float]:
-    """The value, and both ends of its interval."""
+    """Return the value and both ends of its interval, rounded."""
     return [round(found.value, 4), round(found.low, 4), round(found.high, 4)]

@@ -1,4 +1,4 @@
-"""One arm as an evaluation: one task after the other in their order, so that what a run taught reaches the next."""
+"""One arm as an evaluation: the tasks run one after the other, so that lessons of a run reach the next."""
 
 from __future__ import annotations
 
@@ -39,12 +39,12 @@ Tell = Callable[[Arm, RunOutcome], None]
 
 
 class Stream(NamedTuple):
-    """What is done in every arm."""
+    """The tasks that every arm runs, and how."""
 
     tasks: tuple[Known, ...]
     seed: int
     place: str
-    """Where the instrument leaves what it learned: one of `PLACES`."""
+    """Where the instrument leaves the key fact: one of `PLACES`."""
     model: str = INSTRUMENT
 
     @property
@@ -56,7 +56,7 @@ class Stream(NamedTuple):
 
 
 def settings_for(home: Path, data: Path | None, url: str, context: int) -> Settings:
-    """For the instrument, or for a small model behind an address that speaks the wire of chat completions."""
+    """Make the settings for the instrument, or for a small model behind a chat completions endpoint."""
     if not url:
         return Settings(home=home, data=data, models=Models(strong=INSTRUMENT, fast=INSTRUMENT))
     known = Profile(context=context, looks=0, brief=True, edits=EditKind.whole)
@@ -73,19 +73,19 @@ def settings_for(home: Path, data: Path | None, url: str, context: int) -> Setti
 
 
 async def verified(settings: Settings, tasks: Sequence[Known]) -> dict[str, GradingBaseline]:
-    """What each task is graded by; each is run for it once. Raises `ConfigError` for what is no task here."""
+    """Run each task once and return its grading baseline. Raises `ConfigError` for an invalid task."""
     found: dict[str, TaskCheck] = {}
     with open_house(settings) as house:
         async for item in verify_all(house.with_sandbox(), [known.task for known in tasks], repeats=1):
             if not item.ok:
-                raise ConfigError(f"{item.task} is no task here: {item.why}")
+                raise ConfigError(f"{item.task} is not a valid task on this machine: {item.why}")
             found[item.digest] = item
-            print(f"{item.task} is red, and green with its fix", flush=True)
+            print(f"{item.task} fails, and passes with its fix", flush=True)
     return standards(found)
 
 
 def done(settings: Settings, stream: Stream) -> dict[Arm, list[RunOutcome]]:
-    """The rows that there are, each arm's in the order of the tasks."""
+    """Return the existing rows of each arm, in the order of the tasks."""
     place = {known.task.id: number for number, known in enumerate(stream.tasks)}
     found: dict[Arm, list[RunOutcome]] = {}
     with open_database(settings) as database:
@@ -98,7 +98,7 @@ def done(settings: Settings, stream: Stream) -> dict[Arm, list[RunOutcome]]:
 
 
 async def seen(settings: Settings, stream: Stream, rows: dict[Arm, list[RunOutcome]]) -> dict[Arm, list[Seen]]:
-    """Of each run what it was shown, in the order of the tasks."""
+    """Return what each run was shown, in the order of the tasks."""
     facts = {known.task.id: known.family.advice for known in stream.tasks}
     found: dict[Arm, list[Seen]] = {}
     with open_database(settings) as database:
@@ -117,10 +117,10 @@ def _seen(run: RunState, fact: str) -> Seen:
 
 
 def do(settings: Settings, stream: Stream, arm: Arm, known: dict[str, GradingBaseline], tell: Tell) -> None:
-    """What is left of an arm; the placebo is done after `on`."""
+    """Run the remaining tasks of an arm; the placebo runs after `on`."""
     limits = Limits(attempts=ATTEMPTS, usd=None)
     tasks = [item.task for item in stream.tasks]
-    # The tasks are steady, as their verification showed: more repeats would cost hours and tell nothing of memory.
+    # The tasks are stable, as their check showed: more repeats would cost hours and say nothing about memory.
     name, remembers = stream.name(arm), arm is not Arm.off
     wanted = EvaluationRequest("learning", name=name, limits=limits, verify=Level.quick, remembers=remembers)
     plan = plan_of(wanted, tasks, stream.model)
@@ -145,7 +145,7 @@ def do(settings: Settings, stream: Stream, arm: Arm, known: dict[str, GradingBas
 
 
 def remembering(house: AppContext, database: Database, stream: Stream, arm: Arm) -> AppContext:
-    """The house with the memory of an arm; that of `off` is taken from it by its plan."""
+    """Return the app context with the memory of an arm; the plan of `off` removes its memory."""
     given = Given(house.settings.home / "given" / f"{stream.name(Arm.on)}.jsonl")
     adapters = house.adapters
     if arm is Arm.on:

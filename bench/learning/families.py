@@ -1,8 +1,8 @@
-"""Tasks in families: the same kind of bug in different code, with what there is to learn from one for the next.
+"""Tasks in families: the same kind of bug in different code, with a lesson that carries from one task to the next.
 
-A file of `families/` begins with the family's lesson. Each of its tasks is a small module with tests that are shown and
-tests that only grading sees; of the module's lines, those that begin with `-` are there before the true fix alone, and
-those with `+` after it.
+A file of `families/` begins with the family's lesson. Each of its tasks is a small module with shown tests and hidden
+tests that only grading sees. Lines of the module that begin with `-` exist only before the true fix, those with `+`
+only after it.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ FAMILIES = (
     *("missing_key", "none_value", "off_by_one", "mutable_default", "text_encoding", "letter_case"),
     *("empty_sequence", "integer_division", "ties_in_order", "unstripped_input", "inclusive_bounds", "rounding_halves"),
 )
-"""In the order in which they are taken where not all are wanted."""
+"""The families, in the order in which a shorter bench takes them."""
 
 
 class Example(NamedTuple):
@@ -29,7 +29,7 @@ class Example(NamedTuple):
     before: str
     after: str
     shown: str
-    """Tests, of which one at least is red before the fix."""
+    """Tests; at least one of them fails before the fix."""
     hidden: str
 
 
@@ -37,19 +37,19 @@ class Family(NamedTuple):
     name: str
     when: str
     advice: str
-    """The key fact: it is about every task of the family and about no other."""
+    """The key fact: it applies to every task of the family and to no other task."""
     examples: tuple[Example, ...]
 
 
 class Known(NamedTuple):
-    """A task, and what it is about."""
+    """A task and its family."""
 
     task: Task
     family: Family
 
 
 def read_family(name: str) -> Family:
-    """Raises `ValueError` or `KeyError` for a file that is no family."""
+    """Read a family from its file. Raises `ValueError` or `KeyError` if the file is invalid."""
     head, *parts = (FOLDER / f"{name}.txt").read_text(encoding="utf-8").split(":: task ")
     said = dict(line.split(": ", 1) for line in head.splitlines() if line)
     return Family(name, said["when"], said["advice"], tuple(map(_example, parts)))
@@ -86,7 +86,7 @@ def task_of(family: Family, example: Example) -> Task:
 
 
 def stream(families: int, each: int, seed: int) -> list[Known]:
-    """So many tasks of each of so many families, in an order of chance that is the same for the same seed."""
+    """Return `each` tasks of each of the first `families` families, in a random order fixed by the seed."""
     chosen = [read_family(name) for name in FAMILIES[:families]]
     tasks = [Known(task_of(family, example), family) for family in chosen for example in family.examples[:each]]
     random.Random(f"learning/{seed}").shuffle(tasks)

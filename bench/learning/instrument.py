@@ -1,4 +1,4 @@
-"""The instrument of the learning curve: right more often where its question holds what its family teaches."""
+"""The instrument of the learning curve: right more often if its question holds its family's key fact."""
 
 from __future__ import annotations
 
@@ -11,16 +11,16 @@ from support.scenarios import CARD
 
 TOLD = 0.9
 UNTOLD = 0.25
-"""The chance that an attempt is right, with the family's key fact in the question and without."""
+"""The chances that an attempt is right, with the family's key fact in the question and without."""
 PLACES = ("lessons", "cards")
-"""Where a run that was verified leaves the fact."""
+"""Where a verified run leaves the fact."""
 
 
 class FactSensitive(ScriptedInstrument):
     """Gives the true fix with a chance that depends on whether the fact is in its question.
 
-    The number that decides is one of the task and the attempt alone: what is told changes only what it is compared
-    with. So an arm that is told more solves whatever the others solve, and nothing differs by luck.
+    The random number that decides depends only on the task and the attempt; the fact changes only the threshold. So an
+    arm that shows more solves everything that the others solve, and no difference is luck.
     """
 
     name = "fact-sensitive"

@@ -1,4 +1,4 @@
-"""The learning curve as an SVG that needs nothing beside itself."""
+"""The learning curve as a self-contained SVG."""
 
 from __future__ import annotations
 
@@ -13,23 +13,23 @@ WIDE, HIGH = 760, 430
 LEFT, RIGHT, TOP, BOTTOM = 60, 130, 70, 60
 COLOURS = {Arm.off: "#6b7280", Arm.on: "#0f766e", Arm.placebo: "#c2410c"}
 DASHES = {Arm.off: "6 4", Arm.on: "", Arm.placebo: "2 3"}
-"""So that they can be told apart without colours; two that lie upon each other too."""
+"""Dashes that distinguish the lines without colors, even where two lines overlap."""
 FONT = "font-family='system-ui, sans-serif'"
 
 
 class Words(NamedTuple):
     title: str
     label: str
-    """Whose result it is: it stands on the picture itself."""
+    """Whose result it is, shown on the plot itself."""
 
 
 def moving(solved: Sequence[bool], window: int) -> list[Estimate]:
-    """The solved share of the last so many tasks, from the first full window on."""
+    """Return the solved share of the last `window` tasks, from the first full window on."""
     return [wilson(sum(solved[end - window : end]), window) for end in range(window, len(solved) + 1)]
 
 
 def svg(solved: Mapping[Arm, Sequence[bool]], words: Words) -> str:
-    """The solved share over the order of tasks, of each arm a line and the band of its 95 % interval."""
+    """Plot the solved share over the order of tasks: for each arm a line and the band of its 95% interval."""
     count = len(solved[Arm.off])
     window = max(count // 4, 1)
     body = [_text(LEFT, 26, words.title, size=17, weight="600"), _text(LEFT, 48, words.label, size=13, fill="#b91c1c")]

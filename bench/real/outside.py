@@ -1,4 +1,4 @@
-"""How a project's tests end where its developer runs them, told by the runner's own hooks."""
+"""The outcomes of a project's tests as its developer runs them, reported by the runner's own hooks."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from typing import NamedTuple
 from _environments import BenchError, run
 from real.prepare import Project, Ready
 
-# Asks pytest itself, through its own hooks, so that our reading of its report is measured and not repeated.
+# Asks pytest itself, through its own hooks: the bench measures our reading of the report and must not reuse it.
 WATCH = """\
 import json, os
 ends = {}
@@ -30,7 +30,7 @@ def pytest_sessionfinish(session):
         with open(os.environ["BENCH_ENDS"], "w") as file:
             json.dump(ends, file)
 """
-# The same for unittest: `python -m unittest`, with a result that keeps its ids.
+# The same for unittest: `python -m unittest`, with a result class that keeps the IDs.
 WATCH_UNITTEST = """\
 import json, os, sys, unittest
 
@@ -51,14 +51,14 @@ with open(os.environ["BENCH_ENDS"], "w") as file:
     json.dump(ends, file)
 """
 PASSED_ON = ("PYTEST_ADDOPTS", "PYTHONPATH", "BENCH_ENDS")
-"""Variables that tox would keep from the tests."""
+"""Variables that tox would otherwise hide from the tests."""
 NOT_ROOT = ("bwrap", "--dev-bind", "/", "/", "--unshare-user", "--uid", "1000", "--gid", "1000", "--")
-"""The same machine for a user who is not root. Root may read any file, so that tests of what a user may not do are
-skipped or red for root, and for nobody else."""
+"""Runs a command on the same machine as a user who is not root. Root may read any file, so tests of missing
+permissions are skipped or fail only for root."""
 
 
 class Ends(NamedTuple):
-    """How the tests of one run ended, by id."""
+    """The outcomes of the tests of one run, by ID."""
 
     red: frozenset[str]
     green: frozenset[str]
@@ -73,7 +73,7 @@ class Ends(NamedTuple):
 
 
 def outside(project: Project, ready: Ready, into: Path) -> Ends:
-    """The project's tests as its developer runs them. Raises `BenchError` where the runner tells nothing."""
+    """Run the project's tests as its developer does. Raises `BenchError` if the runner reports nothing."""
     watch, told = into / "watch", into / "ends.json"
     watch.mkdir(exist_ok=True)
     (watch / "bench_watch.py").write_text(WATCH)
@@ -93,12 +93,12 @@ def outside(project: Project, ready: Ready, into: Path) -> Ends:
         command = [ready.python, "-m", *words] if words[0] == "pytest" else words
     done = run([*(NOT_ROOT if os.geteuid() == 0 else ()), *command], ready.root, variables)
     if not told.exists():
-        raise BenchError(f"{shlex.join(words)} told nothing:\n{(done.stdout + done.stderr)[-1500:]}")
+        raise BenchError(f"{shlex.join(words)} reported nothing:\n{(done.stdout + done.stderr)[-1500:]}")
     return Ends.of(json.loads(told.read_text()))
 
 
 def difference(seen: Ends | None, wanted: Ends) -> str:
-    """What ended otherwise inside than outside, in a line; empty where nothing did."""
+    """Describe in one line the outcomes that differ inside and outside; empty if none do."""
     if seen is None:
         return "there is no baseline"
     told: list[str] = []

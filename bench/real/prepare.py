@@ -1,4 +1,4 @@
-"""A real project as it lies on a developer's disk: unpacked, committed, and installed by the tool that manages it."""
+"""A real project as on a developer's disk: unpacked, committed, and installed by its package manager."""
 
 from __future__ import annotations
 
@@ -18,12 +18,12 @@ IGNORED = (
     *("__pycache__/", "*.egg-info/", ".pytest_cache/", ".venv/", "venv/", ".tox/", ".nox/", "build/", "*.so"),
     *(".coverage", "coverage.xml", ".pdm-python", ".hypothesis/"),
 )
-"""What a project's .gitignore gets."""
+"""Patterns for a project's .gitignore."""
 FIXED: dict[str, str] = dict.fromkeys(("GIT_AUTHOR_DATE", "GIT_COMMITTER_DATE"), "2024-01-01T00:00:00+00:00")
 
 
 class Mutation(FrozenValue):
-    """One change of one file: `old` stands in it once, and `new` once after the change."""
+    """One change of one file: `old` occurs in it once, and `new` once after the change."""
 
     file: str
     old: str
@@ -31,45 +31,45 @@ class Mutation(FrozenValue):
 
 
 class Sdist(FrozenValue):
-    """A release as the package index has it, and where it is put."""
+    """A release from the package index, and where to put it."""
 
     name: str
     version: str
     sha256: str
     folder: str = ""
-    """Where the project lies in the git repo, for one of several in it."""
+    """The project's folder in the git repo, if the repo holds several projects."""
     files: dict[str, str] = {}
-    """Files that its sdist leaves out and its developers have."""
+    """Files that its developers have but its sdist omits."""
 
 
 class Project(Sdist):
     shape: tuple[str, ...]
     packages: tuple[str, ...] = ()
-    """What its tests need besides itself and pytest."""
+    """Packages that its tests need besides the project and pytest."""
     command: str = ""
-    """How its tests are run; empty for what redstart finds by looking."""
+    """The command that runs its tests; empty for the one that Redstart detects."""
     unittest: bool = False
-    """Whether its tests are run by unittest outside."""
+    """Whether unittest runs its tests outside."""
     manager: str = ""
-    """The tool that makes its environment and is then to name it: poetry, pdm, hatch or uv. Empty where the environment
-    is found without one."""
+    """The tool that makes its environment and must then report it: poetry, pdm, hatch or uv. Empty if the environment
+    is found without a tool."""
     venv: str = ""
-    """Where in the project its environment lies; empty for a folder elsewhere, which is active then."""
+    """The folder of its environment in the project; empty for a folder elsewhere, which is then active."""
     known_red: tuple[str, ...] = ()
-    """Ids that are red without the mutation."""
+    """IDs of tests that fail without the mutation."""
     quick: bool = False
     mutation: Mutation
 
 
 class Ready(NamedTuple):
-    """A project that can be tested."""
+    """A project ready to be tested."""
 
     repo: Path
     root: Path
     """The project's folder in the repo."""
     venv: Path
     variables: dict[str, str]
-    """What its developer's shell has set."""
+    """The variables of its developer's shell."""
 
     @property
     def python(self) -> Path:
@@ -81,16 +81,16 @@ def projects() -> list[Project]:
 
 
 def prepare(project: Project, into: Path, tools: Path, name: str = "repo") -> Ready:
-    """The project in the folder `name` in `into`, from its download to its environment.
+    """Prepare the project in the folder `name` in `into`, from its download to its environment.
 
-    `tools` is where the managers are installed. Raises `BenchError` where a step of it fails.
+    `tools` is the folder of the package managers. Raises `BenchError` if a step fails.
     """
     repo, root = unpack(project, download(project, into), into, name)
     return install(project, repo, root, into, tools)
 
 
 def download(project: Sdist, into: Path) -> Path:
-    """The sdist, whose hash pip checks before it looks into it."""
+    """Download the sdist; pip checks its hash before it opens it."""
     pin = into / f"{project.name}.txt"
     pin.write_text(f"{project.name}=={project.version} --hash=sha256:{project.sha256}\n")
     folder = into / f"sdist-{project.name}"
@@ -101,9 +101,9 @@ def download(project: Sdist, into: Path) -> Path:
 
 
 def unpack(project: Sdist, sdist: Path, into: Path, name: str) -> tuple[Path, Path]:
-    """The git repo with one commit that holds the project, and the project's folder in it."""
+    """Unpack the project into a git repo with one commit; return the repo and the project's folder in it."""
     if hashlib.sha256(sdist.read_bytes()).hexdigest() != project.sha256:
-        raise BenchError(f"{sdist.name} is not the file that the manifest names")
+        raise BenchError(f"{sdist.name} does not match the hash in the manifest")
     with tarfile.open(sdist) as archive:
         archive.extractall(into / "unpacked", filter="data")
     (top,) = (into / "unpacked").iterdir()
@@ -113,7 +113,7 @@ def unpack(project: Sdist, sdist: Path, into: Path, name: str) -> tuple[Path, Pa
     top.rename(root)
     for name, text in project.files.items():
         (root / name).write_text(text)
-    # Where the project has one, its own says what is ignored.
+    # A project's own .gitignore takes precedence.
     if not (root / ".gitignore").exists():
         (repo / ".gitignore").write_text("".join(f"{line}\n" for line in IGNORED))
     identity = ["-c", "user.name=bench", "-c", "user.email=bench@localhost", "-c", "commit.gpgsign=false"]
@@ -125,7 +125,7 @@ def unpack(project: Sdist, sdist: Path, into: Path, name: str) -> tuple[Path, Pa
 
 
 def install(project: Project, repo: Path, root: Path, into: Path, tools: Path) -> Ready:
-    """The project's environment, with the project editable in it."""
+    """Make the project's environment, with the project installed editable."""
     if project.manager:
         venv, variables = _MANAGERS[project.manager](root, into, tools)
     else:
@@ -150,7 +150,7 @@ def _with_poetry(root: Path, into: Path, tools: Path) -> tuple[Path, dict[str, s
 
 
 def _with_pdm(root: Path, into: Path, tools: Path) -> tuple[Path, dict[str, str]]:
-    """pdm writes which interpreter is the project's into `.pdm-python`."""
+    """Make an environment for pdm, which writes the project's interpreter into `.pdm-python`."""
     program = tool("pdm", tools)
     venv = into / "environment"
     make_environment(venv)
@@ -174,7 +174,7 @@ def _with_hatch(root: Path, into: Path, tools: Path) -> tuple[Path, dict[str, st
 
 
 def _with_uv(root: Path, into: Path, tools: Path) -> tuple[Path, dict[str, str]]:
-    """An environment beside the repo, which uv finds from within the repo."""
+    """Make an environment beside the repo, which uv finds from within the repo."""
     del root
     program = tool("uv", tools)
     venv = into / ".venv"

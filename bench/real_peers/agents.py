@@ -1,9 +1,8 @@
-"""Three agents as their users start them, on a folder with red tests, with one small model and little time.
+"""Three agents as their users start them, on a folder with failing tests, with one small model and little time.
 
-Each has four minutes, and as many attempts as it takes in them up to five: redstart counts its own, aider mends its
-edit three times after the first, mini has fifteen steps, of which it needs three for an attempt. redstart ends by
-itself: it may take longer over its last answer and what it writes down, but a green counts only if it was proven in the
-four minutes.
+Each agent has four minutes, and up to five attempts in that time: Redstart counts its own attempts, aider corrects its
+edit three times after the first, mini has fifteen steps and needs three for an attempt. Redstart ends by itself: it may
+take longer for its last answer and its records, but a fix counts only if it was proven within the four minutes.
 """
 
 from __future__ import annotations
@@ -25,7 +24,7 @@ SECONDS = 240
 ATTEMPTS = 5
 STEPS = 15
 GRACE = 30
-"""Seconds for an agent that keeps its own time to come to its end."""
+"""Extra seconds for an agent that enforces its own time limit."""
 AIDER = (
     "--edit-format whole --no-stream --map-tokens 0 --yes-always --no-auto-commits --no-gitignore --no-pretty "
     "--no-analytics --no-check-update --no-show-model-warnings --no-show-release-notes --auto-test"
@@ -35,12 +34,12 @@ TASK = "The tests of this project fail. Find the bug in {file} and fix it, so th
 
 
 class Place(NamedTuple):
-    """Where an agent works: a folder of its own, with the task in it."""
+    """The workspace of an agent: a folder of its own, with the task in it."""
 
     folder: Path
     repo: Path
     file: str
-    """The program: all three are told its name."""
+    """The program: all three agents receive its name."""
     url: str
     environments: Environments
 
@@ -55,9 +54,9 @@ class Place(NamedTuple):
 class Ended(NamedTuple):
     seconds: float
     claims: bool
-    """Whether it says that the task is done; of aider, which says nothing: whether its last test run was green."""
+    """Whether it claims that the task is done; for aider, which claims nothing, whether its last test run passed."""
     crash: str = ""
-    """The last line of an agent that broke; empty where it came to an end of its own, or ran out of time."""
+    """The last line of an agent that crashed; empty if it ended by itself or ran out of time."""
 
 
 def redstart(place: Place) -> Ended:
@@ -94,13 +93,13 @@ def redstart(place: Place) -> Ended:
 
 
 def _is_green(event: Mapping[str, Any]) -> bool:
-    """Whether it tells of a proven green; what comes after it is writing down what was learned."""
+    """Return whether the event reports a proven fix; everything after it only records lessons."""
     return event["name"] == "test" and bool(event["data"].get("honest_green"))
 
 
 def aider(place: Place) -> Ended:
     python = place.environments.python("aider")
-    # As a person does who has seen the tests fail: its own `--test` only runs them.
+    # A person would pass the failing output to aider: its own `--test` only runs the tests.
     before = subprocess.run(
         SUITE.split(), cwd=place.repo, env=place.environ("aider"), capture_output=True, text=True, check=False
     )
@@ -136,9 +135,9 @@ AGENTS = {"redstart": redstart, "aider": aider, "mini": mini}
 class _Ran(NamedTuple):
     seconds: float
     code: int | None
-    """None where its time was up."""
+    """None if it ran out of time."""
     lines: Sequence[str]
-    """What it printed."""
+    """Its output."""
 
     @property
     def last(self) -> str:
@@ -146,7 +145,7 @@ class _Ran(NamedTuple):
 
 
 def _started(command: list[str], place: Place, environ: Mapping[str, str]) -> _Ran:
-    """Until it ends, or has had its time; then it is ended with all that it has started."""
+    """Run the agent until it ends; when its time is up, kill it with all its children."""
     log = place.folder / "log"
     began = time.monotonic()
     own_time = command[0] == sys.executable

@@ -1,4 +1,4 @@
-"""A door to a model on loopback: passes every question on, and counts what went through it."""
+"""A proxy for a model on loopback: it forwards every question and counts the traffic."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from urllib.parse import urlsplit
 
 SECONDS = 600
 MOST = 500
-"""Tokens of an answer, the same for every agent: without an end a small model copies its prompt back."""
+"""Token limit of an answer, the same for every agent: without a limit a small model copies its prompt."""
 
 
 @dataclass
@@ -38,9 +38,9 @@ class Counted:
 
 @contextmanager
 def counting(url: str) -> Generator[tuple[str, Counted]]:
-    """The address of the door, and the count; it is closed at the end. Answers come whole, never as a stream.
+    """Serve a proxy; yield its address and the counts. Answers come complete, never as a stream.
 
-    A question that is open at the end is broken off and waited for, so that the model is free for who comes next.
+    A question that is open at the end is aborted and awaited, so that the model is free for the next agent.
     """
     counted, place = Counted(), urlsplit(url)
     open_ones: set[HTTPConnection] = set()
@@ -67,8 +67,8 @@ def counting(url: str) -> Generator[tuple[str, Counted]]:
             self.end_headers()
             self.wfile.write(said)
 
-        def log_message(self, format: str, *args: object) -> None:  # noqa: A002  (the name is the base's)
-            """Says nothing."""
+        def log_message(self, format: str, *args: object) -> None:  # noqa: A002  (the base class sets the name)
+            """Log nothing."""
 
     server = ThreadingHTTPServer(("127.0.0.1", 0), Door)
     server.daemon_threads = False

@@ -1,8 +1,8 @@
-"""Three agents on one task: each is driven by the shortest script that solves it in the agent's own protocol.
+"""Three agents on one task: the shortest script that solves it drives each agent in its own protocol.
 
-What the scripted model knows is the same for all: it gives the right edit when the conversation holds the failing test,
-its message and the lines to change, where the task says so also what a first, wrong edit led to. Until then it gives
-the wrong edit, or looks.
+The scripted model knows the same for all agents. It gives the right edit when the conversation holds the failing test,
+its message, the lines to change and, if the task requires it, the result of a first, wrong edit. Until then it gives
+the wrong edit, or reads code.
 """
 
 from __future__ import annotations
@@ -36,14 +36,14 @@ class Edit(NamedTuple):
 
 
 class Exchange(NamedTuple):
-    """One request and what came back, as texts."""
+    """One request and its answer, as texts."""
 
     asked: str
     said: str
 
 
 class Script:
-    """A reply function that keeps what it was asked and what it said."""
+    """A reply function that records its questions and answers."""
 
     def __init__(self, reply: Callable[[Request], str]) -> None:
         self._reply, self._lock = reply, threading.Lock()
@@ -58,7 +58,7 @@ class Script:
 
 
 class Place(NamedTuple):
-    """Where one agent works: a folder of its own with the project in it."""
+    """The workspace of an agent: a folder of its own, with the project in it."""
 
     folder: Path
     repo: Path
@@ -73,7 +73,7 @@ def edits(answer: str) -> list[Edit]:
 
 
 def known(scenario: Scenario, text: str) -> bool:
-    """Whether the conversation holds what the right edit takes. Agents name a test in their own ways."""
+    """Return whether the conversation holds everything that the right edit needs. Agents name tests differently."""
     names = [re.split(r"::|\.", id_)[-1] if "::" in id_ or "/" not in id_ else id_ for id_ in scenario.needs.ids]
     wanted = (*names, *scenario.needs.assertion, *scenario.needs.lines, *scenario.tried, *scenario.failed)
     return all(item in text for item in wanted)
@@ -87,7 +87,7 @@ def _edited(files: Mapping[str, str], answer: str) -> dict[str, str]:
 
 
 def _blocks(old: Mapping[str, str], new: Mapping[str, str]) -> str:
-    """The edits that lead from the one to the other: one for each place, with a line around it."""
+    """Return the edits that lead from `old` to `new`: one for each place, with a line of context."""
     blocks: list[str] = []
     for path in old:
         before, after = old[path].splitlines(keepends=True), new[path].splitlines(keepends=True)
@@ -113,7 +113,7 @@ def redstart(scenario: Scenario, place: Place) -> list[Exchange]:
 
 def aider(scenario: Scenario, place: Place) -> list[Exchange]:
     files = {path: (place.repo / path).read_text() for path in scenario.files}
-    # It leaves what it was told to edit, also where that was wrong: the next edit begins there.
+    # aider keeps its edits even if they are wrong: the next edit starts from them.
     tried, wanted = _edited(files, scenario.wrong), _edited(files, scenario.right)
     corrected = scenario.right.partition("\n")[0] + "\n\n" + _blocks(tried, wanted)
     first = edits(scenario.wrong)[0].new
@@ -131,9 +131,9 @@ def aider(scenario: Scenario, place: Place) -> list[Exchange]:
             "--edit-format diff --no-stream --map-tokens 0 --yes-always --no-auto-commits --no-gitignore --no-pretty"
         )
         quiet = "--no-analytics --no-check-update --no-show-model-warnings --no-show-release-notes"
-        # A conversation of a few turns is not worth a call that sums it up.
+        # A conversation of a few turns is not worth a summarizing call.
         quiet += " --max-chat-history-tokens 100000"
-        # As a person does who has seen the tests fail: its own `--test` only runs them.
+        # A person would pass the failing output to aider: its own `--test` only runs the tests.
         failed = subprocess.run(
             SUITE.split(), cwd=place.repo, env=place.environ("aider"), capture_output=True, text=True, check=False
         )
@@ -175,7 +175,7 @@ def _said(thought: str, command: str) -> str:
 
 
 def _replacing(answer: str) -> str:
-    """The edits as one command that ends with the tests."""
+    """Return the edits as one command that ends with the tests."""
     lines = ["python - <<'EOF' && " + SUITE]
     for edit in edits(answer):
         lines += [
@@ -187,7 +187,7 @@ def _replacing(answer: str) -> str:
 
 
 def _started(command: list[str], place: Place, name: str, more: Mapping[str, str]) -> None:
-    """Until it ends, or has had its time: what counts is the files that it leaves."""
+    """Run the agent until it ends or its time is up: only the files that it leaves count."""
     with (place.folder / "log").open("w") as log, suppress(subprocess.TimeoutExpired):
         subprocess.run(
             command,

@@ -1,6 +1,6 @@
-"""Counts tokens: a list of texts as a line of JSON in, the list of their counts out.
+"""Counts tokens: reads lists of texts as lines of JSON, and prints the list of their counts for each.
 
-Runs under an interpreter that has litellm, which brings the table of cl100k_base along: nothing is fetched.
+It runs under an interpreter that has litellm, which includes the table of cl100k_base: nothing is fetched.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""The environments of the peers and of the tasks' projects: made when they are missing, kept in the user's cache."""
+"""The environments of the peers and of the tasks' projects: made if they are missing, kept in the user's cache."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from _environments import make_environment
 
 WANTED = {
     "aider": ("aider-chat==0.86.2",),
-    # litellm, on which it stands, does not name all that it needs.
+    # litellm, on which it depends, does not declare all its dependencies.
     "mini": ("mini-swe-agent==2.4.6", "mcp"),
     "project": (f"pytest=={version('pytest')}",),
 }
@@ -26,7 +26,7 @@ class Environments:
         self._folder = folder
 
     def python(self, name: str) -> Path:
-        """The interpreter of one of them; it is made first where it is not there. One that was half made is no more."""
+        """Return the interpreter of an environment; make the environment if it is missing or incomplete."""
         folder = self._folder / name
         mark = folder / "made.json"
         if not mark.exists() or json.loads(mark.read_text()) != [sys.version, *WANTED[name]]:
@@ -37,7 +37,7 @@ class Environments:
         return folder / "bin" / "python"
 
     def environ(self, name: str, home: Path) -> dict[str, str]:
-        """Of an agent, with the project's interpreter first on its path, and nothing of who runs the bench."""
+        """Return an agent's variables: the project's interpreter is first on PATH, and nothing comes from the user."""
         own = [self.python("project").parent, self.python(name).parent]
         return {
             "PATH": os.pathsep.join([*(str(item) for item in own), "/usr/local/bin", "/usr/bin", "/bin"]),
@@ -48,7 +48,7 @@ class Environments:
         }
 
     def count(self, texts: Sequence[str]) -> list[int]:
-        """Tokens of each text, with one tokenizer for all."""
+        """Count the tokens of each text, with one tokenizer for all."""
         counter = Path(__file__).with_name("count.py")
         done = subprocess.run(
             [str(self.python("aider")), str(counter)],

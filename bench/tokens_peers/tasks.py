@@ -1,4 +1,4 @@
-"""The tasks: the repos of the scenario tests, and those of `tasks.json`, which are larger."""
+"""The tasks: the repos of the scenario tests, and the larger ones of `tasks.json`."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ class Task(NamedTuple):
     """A folder, or the texts of its files."""
 
     def lay_out(self, to: Path) -> None:
-        """The project in this folder, committed."""
+        """Lay out the project in this folder, committed."""
         if isinstance(self.source, Path):
             shutil.copytree(self.source, to)
         else:

@@ -129,11 +129,11 @@ _HOMES = (
     *("core.errors", "core.events", "core.chat", "core.finding", "core.run", "core.report", "core.shell"),
     *("ports.model.port", "ports.sandbox.port", "app.api_options", "app.live_run", "app.results", "app.api"),
 )
-"""The modules that a public name is looked for in, those that load quickly first."""
+"""The modules to search for a public name, fast-loading ones first."""
 
 
 def __getattr__(name: str) -> object:
-    """Load a public name when it is first used: importing the package alone costs next to nothing."""
+    """Load a public name on first use, so that importing the package alone is fast."""
     if name not in __all__:
         raise AttributeError(f"module 'redstart' has no attribute {name!r}")
     if name == "__version__":

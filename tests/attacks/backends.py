@@ -1,4 +1,4 @@
-"""The sandboxes that attacks are played on: one line each."""
+"""The sandboxes that attacks run in, one line each."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ BACKENDS: dict[str, Callable[[Workspaces, Path], Sandbox]] = {
     "docker+runsc": lambda workspaces, scratch: Docker(workspaces, scratch, _choices("runsc")),
 }
 OWN_KERNEL = frozenset({"docker+runsc"})
-"""Where a program's word proves nothing about the host: the kernel that it talks to is the sandbox's own."""
+"""Backends with their own kernel: a program's claim there proves nothing about the host."""
 
 
 def make(name: str, workspaces: Workspaces, scratch: Path) -> Sandbox:
@@ -32,7 +32,7 @@ def make(name: str, workspaces: Workspaces, scratch: Path) -> Sandbox:
 
 @functools.cache
 def why_not(name: str) -> str:
-    """Why a backend cannot be had here; empty where it can."""
+    """Explain why a backend is unavailable here; empty if it is available."""
     try:
         if name == "bwrap":
             with tempfile.TemporaryDirectory(prefix="redstart-attacks-") as folder:
@@ -47,7 +47,7 @@ async def _docker_lacks(name: str) -> str:
     choices = _choices("")
     api = DaemonApi(choices.socket)
     if not await has_image(api, choices.image):
-        return f"the daemon has no image {choices.image}; `redstart sandbox build` makes it"
+        return f"the daemon has no image {choices.image}; run `redstart sandbox build`"
     runtime = name.removeprefix("docker+")
     return "" if runtime in (await api.call("GET", "/info"))["Runtimes"] else f"the daemon has no runtime {runtime}"
 

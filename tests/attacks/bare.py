@@ -1,6 +1,6 @@
-"""No sandbox at all, for the positive control: an attack must be shown to work before being stopped means anything.
+"""No sandbox at all, for the positive control: stopping an attack means something only if the attack works.
 
-It runs as an ordinary user, in a control group that holds it to 500 processes and 2 GB, on a disk of 400 MB.
+It runs as an ordinary user in a control group limited to 500 processes and 2 GB, on a disk of 400 MB.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ CGROUPS = Path("/sys/fs/cgroup")
 
 
 class SafetyGroup:
-    """A control group of version 1 below our own, and an end to all that is in it. Raises `OSError` without one."""
+    """A control group of version 1 below our own; `close` kills all its processes. Raises `OSError` without cgroups."""
 
     def __init__(self, name: str) -> None:
         ours = {
@@ -43,7 +43,7 @@ class SafetyGroup:
         (self.folders[1] / "memory.limit_in_bytes").write_text(str(MOST_MEMORY))
 
     def entering(self) -> list[str]:
-        """What comes before a command so that it starts in the group."""
+        """Build the prefix that starts a command in the group."""
         enter = "; ".join(f"echo 0 > '{folder}/cgroup.procs'" for folder in self.folders)
         return ["/bin/sh", "-ec", f'{enter}; exec "$@"', "sh"]
 
@@ -51,7 +51,7 @@ class SafetyGroup:
         return [int(line) for line in (self.folders[0] / "cgroup.procs").read_text().split()]
 
     def close(self) -> None:
-        """Kills until there is nobody left, since they may fork meanwhile, and removes the group."""
+        """Kill until no process is left, since they may fork meanwhile, and remove the group."""
         over = time.monotonic() + 10
         while (found := self.processes()) and time.monotonic() < over:
             for pid in found:
@@ -67,7 +67,7 @@ class SafetyGroup:
 
 
 class Bare:
-    """Runs a command with the rights of an ordinary user. What it leaves stays until `close`, to be seen."""
+    """Runs a command with the rights of an ordinary user. Its leftovers stay until `close` for inspection."""
 
     tier = "bare"
 
@@ -119,13 +119,13 @@ class Bare:
         )
 
     def _naively(self, path: Path, patience: float) -> str:
-        """A file as whoever knows no better reads it: through links, and for as long as it takes."""
+        """Read a file naively: follow links and wait until the time limit."""
         command = ["timeout", str(patience), "head", "-c", str(MOST_OUTPUT), str(path)]
         variables = {"PATH": os.environ["PATH"], "AGENT_KEY": self._secret}
         return subprocess.run(command, env=variables, capture_output=True, check=False).stdout.decode(errors="replace")
 
     def survivors(self) -> list[int]:
-        """Whoever is still in the group, whatever they call themselves."""
+        """List the processes that are still in the group, whatever their names."""
         return self._group.processes()
 
     def left(self) -> Path:

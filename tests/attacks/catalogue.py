@@ -1,4 +1,4 @@
-"""The attacks, as they lie in `programs`: one hostile program a file, with what it wants in its first three lines."""
+"""The attacks in `programs`: one hostile program per file, described by its first three lines."""
 
 from __future__ import annotations
 
@@ -44,16 +44,16 @@ BARE = {
 
 
 class Attack(NamedTuple):
-    """A hostile program and how its success is told."""
+    """A hostile program and the evidence of its success."""
 
     name: str
-    """`group/stem`, which no other attack has."""
+    """`group/stem`, unique among attacks."""
     path: Path
     words: str
     evidence: str
-    """What shows that it succeeded, one of `EVIDENCE`. All other kinds are looked for as well."""
+    """The evidence of its success, one of `EVIDENCE`. All other kinds are checked as well."""
     bare: str
-    """What is known of it without a sandbox, one of `BARE`."""
+    """Its known result without a sandbox, one of `BARE_RESULTS`."""
 
     @property
     def group(self) -> str:
@@ -65,7 +65,7 @@ class Attack(NamedTuple):
 
     @property
     def files(self) -> dict[str, str]:
-        """What lies beside it when it runs."""
+        """The files beside the attack when it runs."""
         files = {self.file: self.path.read_text(encoding="utf-8")}
         if self.path.suffix == ".py":
             files[HELPER] = (PROGRAMS / HELPER).read_text(encoding="utf-8")
@@ -73,14 +73,14 @@ class Attack(NamedTuple):
 
 
 def read(path: Path) -> Attack:
-    """Raises `ValueError` where the first three lines are not as they must be."""
+    """Read an attack from its file. Raises `ValueError` if the header in its first three lines is invalid."""
     words, *rest = (line.lstrip("#/ ").strip() for line in path.read_text(encoding="utf-8").splitlines()[:3])
     told = dict(line.split(": ", 1) for line in rest)
     if set(told) != {"evidence", "bare"} or told["evidence"] not in EVIDENCE or told["bare"] not in BARE:
-        raise ValueError(f"{path}: the header must say what it does, its evidence and how it goes bare")
+        raise ValueError(f"{path}: the header must give a description, the evidence and the result without a sandbox")
     return Attack(f"{path.parent.name}/{path.stem}", path, words, told["evidence"], told["bare"])
 
 
 def attacks() -> list[Attack]:
-    """All of them, by name."""
+    """List all attacks, sorted by path."""
     return [read(path) for path in sorted(PROGRAMS.glob("*/*")) if path.suffix in COMMANDS]

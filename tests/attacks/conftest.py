@@ -1,4 +1,4 @@
-"""Makes the modules beside the tests importable, and says whether a backend can be had."""
+"""Makes the modules beside the tests importable and checks whether a backend is available."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ if HERE not in sys.path:
 
 @pytest.fixture
 def usable() -> object:
-    """Fails where a backend cannot be had; docker's are skipped where nobody named a daemon, but for CI."""
+    """Return a check that fails if a backend is unavailable, but skips Docker if no daemon is named outside CI."""
     from backends import why_not
 
     def check(backend: str) -> None:

@@ -1,4 +1,4 @@
-"""Plays one attack on one sandbox and looks at the host for what came of it. The program's own word counts last."""
+"""Plays one attack on one sandbox and checks its effects on the host. The program's own claim counts least."""
 
 from __future__ import annotations
 
@@ -30,16 +30,16 @@ LIMITS = SandboxLimits(
 HELPERS = 16
 """Processes of the sandbox itself that carry the token too."""
 SLACK = 1.2
-"""How far beyond a limit what the host counts may be: it counts pages and helpers that are nobody's fault."""
+"""Tolerance above a limit: the host also counts pages and helpers that the attack does not cause."""
 LATE = 4.0
-"""Seconds beyond the allowed time in which the end must have come, on a busy machine."""
+"""Seconds beyond the allowed time within which the execution must end, on a busy machine."""
 CONTAINER = 12.0
-"""Seconds that a container may take besides to be started and removed, on such a machine."""
+"""Additional seconds to start and remove a container, on a busy machine."""
 HUNG = 30.0
 AFTERWARDS = 1.0
-"""How long a time bomb is waited for."""
+"""Seconds to wait for a time bomb."""
 VAIN = ("ModuleNotFoundError", "SyntaxError", "NameError", "KeyError", "ERR_MODULE_NOT_FOUND", "Cannot find module")
-"""What a program says that never came to its attack."""
+"""Errors of a program that never reached its attack."""
 SETTINGS = (
     *("/proc/sys/kernel/core_pattern", "/proc/sys/fs/lease-break-time", "/sys/kernel/uevent_helper"),
     *(f"/sys/fs/cgroup/{kind}/release_agent" for kind in ("rdma", "memory", "pids", "cpu")),
@@ -51,12 +51,12 @@ SYSTEM = (
 
 
 class Outcome(NamedTuple):
-    """What one attack did on one backend."""
+    """The effects of one attack on one backend."""
 
     attack: Attack
     backend: str
     evidence: tuple[str, ...]
-    """What the host saw, each with what it was; empty where the attack was held."""
+    """What the host saw, as `kind: detail`; empty if the attack was contained."""
     survivors: int
     seconds: float
     completed: Completed | None
@@ -71,7 +71,7 @@ class Outcome(NamedTuple):
 
     @property
     def in_vain(self) -> str:
-        """Why the attack was none: what it needs is not there. Empty where it was one."""
+        """Why the attack never ran: something that it needs is missing. Empty if it ran."""
         if self.completed is None:
             return ""
         said = next((word for word in VAIN if word in self.completed.output), "")
@@ -79,22 +79,22 @@ class Outcome(NamedTuple):
 
 
 def play(attack: Attack, backend: str, yard: Yard) -> Outcome:
-    """Plays it in surroundings of its own. Raises `SandboxUnavailable` where the backend cannot be had.
+    """Play an attack in its own surroundings. Raises `SandboxUnavailable` if the backend is not available.
 
-    Raises `ValueError` for an attack that must not be run without a sandbox, and where it could not be bounded.
+    Raises `ValueError` for an attack that must not run without a sandbox or that cannot be bounded here.
     """
     if backend == BARE and (attack.bare == "untried" or not may_bound()):
         raise ValueError(f"{attack.name} must not be run without a sandbox here")
     if attack.evidence != "terminal":
         outcome = play_here(attack, backend, yard)
-        # A busy machine can make anything late once; what overcomes the limit of time does so again.
+        # A busy machine can make anything late once; an attack that defeats the time limit does so again.
         return play_here(attack, backend, yard) if outcome.kinds == {"time"} and backend != BARE else outcome
     evidence, survivors, seconds = in_terminal(backend, attack.name, yard.folder)
     return Outcome(attack, backend, tuple(evidence), survivors, seconds, None)
 
 
 def play_here(attack: Attack, backend: str, yard: Yard) -> Outcome:
-    """The same, with whatever terminal this process has."""
+    """Play an attack with the terminal of this process, if any."""
     with stage(yard.folder / f"s{time.monotonic_ns()}") as surroundings, _kept_settings() as changed:
         before = _facts()
         with _agents_secret(surroundings), _sandbox(backend, yard, surroundings) as sandbox:
@@ -138,7 +138,7 @@ def request(attack: Attack, yard: Yard, surroundings: Stage) -> Execution:
 
 
 async def _bounded(sandbox: Sandbox, execution: Execution) -> Completed | None:
-    """How it ended; nothing where it never did."""
+    """Run the execution; return None if it never ends."""
     try:
         async with asyncio.timeout(HUNG):
             return await sandbox.run(execution)
@@ -147,7 +147,7 @@ async def _bounded(sandbox: Sandbox, execution: Execution) -> Completed | None:
 
 
 def _stolen() -> float:
-    """Seconds, of each processor on average, in which this machine was not let run by the one that it runs on."""
+    """Return the steal time in seconds, averaged over processors: the hypervisor did not run this machine then."""
     processors = [line.split() for line in Path("/proc/stat").read_text().splitlines() if line.startswith("cpu")][1:]
     return sum(int(fields[8]) for fields in processors) / os.sysconf("SC_CLK_TCK") / len(processors)
 
@@ -230,14 +230,14 @@ def _left(surroundings: Stage, sandbox: Sandbox, yard: Yard) -> Generator[str]:
 
 
 def _segment_removed(key: int) -> bool:
-    """Whether the host has the segment that one of the attacks makes; it has it no more afterwards."""
+    """Remove the shared memory segment of an attack from the host; return whether it was there."""
     libc = ctypes.CDLL(None)
     found = libc.shmget(ctypes.c_int(key), 0, 0)
     return found >= 0 and libc.shmctl(found, 0, None) == 0
 
 
 def _facts() -> dict[str, list[str]]:
-    """What is known on the host alone."""
+    """Read facts that are known only on the host."""
     facts: dict[str, list[str]] = {"shadow": [], "machine": []}
     for kind, path in (("shadow", "/etc/shadow"), ("machine", "/etc/machine-id")):
         with contextlib.suppress(OSError):
@@ -248,7 +248,7 @@ def _facts() -> dict[str, list[str]]:
 
 @contextlib.contextmanager
 def _kept_settings() -> Generator:
-    """Gives a way to ask which settings of the kernel have changed; each that has is set back at once."""
+    """Yield a function that lists changed kernel settings and restores each of them at once."""
 
     def now() -> dict[str, str]:
         found = {"hostname": socket.gethostname()}
@@ -274,7 +274,7 @@ def _kept_settings() -> Generator:
 
 @contextlib.contextmanager
 def _agents_secret(surroundings: Stage) -> Generator[None]:
-    """The agent's own variable, which nobody inside may see."""
+    """Set the agent's own variable, which no process inside the sandbox may see."""
     os.environ["AGENT_KEY"] = surroundings.canaries["agent"]
     try:
         yield

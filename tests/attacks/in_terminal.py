@@ -1,6 +1,6 @@
-"""Plays an attack as if a user had started the agent at a terminal, and says whether the terminal got anything.
+"""Plays an attack as if a user had started the agent at a terminal, and reports whether it reached the terminal.
 
-As a program: `in_terminal.py BACKEND ATTACK RESULT`, with a terminal on standard input, which it makes its own.
+As a program: `in_terminal.py BACKEND ATTACK RESULT` takes control of the terminal on its standard input.
 """
 
 from __future__ import annotations
@@ -23,9 +23,9 @@ TYPED = b"TYPED"
 
 
 def in_terminal(backend: str, attack: str, folder: Path) -> tuple[list[str], int, float]:
-    """Evidence, survivors and seconds of an attack that is played by another process, which has a terminal.
+    """Return evidence, survivors and seconds of an attack that another process plays at a terminal.
 
-    Raises `RuntimeError`, with what that process printed, where it could not.
+    Raises `RuntimeError` with the output of that process if it leaves no result.
     """
     master, terminal = pty.openpty()
     result = folder / "in-terminal.json"
@@ -47,9 +47,9 @@ def in_terminal(backend: str, attack: str, folder: Path) -> tuple[list[str], int
 
 
 def _shown(master: int, played: subprocess.Popen[bytes]) -> bytes:
-    """All that the terminal showed, and so all that was typed into it, since it echoes."""
+    """Return all that the terminal showed. It echoes, so this includes all typed text."""
     shown, over = b"", time.monotonic() + SECONDS
-    with contextlib.suppress(OSError):  # the last one who had the terminal is gone
+    with contextlib.suppress(OSError):  # the last process at the terminal is gone
         while time.monotonic() < over:
             if select.select([master], [], [], 0.1)[0]:
                 shown += os.read(master, 1 << 16)

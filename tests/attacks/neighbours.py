@@ -1,11 +1,11 @@
-"""What somebody else's work on the same machine feels of a greedy program in a sandbox.
+"""How much a greedy program in a sandbox slows down other work on the same machine.
 
-A neighbour does the same small piece of work again and again. The greedy program, with all that runs it, is in a group
-that is frozen and let go in turns, many times a second, so that both states meet the same noise of the machine. Both
-come before whatever else the machine does, where that can be had: on a busy machine everybody's work gets slower with
-each who joins, greedy or not.
+A neighbor repeats the same small piece of work. The greedy program and everything that runs it are in a group that is
+frozen and thawed in turns, many times a second, so that both states meet the same noise of the machine. Where possible,
+both take precedence over everything else on the machine: on a busy machine each additional process, greedy or not,
+slows down all others.
 
-As a program, run in that group: plays the named attack over and over, until its standard input ends.
+As a program, run in that group, this repeats the named attack until its standard input ends.
 """
 
 from __future__ import annotations
@@ -36,7 +36,7 @@ GREEDY = ("spin_six", "memory_six", "fork_bomb", "disk_files", "output_flood")
 WINDOW = 0.1
 PATIENCE = 60.0
 SHARES = 256 * 1024
-"""The most there is. Below it everything weighs what it weighs on a machine that does nothing else."""
+"""The maximum. Within the group, shares work as on a machine that does nothing else."""
 ENTER = ("/bin/sh", "-ec", 'echo 0 >"$1"; shift; exec "$@"', "sh")
 WORK = """
 import hashlib, mmap, struct, sys
@@ -51,16 +51,16 @@ while True:
 
 
 class Felt(NamedTuple):
-    """How much longer the same work takes beside the attack than while that is frozen; 1 is no longer at all."""
+    """How much longer the same work takes beside the attack than while the attack is frozen; 1 means no longer."""
 
     wall: float
     """By the clock."""
     cpu: float
-    """By the neighbour's own processor time: what is left when each gets its fair part of a busy machine."""
+    """By the neighbor's own processor time: the slowdown that remains if each gets its fair share of a busy machine."""
 
 
 class Neighbour:
-    """Somebody else's work on the same machine, and how much of it is done."""
+    """Other work on the same machine, and a count of its finished pieces."""
 
     def __init__(self, folder: Path, entering: Sequence[str] = ()) -> None:
         counter = folder / "neighbour"
@@ -70,7 +70,7 @@ class Neighbour:
         self._process = subprocess.Popen([*entering, sys.executable, "-S", "-c", WORK, str(counter)])
 
     def measured(self) -> tuple[float, float]:
-        """Seconds by the clock, and of the processor, for one piece of work, over one window."""
+        """Measure the clock seconds and processor seconds of one piece of work over one window."""
         before, began, used = self.done(), time.monotonic(), self._cpu()
         time.sleep(WINDOW)
         done = max(self.done() - before, 1)
@@ -94,7 +94,7 @@ class Neighbour:
 
 
 class Arena:
-    """A group of version 1 that comes before others at the processor; no group at all where that cannot be had."""
+    """A cgroup of version 1 that has priority at the processor; no group where that is impossible."""
 
     def __init__(self) -> None:
         self._folder: Path | None = Path("/sys/fs/cgroup/cpu", f"redstart-arena-{os.getpid()}")
@@ -117,23 +117,23 @@ class Arena:
 
 
 class Freezer:
-    """A group of version 2, which every system with such groups lets root freeze. Raises `OSError` without one."""
+    """A cgroup of version 2, which root can freeze wherever version 2 is mounted. Raises `OSError` without one."""
 
     def __init__(self) -> None:
         mounts = (line.split() for line in Path("/proc/self/mounts").read_text().splitlines())
         top = next((Path(fields[1]) for fields in mounts if fields[2] == "cgroup2"), None)
         if top is None:
-            raise FileNotFoundError("no groups of version 2 are mounted")
+            raise FileNotFoundError("no cgroups of version 2 are mounted")
         self.folder = top / f"redstart-neighbours-{os.getpid()}"
         self.folder.mkdir()
 
     def freeze(self, frozen: bool) -> None:
-        """Returns when it is so. Raises `TimeoutError` where that takes too long."""
+        """Freeze or thaw the group and wait until it is done. Raises `TimeoutError` if that takes too long."""
         (self.folder / "cgroup.freeze").write_text(str(int(frozen)))
         over = time.monotonic() + PATIENCE
         while f"frozen {int(frozen)}" not in (self.folder / "cgroup.events").read_text():
             if time.monotonic() > over:
-                raise TimeoutError("the group does not freeze or thaw")
+                raise TimeoutError("the group did not freeze or thaw in time")
             time.sleep(0.001)
 
     def close(self) -> None:
@@ -147,7 +147,7 @@ class Freezer:
 
 
 def felt(attack: str, pairs: int) -> Felt:
-    """Medians over so many pairs of windows, one beside the attack and one while it is frozen."""
+    """Return the medians over pairs of windows, one beside the attack and one while it is frozen."""
     with tempfile.TemporaryDirectory(prefix="rb-") as folder, _arena() as arena, _greedy(attack, arena) as freezer:
         neighbour = Neighbour(Path(folder), arena.entering())
         try:
@@ -176,7 +176,7 @@ def _arena() -> Generator[Arena]:
 
 @contextlib.contextmanager
 def _greedy(attack: str, arena: Arena) -> Generator[Freezer]:
-    """The attack, going on in a group of its own."""
+    """Run the attack in its own group."""
     with contextlib.ExitStack() as held:
         freezer = Freezer()
         held.callback(freezer.close)

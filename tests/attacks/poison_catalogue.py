@@ -1,4 +1,4 @@
-"""A hundred poisoned texts: ten kinds of ten, of each kind five cards and five lessons."""
+"""A hundred poisoned texts: ten kinds with five cards and five lessons each."""
 
 from __future__ import annotations
 

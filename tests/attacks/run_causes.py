@@ -1,6 +1,6 @@
-"""Runs the programs of `causes/` in a sandbox, as whoever starts this, and prints how each ended, as JSON.
+"""Runs the programs of `causes/` in a sandbox as the current user and prints how each ended, as JSON.
 
-A script, so that it can be started as another user. Arguments: the name of a tier, and how many run at once.
+This is a script, so that another user can start it. Arguments: the name of a tier, and how many programs run at once.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ LIMITS = SandboxLimits(
     inodes=2000,
 )
 TIERS = {"full": (), "ungrouped": ("tree",), "unstaged": ("stage",), "least": ("tree", "stage")}
-"""What is taken away from what the machine would give."""
+"""The parts of the machine's abilities that each tier disables."""
 
 
 def take_away(parts: tuple[str, ...]) -> None:

@@ -1,7 +1,7 @@
-"""Hostile programs on every sandbox: what the host sees afterwards must be nothing.
+"""Hostile programs in every sandbox: the host must see no effect afterwards.
 
-One of each kind by default, some of those in containers; all of them with --soak. Each that can is shown to work
-without a sandbox.
+One attack of each kind runs by default, some of them in containers; all run with --soak. Where possible, an attack is
+shown to work without a sandbox.
 """
 
 from __future__ import annotations
@@ -22,15 +22,15 @@ ATTACKS = attacks()
 KINDS = {(attack.group, attack.evidence): attack.name for attack in reversed(ATTACKS)}
 FIRST_OF_ITS_KIND = set(KINDS.values())
 IN_CONTAINERS = {"docker+runc": 4, "docker+runsc": 2}
-"""So many are run there by default, with those below: what differs most from one sandbox to another."""
+"""How many attacks run in containers by default, besides `ALWAYS`, where sandboxes differ most."""
 ALWAYS = {"resources/disk_files", "resources/inodes"}
 SLOW_BARE = {"time", "output", "inodes"}
-"""What takes as long as one lets it, or much memory of ours, without a sandbox."""
+"""Evidence of attacks that, without a sandbox, never end by themselves or take much of our memory."""
 
 
 @pytest.fixture(scope="module")
 def ground() -> Iterator[Yard]:
-    # Not below pytest's own folder, which nobody else may enter: attacks that run as an ordinary user must get there.
+    # Not below pytest's own folder, which is private: attacks that run as an ordinary user need access.
     with tempfile.TemporaryDirectory(prefix="ra-") as folder:
         Path(folder).chmod(0o755)
         with yard(Path(folder)) as made:
@@ -42,7 +42,7 @@ def parameters(attack: Attack, short: bool, *before: str) -> object:
 
 
 def held() -> list[object]:
-    """Each attack with each sandbox."""
+    """List each attack with each sandbox."""
     first = [name for name in sorted(FIRST_OF_ITS_KIND) if name not in ALWAYS]
     short = dict.fromkeys(BACKENDS, FIRST_OF_ITS_KIND)
     for backend, count in IN_CONTAINERS.items():
@@ -75,7 +75,7 @@ def test_it_is_held(attack: Attack, backend: str, ground: Yard, usable: Callable
     assert not outcome.escaped, words(outcome)
 
 
-@pytest.mark.skipif(not may_bound(), reason="only root can bound what has no sandbox")
+@pytest.mark.skipif(not may_bound(), reason="only root can limit a program without a sandbox")
 @pytest.mark.parametrize("attack", bare())
 def test_it_works_without_a_sandbox(attack: Attack, ground: Yard):
     outcome = play(attack, BARE, ground)
@@ -86,7 +86,7 @@ def test_it_works_without_a_sandbox(attack: Attack, ground: Yard):
         assert attack.evidence not in outcome.kinds, words(outcome)
 
 
-@pytest.mark.skipif(not may_bound(), reason="only root can bound what has no sandbox")
+@pytest.mark.skipif(not may_bound(), reason="only root can limit a program without a sandbox")
 def test_what_was_run_without_a_sandbox_is_gone(ground: Yard):
     daemon = next(attack for attack in ATTACKS if attack.name == "survivors/disguised")
     assert play(daemon, BARE, ground).survivors == 1

@@ -1,4 +1,4 @@
-"""Of each crafted program the right cause is told, for root and for others, with the kernel's groups and without."""
+"""The run reports the right cause for each crafted program, for root and other users, with and without cgroups."""
 
 from __future__ import annotations
 
@@ -24,15 +24,15 @@ SYSTEM_PYTHON = "/usr/bin/python3"
 AT_ONCE = "4"
 
 TIERS = {"root": ("full", "ungrouped"), "user": ("full", "unstaged")}
-"""Of another user `full` is without groups of the kernel's, where nobody lets it make some."""
+"""For another user, `full` means without cgroups, unless that user may create some."""
 
 
 def interpreter(user: str) -> list[str]:
-    """How to start Python as that user, who may not be able to reach this one's. Skips where there is no way."""
+    """Build the command that starts Python as the user, who may have no access to ours. Skips if that is impossible."""
     paths = [str(Path(redstart.__file__).parents[1]), sysconfig.get_path("purelib")]
     if user == "root":
         if os.geteuid() != 0:
-            pytest.skip("this is not root")
+            pytest.skip("requires root")
         return [sys.executable]
     if os.geteuid() != 0:
         return [sys.executable]
@@ -44,7 +44,7 @@ def interpreter(user: str) -> list[str]:
 
 @functools.cache
 def ends(user: str, tier: str) -> dict[str, Any]:
-    """What `run_causes.py` tells of all programs."""
+    """Run all programs with `run_causes.py` and return its report."""
     paths = [str(Path(redstart.__file__).parents[1]), sysconfig.get_path("purelib")]
     variables = {"PATH": os.environ["PATH"], "PYTHONPATH": os.pathsep.join(paths), "PYTHONDONTWRITEBYTECODE": "1"}
     command = [*interpreter(user), str(HERE / "run_causes.py"), tier, AT_ONCE]
@@ -65,7 +65,7 @@ def test_every_cause_has_its_programs() -> None:
 
 
 def users_and_tiers() -> Iterator[Any]:
-    """For each user what is there most often; the rest takes minutes."""
+    """Yield each user with each tier; all tiers but the usual one take minutes and run with --soak."""
     for user, tiers in TIERS.items():
         for tier in tiers:
             yield pytest.param(user, tier, marks=() if tier == "full" else pytest.mark.soak)

@@ -1,6 +1,6 @@
-"""Of each crafted program the right cause is told by containers too, whatever kernel is in them.
+"""Containers, too, report the right cause for each crafted program, whatever kernel they have.
 
-One of each cause by default, some of those with gVisor; all of them with --soak.
+One program of each cause runs by default, some of them with gVisor; all run with --soak.
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
-"""The attacks on bubblewrap for a user who is not root and has no group of the kernel's: nothing gets out either.
+"""Attacks on bubblewrap by a user who is not root and has no cgroup are contained too.
 
-Some by default, all of them with --soak. Whoever runs the tests without being root has `test_attacks.py` for this.
-As a program, run as that user, this plays the attacks that it is told on standard input, and prints what came of each.
+Some run by default, all with --soak. If the tests do not run as root, `test_attacks.py` covers this.
+As a program, run as that user, this plays the attacks named on standard input and prints the outcome of each.
 """
 
 from __future__ import annotations
@@ -35,7 +35,7 @@ GREEDY = [
     f"resources/{name}"
     for name in ("fork_bomb", "memory_six", "memory_descriptor", "memory_shared", "disk_files", "inodes", "thread_bomb")
 ]
-"""Those that a group would hold back, and that have to be held back without one."""
+"""Attacks that a cgroup would stop and that must be stopped without one."""
 OTHERS = [name for name in ATTACKS if name not in GREEDY]
 
 Outcome = dict[str, Any]
@@ -44,7 +44,7 @@ Play = Callable[[str], Outcome]
 
 @pytest.fixture(scope="module")
 def as_somebody() -> Iterator[Play]:
-    """Plays an attack by its name as another user, who has a small disk of their own."""
+    """Return a function that plays an attack by its name as another user with a small disk."""
     if not may_bound():
         pytest.skip("only root can become another user")
     if not all(map(reachable, [*PATHS, str(HERE)])):
@@ -93,8 +93,8 @@ def test_it_is_held(name: str, as_somebody: Play) -> None:
 
 
 def is_declared(evidence: str, outcome: Outcome) -> bool:
-    """Whether it is the one thing that the sandbox itself says it lacks here: memory of all together is watched, not
-    bounded, and on a busy machine the look may come late. It has to be ended all the same."""
+    """Check whether the sandbox itself declares this gap: without cgroups, total memory is watched, not bounded, and
+    on a busy machine the check may come late. The sandbox must still end the attack."""
     said = any("memory" in each for each in outcome["lacks"])
     return said and evidence.startswith("memory: ") and outcome["cause"] in ("memory", "timeout")
 

@@ -1,6 +1,6 @@
-"""A user to whom an administrator gave a folder among the kernel's groups gets all that root gets from them.
+"""A user who owns a cgroup folder, given by an administrator, gets the same limits from cgroups as root.
 
-Two programs by default; all of those whose cause is known with --soak.
+Two programs run by default; all with a known cause run with --soak.
 """
 
 from __future__ import annotations
@@ -66,14 +66,14 @@ if [ "$2" = -c ] && [ "$1" = /bin/sh ]; then echo cpu memory pids; else exec "$@
 
 @pytest.fixture(scope="module")
 def shared_folders() -> Iterator[list[Path]]:
-    """The folder in each hierarchy of version 1, given to somebody. Skips where there is none, or one in use."""
+    """Give a user a folder in each hierarchy of version 1. Skips if there are no hierarchies or a folder is in use."""
     if os.geteuid() != 0:
-        pytest.skip("only root can give such a folder")
+        pytest.skip("only root can give a user a cgroup folder")
     if not all(map(reachable, PATHS)):
         pytest.skip("no other user can read this checkout")
     folders = [Path("/sys/fs/cgroup", name, SHARED) for name in (*NEEDED, *USEFUL)]
     if not all((folder.parent / "cgroup.procs").exists() for folder in folders):
-        pytest.skip("there are no groups of version 1 here")
+        pytest.skip("there are no cgroups of version 1 here")
     try:
         with contextlib.ExitStack() as held:
             for folder in folders:
@@ -83,11 +83,11 @@ def shared_folders() -> Iterator[list[Path]]:
                     os.chown(path, SOMEBODY, SOMEBODY)
             yield folders
     except FileExistsError:
-        pytest.skip("somebody has such a folder already")
+        pytest.skip("such a folder already exists")
 
 
 def printed(user: int, script: str, *arguments: str, path: str = "") -> list[str]:
-    """The lines that a script prints, run as that user."""
+    """Run a script as the user and return the lines that it prints."""
     become = ["setpriv", f"--reuid={user}", f"--regid={user}", "--clear-groups", "--inh-caps=-all", "--"]
     variables = {"PYTHONPATH": os.pathsep.join(PATHS), "PYTHONDONTWRITEBYTECODE": "1"}
     variables["PATH"] = os.pathsep.join(filter(None, (path, os.environ["PATH"])))
@@ -111,7 +111,7 @@ def test_the_cause_is_right_and_nothing_is_left(program: str, shared_folders: li
 @pytest.mark.skipif(not all(map(reachable, PATHS)), reason="no other user can read this checkout")
 @pytest.mark.parametrize("manager", [True, False])
 def test_with_systemds_help_a_program_starts_anew_once(manager: bool) -> None:
-    """The help is made up: it gives no group, but is asked and answers as the real one does."""
+    """The fake `systemd-run` creates no group but is called and answers like the real one."""
     with tempfile.TemporaryDirectory(prefix="rn-") as name:
         folder = Path(name)
         program = folder / "systemd-run"

@@ -1,8 +1,8 @@
 """Eight secrets are planted around a whole run, and the repo's tests try twenty-two ways to carry them out.
 
-Afterwards all that the run left is searched: what it printed, its events, the run store with journal and blobs, logs,
-patches, the repo itself, and what the model was sent. The same payload carries a mark that is no secret, which shows
-that a way is open at all; and the same tests without a sandbox must find every secret, or it would prove nothing.
+Afterwards the test searches everything that the run left: its output, its events, the run store with journal and blobs,
+logs, patches, the repo itself, and the requests to the model. The same payload carries a marker that is not secret; it
+shows that a way is open. The same tests without a sandbox must find every secret, or the result would prove nothing.
 """
 
 from __future__ import annotations
@@ -24,9 +24,9 @@ HERE = Path(__file__).parent
 SPY = (HERE / "spy" / "spy.py").read_text()
 WAYS = re.findall(r"^def way_(\w+)", SPY, re.MULTILINE)
 ENDS_THE_RUN = {"exit_code", "killed"}
-"""Ways that leave no room for another in the same run."""
+"""Ways that end the run, so that no other way can follow."""
 SILENT = {"exit_code", "killed", "git_object", "new_file", "file_name", "network", "out_folder", "suite_property"}
-"""Ways of which nothing is kept, so that not even the mark can arrive."""
+"""Ways of which nothing is stored, so that not even the marker can arrive."""
 KINDS = ("agent", "ssh", "aws", "dotenv", "remote", "netrc", "store", "neighbour")
 
 FIX = """<<<<<<< SEARCH
@@ -82,7 +82,7 @@ class Ground:
         path.write_text(text)
 
     def fix(self, *flags: str) -> tuple[Ran, str]:
-        """The run, and all that was sent to the model."""
+        """Run a fix; return its result and all text that was sent to the model."""
         with ScriptedServer(lambda request: ANSWER) as server:
             self.user.uses(server, Wire.openai)
             ran = self.user.redstart("fix", self.repo, "--json", "--patch", self.folder / "fix.patch", *flags)
@@ -90,7 +90,7 @@ class Ground:
         return ran, sent
 
     def left(self) -> Iterator[tuple[str, bytes]]:
-        """Every file of the run store and of the user's, and every name; the planted ones and the repo's own not."""
+        """Yield the name and content of every file of the run store and the user, except the planted ones."""
         planted = {
             ".ssh",
             ".aws",
@@ -106,7 +106,7 @@ class Ground:
                 yield name, name.encode() + (b"\n" + path.read_bytes() if path.is_file() else b"")
 
     def found(self, text: str, ran: Ran, sent: str) -> set[str]:
-        """Where a text is, in any of the forms in which it could be written."""
+        """Find the places that contain the text in any of its encodings."""
         places = [("printed", ran.out.encode()), ("errors", ran.err.encode()), ("model", sent.encode()), *self.left()]
         return {name for name, content in places if any(form in content for form in forms(text))}
 
@@ -115,7 +115,7 @@ class Ground:
 
 
 def forms(text: str) -> list[bytes]:
-    """As it is, backwards, in hexadecimal, and in base 64 wherever it begins. Its kind is cut off: it is no secret."""
+    """List the text plain, reversed, in hex and in base64 at any offset. Its prefix is cut off; it is not secret."""
     raw = text.rpartition("-")[2].encode()
     coded = [base64.b64encode(b"\0" * shift + raw)[4:-4] for shift in range(3)]
     return [raw, raw[::-1], raw.hex().encode(), *coded]

@@ -1,7 +1,7 @@
-"""Hundreds of executions, eight at once, whose parents are killed at any moment: nothing of them is left.
+"""Hundreds of executions, eight at once, whose parents are killed at any moment, leave nothing behind.
 
-Processes end with their parent. What a killed parent could not remove, the next one that runs something removes: its
-folders, its groups, and a bubblewrap that was cut off in the moment before it asks to die with its parent.
+Processes end with their parent. The next parent that runs something removes what a killed one could not: its folders,
+its groups, and a bubblewrap process that was cut off just before it asked to die with its parent.
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ WORKER = Path(__file__).parent / "drivers" / "soak_worker.py"
 AT_ONCE = 8
 SECONDS = 1500.0
 BURIAL = 60.0
-"""Within so many seconds a process must be gone, on a busy machine."""
+"""A process must be gone within this time, even on a busy machine."""
 
 FEW, MANY = 16, 500
 PLAYED = [
@@ -43,7 +43,7 @@ PLAYED = [
 
 
 class Soak:
-    """Keeps eight workers at it, kills some of them in the middle of something, and starts others in their place."""
+    """Keeps eight workers busy, kills some of them at random moments, and replaces them."""
 
     def __init__(self, backend: str, folder: Path, seed: int) -> None:
         self.token = f"soak-{secrets.token_hex(12)}"
@@ -58,7 +58,7 @@ class Soak:
         trees.close()
 
     def run(self, wanted: int) -> None:
-        """Until so many executions have begun. Raises `AssertionError` where a worker fails by itself."""
+        """Run until this many executions have started. Raises `AssertionError` if a worker fails by itself."""
         over = time.monotonic() + SECONDS
         with selectors.DefaultSelector() as workers:
             for _ in range(AT_ONCE):
@@ -71,7 +71,7 @@ class Soak:
                 self._kill(workers, key)
 
     def one_more(self) -> None:
-        """As the next user does: one execution, without a kill."""
+        """Run one execution without a kill, as the next user would."""
         done = subprocess.run(self._command(1), env=self._environ(), capture_output=True, text=True, check=False)
         assert done.stdout == "begun\nended\n", done.stderr
 
@@ -111,7 +111,7 @@ class Soak:
         return {**os.environ, "TMPDIR": str(self.folder / "tmp")}
 
     def orphans(self) -> list[str]:
-        """Command lines of processes that belong to an execution and are alive."""
+        """List the command lines of live processes that belong to an execution."""
         found: list[str] = []
         for pid in pids():
             with contextlib.suppress(OSError):
@@ -129,7 +129,7 @@ class Soak:
         return [line for line in Path("/proc/self/mountinfo").read_text().splitlines() if str(self.folder) in line]
 
     def groups(self) -> list[str]:
-        """Control groups that were made by one of our parents; their names begin with its id."""
+        """List control groups that one of our parents made; their names begin with its process ID."""
         return [str(path) for path in self._all_groups() if self._is_ours(path.name)]
 
     def _all_groups(self) -> Iterator[Path]:

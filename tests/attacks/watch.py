@@ -1,4 +1,4 @@
-"""What the kernel shows of an attack while it runs, from the host's side. Processes are known by a token."""
+"""Watches a running attack from the host through the kernel. A token identifies its processes."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ EVERY = 0.03
 
 
 class Watch:
-    """While it is entered, it keeps the most that was seen of everything. `agent` is watched for a debugger."""
+    """Records the maximum of every measurement while it is entered, and watches the agent for a debugger."""
 
     def __init__(self, token: str, agent: int, disk: Path) -> None:
         self._token, self._agent, self._disk = token.encode(), agent, disk
@@ -28,7 +28,7 @@ class Watch:
         self.processes = self.memory = self.disk = self.inodes = 0
         self.descriptors: set[str] = set()
         self._namespaces: dict[int, int] = {}
-        """Process namespaces by number, each with a descriptor that holds it: its number would be given to another."""
+        """Process namespaces by number; an open descriptor keeps the kernel from reusing the number."""
         self.nested = self.traced = self.raised = False
 
     def __enter__(self) -> Self:
@@ -42,7 +42,7 @@ class Watch:
         self._thread.join()
 
     def survivors(self) -> list[int]:
-        """Processes that are alive: with the token, or in a process namespace in which one had it."""
+        """List live processes that have the token or are in a process namespace of one that had it."""
         return [pid for pid in self._new() if is_alive(pid) and (self._marked(pid) or self._inside(pid))]
 
     def _inside(self, pid: int) -> bool:
@@ -104,7 +104,7 @@ class Watch:
                         files[about.st_dev, about.st_ino] = about.st_blocks * 512
 
     def _places(self, pid: int, files: dict[tuple[int, int], int]) -> None:
-        """File systems that only the attack has: what lies in them is memory, or the workspace's own disk."""
+        """Measure the file systems that only the attack has: their files are memory or the workspace's own disk."""
         for name in PLACES:
             with contextlib.suppress(OSError):
                 path = Path(f"/proc/{pid}", name)
@@ -136,7 +136,7 @@ def pids() -> list[int]:
 
 
 def status(pid: int) -> dict[str, str]:
-    """What the kernel says of a process; empty where there is none."""
+    """Read the kernel's status of a process; empty if there is no such process."""
     with contextlib.suppress(OSError, UnicodeDecodeError):
         lines = Path(f"/proc/{pid}/status").read_text().splitlines()
         return {name: value.strip() for name, _, value in (line.partition(":") for line in lines)}
@@ -148,7 +148,7 @@ def kilobytes(about: dict[str, str], name: str) -> int:
 
 
 def namespace(pid: int, kind: str) -> int:
-    """The number of a process's namespace; 0 where it cannot be seen."""
+    """Return the number of a process's namespace; 0 if it cannot be read."""
     with contextlib.suppress(OSError):
         return Path(f"/proc/{pid}/ns/{kind}").stat().st_ino
     return 0
@@ -159,19 +159,19 @@ def is_alive(pid: int) -> bool:
 
 
 def space(path: Path) -> tuple[int, int]:
-    """Bytes and files in use on a file system."""
+    """Return the bytes and files in use on a file system."""
     about = os.statvfs(path)
     return (about.f_blocks - about.f_bfree) * about.f_frsize, about.f_files - about.f_ffree
 
 
 def size(path: Path) -> tuple[int, int]:
-    """Bytes and files that a file system has room for. An overlay has the room of what it is written to."""
+    """Return the capacity of a file system in bytes and files. An overlay has the capacity of its upper file system."""
     about = os.statvfs(path)
     return about.f_blocks * about.f_frsize, about.f_files
 
 
 def host_disks() -> set[tuple[int, int]]:
-    """The sizes of the host's real disks, by which one is known under whatever name it appears."""
+    """List the capacities of the host's real disks; a capacity identifies a disk under any name."""
     found = {size(Path("/"))}
     for line in Path("/proc/self/mounts").read_text().splitlines():
         source, place = line.split()[:2]
@@ -182,7 +182,7 @@ def host_disks() -> set[tuple[int, int]]:
 
 
 def still_alive(watch: Watch, *, grace: float = 0.2) -> list[int]:
-    """Survivors, once those that are dying had a moment to be gone."""
+    """List survivors after giving dying processes a moment to end."""
     over = time.monotonic() + grace
     while (found := watch.survivors()) and time.monotonic() < over:
         time.sleep(0.01)

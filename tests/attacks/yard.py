@@ -1,4 +1,4 @@
-"""Where attacks are played: a small disk of its own, and for each attack a user's home with secrets, and listeners."""
+"""The place where attacks run: a small disk, and for each attack a user's home with secrets, and listeners."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ from redstart.ports.store.blobs import DirectoryBlobs
 from redstart.toolkit.repo.trees import GitTrees
 
 ORDINARY = 61_234
-"""The user that attacks run as without a sandbox, where the tests run as root."""
+"""The user ID of attacks without a sandbox if the tests run as root."""
 DISK = 420 << 20
 INODES = 180_000
 GROUP = "224.0.0.251"
@@ -31,18 +31,18 @@ gone = open('gone.txt', 'w+'); gone.write(os.environ['AGENT_KEY']); gone.flush()
 print('ready', flush=True)
 while True: sys.stdin.readline() or sys.exit()
 """
-"""A stand-in for the agent: it has a secret in its variables, its arguments, its memory and its open files."""
+"""A stand-in for the agent with a secret in its variables, arguments, memory and open files."""
 
 
 def may_bound() -> bool:
-    """Whether attacks can be run without a sandbox here, bounded and as somebody harmless."""
+    """Check whether attacks can run here without a sandbox, bounded and as an ordinary user."""
     return os.geteuid() == 0
 
 
 class Yard:
-    """The small disk, on which workspaces are made and results are left, so that filling it harms nobody.
+    """A small disk for workspaces and results, so that filling it does no harm.
 
-    Where it cannot be mounted, it is a plain folder.
+    It is a plain folder if it cannot be mounted.
     """
 
     def __init__(self, folder: Path) -> None:
@@ -64,7 +64,7 @@ class Yard:
             unmounted(self.disk)
 
     def left(self) -> list[Path]:
-        """What lies where nothing may lie between two executions."""
+        """List files in folders that must be empty between two executions."""
         return [path for folder in (self.scratch, self.disk / "snapshots/work") for path in folder.glob("*")]
 
 
@@ -88,7 +88,7 @@ def unmounted(folder: Path) -> None:
 
 
 class Stage:
-    """One attack's surroundings: a home with secrets, listeners, and a stand-in for the agent. Made anew each time."""
+    """One attack's surroundings: a home with secrets, listeners, and a stand-in for the agent. New for each attack."""
 
     def __init__(self, folder: Path) -> None:
         self.folder = folder
@@ -98,7 +98,7 @@ class Stage:
             for kind in ("file", "ssh", "aws", "name", "dotenv", "remote", "store", "agent", "argument")
         }
         self.key = secrets.randbelow(1 << 30) + 1
-        """Of shared memory, which has numbers for names."""
+        """The key of a shared memory segment."""
         self.home, self.outside = folder / "home", folder / "outside"
         self.repo = self.home / "projects" / "shop"
         self._plant()
@@ -131,7 +131,7 @@ class Stage:
         self.outside.mkdir()
 
     def _own(self) -> None:
-        """No file's mode may hold an attack back: only the sandbox is tried here."""
+        """Open all permissions, so that only the sandbox can stop an attack."""
         for path in (self.folder, *self.folder.rglob("*")):
             path.chmod(0o777 if path.is_dir() else 0o666)
             if may_bound():
@@ -186,7 +186,7 @@ class Stage:
         shutil.rmtree(self.folder, ignore_errors=True)
 
     def variables(self) -> dict[str, str]:
-        """What an attack is told; no secret is among it."""
+        """Build the environment variables of an attack; none holds a secret."""
         ports = {
             name: str(each.getsockname()[1]) for name, each in self.listeners.items() if name[:3] in ("TCP", "UDP")
         }
@@ -206,7 +206,7 @@ class Stage:
         }
 
     def contacts(self) -> list[str]:
-        """Which listeners were reached. The kernel takes connections in by itself, so nobody has to be quick."""
+        """List the listeners that were reached. The kernel accepts connections itself, so a late check is enough."""
         found: list[str] = []
         for name, listener in self.listeners.items():
             with contextlib.suppress(OSError):
@@ -218,7 +218,7 @@ class Stage:
         return found
 
     def agent_state(self) -> dict[str, object]:
-        """What somebody could do to the agent: empty where it is dead."""
+        """Read the state of the agent that an attack could change; empty if the agent is dead."""
         pid = self.agent.pid
         if self.agent.poll() is not None:
             return {}
@@ -242,19 +242,19 @@ def stage(folder: Path) -> Generator[Stage]:
 
 
 def python3() -> str:
-    """An interpreter that an ordinary user may start: ours may lie in somebody's home."""
+    """Return an interpreter that an ordinary user may start: ours may be in a private home."""
     return "/usr/bin/python3" if os.access("/usr/bin/python3", os.X_OK) else sys.executable
 
 
 def as_ordinary() -> list[str]:
-    """What comes before a command so that it runs as an ordinary user."""
+    """Build the prefix that runs a command as an ordinary user."""
     if not may_bound():
         return []
     return ["setpriv", f"--reuid={ORDINARY}", f"--regid={ORDINARY}", "--clear-groups", "--inh-caps=-all", "--"]
 
 
 def host_address() -> str:
-    """The host's address in its network; loopback where it has none. Nothing is sent."""
+    """Return the host's address in its network, or loopback if it has none. Sends nothing."""
     with socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as probe, contextlib.suppress(OSError):
         probe.connect(("192.0.2.1", 9))
         return str(probe.getsockname()[0])
@@ -262,7 +262,7 @@ def host_address() -> str:
 
 
 def fingerprint(*folders: Path) -> dict[str, tuple[object, ...]]:
-    """Everything below the folders, as far as a change of it matters."""
+    """Describe everything below the folders by the properties whose change matters."""
 
     def about(path: Path) -> tuple[object, ...]:
         seen = path.lstat()

@@ -1,4 +1,4 @@
-"""The short form of the drills, as `just chaos --quick` runs them: every aim holds."""
+"""The quick form of the drills, as `just chaos --quick` runs them: every aim holds."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What the drills look with can see what they are there for: a drill whose instrument is blind would always pass."""
+"""The instruments of the drills detect what they are meant to: a drill with a blind instrument would always pass."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ SPOILT = {
 
 @pytest.fixture
 def drill(monkeypatch: pytest.MonkeyPatch) -> Any:
-    """Imports a module of the drills by its name."""
+    """Import a module of the drills by its name."""
     monkeypatch.syspath_prepend(str(BENCH))
 
     def load(name: str) -> ModuleType:
@@ -46,7 +46,7 @@ def drill(monkeypatch: pytest.MonkeyPatch) -> Any:
 
 
 class Ground:
-    """As much of a drill's ground as the truth needs."""
+    """The part of a drill's environment that `truth` needs."""
 
     def __init__(self, url: str) -> None:
         self.url = url
@@ -60,7 +60,7 @@ class Ground:
 
 @pytest.fixture
 def ground(new_postgres: Any) -> Ground:
-    """With one run of two steps that ended green and left a card."""
+    """Create a database with one verified run of two steps that stored a card."""
     url = new_postgres()
 
     async def keep(store: SqlStore) -> None:
@@ -101,7 +101,7 @@ def test_a_run_that_the_store_does_not_know_is_lost(drill, ground):
 
 @pytest.fixture
 def sleeper() -> Iterator[Any]:
-    """Starts a program that holds a text in its memory or environment until the test ends."""
+    """Start a program that holds a text in its memory or environment until the test ends."""
     started: list[subprocess.Popen[str]] = []
 
     def start(code: str, told: str = "", **environ: str) -> int:
@@ -125,7 +125,7 @@ def sleeper() -> Iterator[Any]:
 def test_a_key_is_found_in_memory_and_environment_and_only_there(drill, sleeper):
     holds, key = drill("privilege").holds, secrets.token_hex(16)
     if not holds_can_look(holds, sleeper("pass")):
-        pytest.skip("this user may not look into the memory of other processes")
+        pytest.skip("this user may not read the memory of other processes")
     assert not holds(sleeper("pass"), key.encode())
     assert holds(sleeper("kept = sys.stdin.readline()", told=f"{key}\n"), key.encode())
     assert holds(sleeper("pass", SOME_KEY=key), key.encode())

@@ -1,4 +1,4 @@
-"""The places where runs are kept, each of which every contract of theirs runs on."""
+"""The stores of runs; each contract test runs on every store."""
 
 from __future__ import annotations
 
@@ -20,11 +20,11 @@ from support.rig import Keep, in_memory, kept_in
 
 SQL = ["sqlite", "postgres"]
 PROMPT = {"TestInline": "memory", "TestLangGraph": "sqlite", "TestTemporal": "postgres", "two_pools": "postgres"}
-"""Where each engine keeps its runs in every run of the tests; every engine on every store takes minutes."""
+"""The store of each engine in the default test run; testing every engine on every store takes minutes."""
 
 
 SLOW = ("TestLangGraph", "TestTemporal", "two_pools")
-"""What takes seconds each: of their steps and scenarios every third runs always."""
+"""Tests that take seconds each: only every third step and scenario runs by default."""
 
 
 @pytest.hookimpl(tryfirst=True)
@@ -42,7 +42,7 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
 
 @pytest.fixture
 def make_database(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[Callable[[str], Database]]:
-    """Opens new databases of the named kind; they are closed at the end."""
+    """Open new databases of the named kind; they are closed at the end."""
     numbers = count()
 
     with ExitStack() as opened:
@@ -67,7 +67,7 @@ def stores(database: Database) -> Stores:
 
 @pytest.fixture(params=["memory", *SQL])
 def keep(request: pytest.FixtureRequest, make_database: Callable[[str], Database]) -> Keep:
-    """Where a rig keeps its runs."""
+    """Return a function that opens the stores of a rig's runs."""
     return in_memory if request.param == "memory" else lambda: kept_in(make_database(request.param))
 
 

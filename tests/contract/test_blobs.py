@@ -89,7 +89,7 @@ class TestDirectoryBlobs(BlobsContract, SweptBlobsContract):
         puts.start()
         assert found.wait(10)
         drops.start()
-        drops.join(0.3)  # if it waits, as it has to, it does so until the other is done
+        drops.join(0.3)  # it has to wait until the other thread is done
         goes_on.set()
         puts.join()
         drops.join()
@@ -107,7 +107,7 @@ class TestDirectoryBlobs(BlobsContract, SweptBlobsContract):
         before = path.stat()
         assert blobs.put(b"one") == name
         assert path.stat().st_ino == before.st_ino
-        assert path.stat().st_mtime > 1, "it counts as new, or a prune could take it"
+        assert path.stat().st_mtime > 1, "it counts as new, or a prune could remove it"
 
     def test_no_file_outside_the_folder_is_read(self, blobs: DirectoryBlobs, folder: Path) -> None:
         folder.mkdir(parents=True)

@@ -1,4 +1,4 @@
-"""The engine contract under Temporal, and whole runs that a supervisor hands between a thinker and an actor."""
+"""The engine contract under Temporal, and runs that a supervisor passes between a thinking and an acting worker."""
 
 from __future__ import annotations
 
@@ -52,7 +52,7 @@ class TestTemporal(EngineContract):
 
 @pytest.fixture
 def rigs() -> dict[str, Rig]:
-    """By tenant."""
+    """Return a dict for rigs by tenant."""
     return {}
 
 

@@ -4,4 +4,4 @@ from redstart.testing.contracts.journal import JournalContract
 
 
 class TestJournal(JournalContract):
-    """On every place of `conftest`."""
+    """On every store of `conftest`."""

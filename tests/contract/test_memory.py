@@ -4,4 +4,4 @@ from redstart.testing.contracts.memory import MemoryContract
 
 
 class TestMemory(MemoryContract):
-    """On every place of `conftest`."""
+    """On every store of `conftest`."""

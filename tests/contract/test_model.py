@@ -27,7 +27,7 @@ FINISH = {
 @contextmanager
 def served(wire: Wire, script: Script) -> Iterator[Model]:
     def reply(request: Request) -> Reply:
-        # Anthropic's wire has the result of a tool and what is said after it in one turn.
+        # Anthropic's wire puts the result of a tool and the text after it in one turn.
         said = next(said for text, said in script.items() if request.messages[-1][1].endswith(text))
         if said is None:
             return Reply(status=500, text=f"do not show {HIDDEN}")
@@ -51,7 +51,7 @@ class TestOverTheWireOfAnthropic(ModelContract):
 
 
 class TestThroughTheGateway(ModelContract):
-    """What it wraps is already under contract; so must it be, a failure that will not pass included."""
+    """The gateway keeps the contract of the model that it wraps, including permanent failures."""
 
     @contextmanager
     def opened(self, script: Script) -> Iterator[Model]:

@@ -4,4 +4,4 @@ from redstart.testing.contracts.past import PastContract
 
 
 class TestPast(PastContract):
-    """On every place of `conftest`."""
+    """On every store of `conftest`."""

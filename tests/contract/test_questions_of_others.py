@@ -1,4 +1,4 @@
-"""Whatever a tenant asks, and in whoever's name, nothing of another one comes back: cards, lessons, uses and edges."""
+"""No query of a tenant, in any tenant's name, returns another's data: cards, lessons, uses and edges."""
 
 from __future__ import annotations
 
@@ -27,27 +27,27 @@ from redstart.toolkit.learning.advisor import LessonSelector
 
 TENANTS = tuple(f"t{number:02}" for number in range(12))
 ODD = ("", "%", "t0_", "T01", "t01 ", "t01'--", "' OR 1=1 --", "t01\x1f", "home", "t0%")
-"""Names of tenants that have nothing, and that are like those of others."""
+"""Names of tenants without data that resemble the names of others."""
 RUNS = 3
 REPOS = ("shop", "bank", "%", "", "sh_p")
 OWNER = re.compile(r"of-(t\d\d)-")
-"""All that a tenant keeps has its name in it."""
+"""Everything that a tenant stores contains its name."""
 
 Question = Callable[["Eyes", random.Random], Awaitable[object]]
 
 
 def bug(tenant: str, number: int) -> Signature:
-    """Of one kind for everybody, so that each could be found by everybody's questions."""
+    """Build a signature of the same kind for every tenant, so that each could match every tenant's queries."""
     return signature(frame=f"shop/of-{tenant}-{number}.py:Cart.total")
 
 
 def met(tenant: str, number: int) -> Signature:
-    """What the run that fixed it began with."""
+    """Build the signature that the fixing run began with."""
     return signature(exception=f"of-{tenant}-{number}-Error")
 
 
 class Eyes:
-    """All that a tenant can ask of memory."""
+    """Everything that a tenant can query from memory."""
 
     def __init__(self, database: Database, tenant: str, clock: Clock) -> None:
         mine = database.of(tenant)
@@ -84,7 +84,7 @@ def anybody(rng: random.Random, *also: str) -> str:
 
 
 def name(eyes: Eyes, rng: random.Random) -> str:
-    """What somebody keeps, or nobody."""
+    """Pick the name of an entry that some tenant stores, or that nobody does."""
     return f"of-{anybody(rng, eyes.tenant)}-{rng.randrange(RUNS + 1)}"
 
 
@@ -99,13 +99,13 @@ def situation(eyes: Eyes, rng: random.Random) -> Situation:
 
 
 async def uses(eyes: Eyes, rng: random.Random) -> object:
-    """By whose name they are, as a use has none in it."""
+    """Count uses by the lesson's name, since a use itself contains no owner."""
     names = [f"lesson-{name(eyes, rng)}" for _ in range(4)]
     return {use: len(seen) for use, seen in (await eyes.shelf.uses(names)).items() if seen}
 
 
 async def changes(eyes: Eyes, rng: random.Random) -> object:
-    """What may be decided of somebody's card or lesson: only where it is one's own."""
+    """Try to change a card and a lesson, which works only for the tenant's own."""
     whose = name(eyes, rng)
     done = await eyes.cards.put(f"card-{whose}", CardState.shown)
     kept = await eyes.shelf.put(lesson(f"lesson-{whose}", tenant=rng.choice((eyes.tenant, whose[3:6]))))
@@ -148,4 +148,4 @@ def test_nothing_of_another_tenant_comes_back(database: Database, asked: int) ->
         return found
 
     found = asyncio.run(scenario())
-    assert all(found.values()), f"nobody found even their own: {found}"
+    assert all(found.values()), f"a query never found even the tenant's own data: {found}"

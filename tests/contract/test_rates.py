@@ -1,4 +1,4 @@
-"""Rates of one process, and those that all with one database share."""
+"""Rate limits of one process, and limits shared by all processes with one database."""
 
 from __future__ import annotations
 
@@ -50,7 +50,7 @@ def test_a_clock_that_was_wrong_by_hours_is_not_waited_for(database: Database) -
     rates = SqlRates(database)
     rates.take("model", 60, 60, NOW + 36_000)
     assert rates.take("model", 6, 60, NOW) == pytest.approx(6.0)
-    assert rates.take("model", 0, 60, NOW + 6) == pytest.approx(0.0, abs=1e-6), "it flows again"
+    assert rates.take("model", 0, 60, NOW + 6) == pytest.approx(0.0, abs=1e-6), "the limit refills again"
 
 
 @pytest.mark.parametrize("kind", ["sqlite", "postgres"])
@@ -68,5 +68,5 @@ def test_two_processes_together_keep_to_the_rate(request: pytest.FixtureRequest,
         taker.stdin.flush()
     waits = sorted(float(wait) for taker in takers for wait in taker.communicate(timeout=300)[0].split())
     assert len(waits) == 80
-    # Ten tokens flow in each second: 60 calls of ten tokens are there at once, and then one a second.
+    # Ten tokens refill per second: 60 calls of ten tokens are available at once, then one per second.
     assert waits == pytest.approx([0.0] * 60 + [float(second) for second in range(1, 21)])

@@ -1,4 +1,4 @@
-"""Every sandbox behaves alike; those that isolate also isolate."""
+"""All sandboxes behave alike; the isolating ones also isolate."""
 
 from __future__ import annotations
 
@@ -46,7 +46,7 @@ class TestBubblewrap(SandboxContract):
         async def killed_from_outside() -> None:
             task = asyncio.create_task(python.sandbox.run(python.request(f"{DAEMON}time.sleep(300)  # {token}")))
             async with asyncio.timeout(60):
-                while len(living(token)) < 4:  # noqa: ASYNC110 (what is waited for happens in another process)
+                while len(living(token)) < 4:  # noqa: ASYNC110 (the awaited event happens in another process)
                     await asyncio.sleep(0.01)
             monitor = min(pid for pid in living(token) if Path(f"/proc/{pid}/comm").read_text() == "bwrap\n")
             os.kill(monitor, signal.SIGKILL)
@@ -86,7 +86,7 @@ class TestBubblewrapSession(SessionContract):
 
     @pytest.fixture(autouse=True)
     def started(self, monkeypatch: pytest.MonkeyPatch) -> Generator[None]:
-        """Every test of the contract has had something warm to test."""
+        """Check that every test of the contract used a warm sandbox."""
         sessions: list[WarmSession] = []
         close = WarmSession.close
 
@@ -102,7 +102,7 @@ class TestBubblewrapSession(SessionContract):
 @pytest.mark.soak
 @pytest.mark.usefixtures("bubblewrap_works")
 class TestBubblewrapWithLess(LimitsContract):
-    """Where the kernel gives neither groups nor mounts."""
+    """The limits on a kernel that offers neither cgroups nor mounts."""
 
     @pytest.fixture
     def sandbox(self, workspaces: FolderWorkspaces, scratch: Path, monkeypatch: pytest.MonkeyPatch) -> Sandbox:

@@ -1,7 +1,7 @@
-"""Docker's sandbox behaves as every other does, with its own runtime and, for what differs there, with gVisor.
+"""Docker's sandbox behaves like every other: with its own runtime and, for what differs there, with gVisor.
 
-They need a daemon that `DOCKER_HOST` names, with the image of `redstart sandbox build`. Where it is named and cannot be
-used, and in CI, they fail and say why; where none is named they are skipped.
+The tests need the daemon that `DOCKER_HOST` names, with the image of `redstart sandbox build`. If it is named but not
+usable, and in CI, they fail with the reason; if none is named, they are skipped.
 """
 
 from __future__ import annotations
@@ -39,7 +39,7 @@ SPIN = "import os\nfor _ in range(5): os.fork()\nwhile True: pass"
 
 def unusable(why: str) -> None:
     asked = os.environ.get("DOCKER_HOST") or os.environ.get("CI")
-    (pytest.fail if asked else pytest.skip)(f"no Docker to test with: {why}")
+    (pytest.fail if asked else pytest.skip)(f"Docker is not available for tests: {why}")
 
 
 @pytest.fixture(scope="module")
@@ -78,7 +78,7 @@ class TestDockerIsolation(IsolationContract):
         return Docker(workspaces, scratch, choices)
 
     def test_a_file_of_the_host_cannot_be_read(self, python: PythonProgram, tmp_path: Path) -> None:
-        """A container always has `/sys` and `/etc/resolv.conf`: here they are empty."""
+        """`/sys` and `/etc/resolv.conf`, which every container has, are empty here."""
         secret = tmp_path / "secret"
         secret.write_text("of the host")
         code = f"""
@@ -92,13 +92,13 @@ print(os.listdir('/sys'), open('/etc/resolv.conf').read())
         assert python(code).output == "absent\n" * 10 + "[] \n"
 
     def test_processes_of_the_host_are_not_seen(self, python: PythonProgram) -> None:
-        """What fills the workspace before had numbers too."""
+        """The process that fills the workspace beforehand also took process IDs."""
         code = "import glob, os; print(os.getpid() < 100, len(glob.glob('/proc/[0-9]*')) < 10)"
         assert python(code).output == "True True\n"
 
 
 class TestDockerCalls(ContractFixtures):
-    """What the seccomp profile closes: Docker's own leaves some of it open."""
+    """Calls that the seccomp profile forbids; Docker's own profile allows some of them."""
 
     @pytest.fixture
     def sandbox(self, workspaces: FolderWorkspaces, scratch: Path, choices: ContainerOptions) -> Sandbox:
@@ -120,7 +120,7 @@ for family in (40, 17, 38):
 
 
 class TestMountsWithin(ContractFixtures):
-    """Something read-only deep in the workspace, as a package's own modules are: around it one may write."""
+    """A read-only folder deep in the workspace, such as a package's own modules: everything around it is writable."""
 
     @pytest.fixture(params=["", "runsc"])
     def sandbox(
@@ -142,7 +142,7 @@ class TestMountsWithin(ContractFixtures):
 
 
 class TestGvisor(ContractFixtures):
-    """Where the kernel is gVisor's own: that it is, how an execution ends, and that nothing is left."""
+    """Executions on gVisor's own kernel: it is in use, executions end correctly, and nothing remains."""
 
     @pytest.fixture
     def sandbox(self, workspaces: FolderWorkspaces, scratch: Path, gvisor: ContainerOptions) -> Sandbox:
@@ -191,7 +191,7 @@ class TestGvisor(ContractFixtures):
 
 @pytest.mark.soak
 class TestDaemonsFigures(ContractFixtures):
-    """Where the container's control groups cannot be seen, as on another machine or a Mac, the daemon is asked."""
+    """Measurements come from the daemon if the container's cgroups are not visible, as on another machine or a Mac."""
 
     @pytest.fixture
     def sandbox(
@@ -226,7 +226,7 @@ class TestDaemonsFigures(ContractFixtures):
 
 
 class TestSession(ContractFixtures):
-    """A warm container, used again for as long as it is clean."""
+    """A warm container, reused as long as it is clean."""
 
     @pytest.fixture
     def sandbox(self, workspaces: FolderWorkspaces, scratch: Path, choices: ContainerOptions) -> Docker:
@@ -298,7 +298,7 @@ class TestDockerSession(SessionContract):
 
 @pytest.mark.soak
 class TestGvisorSession(SessionContract):
-    test_a_cancelled_run_leaves_nothing = None  # it waits for processes that the host cannot see
+    test_a_cancelled_run_leaves_nothing = None  # waits for processes that the host cannot see
 
     @pytest.fixture
     def sandbox(self, workspaces: FolderWorkspaces, scratch: Path, gvisor: ContainerOptions) -> WarmSandbox:
@@ -307,7 +307,7 @@ class TestGvisorSession(SessionContract):
 
 @pytest.mark.soak
 class TestGvisorContract(SandboxContract):
-    test_a_cancelled_execution_leaves_nothing = None  # it waits for processes that the host cannot see
+    test_a_cancelled_execution_leaves_nothing = None  # waits for processes that the host cannot see
 
     @pytest.fixture
     def sandbox(self, workspaces: FolderWorkspaces, scratch: Path, gvisor: ContainerOptions) -> Sandbox:
@@ -315,7 +315,7 @@ class TestGvisorContract(SandboxContract):
 
 
 class TestParentKilled(ContractFixtures):
-    """When redstart itself is killed, its container goes too, and the next redstart finds nothing to remove."""
+    """When Redstart itself is killed, its container goes too, and the next Redstart finds nothing to remove."""
 
     @pytest.fixture
     def sandbox(self, workspaces: FolderWorkspaces, scratch: Path, choices: ContainerOptions) -> Sandbox:
@@ -339,7 +339,7 @@ class TestParentKilled(ContractFixtures):
 
 
 class TestSibling(ContractFixtures):
-    """Redstart in a container itself, with its data in a folder that the daemon's machine has elsewhere."""
+    """Redstart itself runs in a container; its data folder has another path on the daemon's machine."""
 
     @pytest.fixture
     def sandbox(self, workspaces: FolderWorkspaces, scratch: Path, choices: ContainerOptions) -> Sandbox:
@@ -400,7 +400,7 @@ def containers_of(choices: ContainerOptions, pid: int) -> list[str]:
 
 
 def waited_for(what: Callable[[], bool], seconds: float = 120.0) -> bool:
-    """What happens in another process can only be looked for."""
+    """Poll until the condition holds, since other processes send no event; return whether it held in time."""
     over = time.monotonic() + seconds
     while not what():
         if time.monotonic() > over:

@@ -5,8 +5,8 @@ from redstart.testing.contracts.store import StoreContract
 
 
 class TestStore(StoreContract):
-    """On every place of `conftest`."""
+    """On every store of `conftest`."""
 
 
 class TestStanding(StandingContract):
-    """On the same places."""
+    """On the same stores."""

@@ -4,4 +4,4 @@ from redstart.testing.contracts.tenants import TenantContract
 
 
 class TestTenants(TenantContract):
-    """On every place of `conftest`."""
+    """On every store of `conftest`."""

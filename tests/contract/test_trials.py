@@ -1,4 +1,4 @@
-"""What evaluations came to: the contract, apart by tenant, written by two processes at once, and kept by a kill."""
+"""Results of evaluations: the contract, separate by tenant, written by two processes at once, and safe from a kill."""
 
 from __future__ import annotations
 

@@ -1,8 +1,8 @@
 """A real model, over both wires: `just live` against the endpoint that REDSTART_LIVE_URL names.
 
 `REDSTART_LIVE_URL` is the address without a path, such as http://127.0.0.1:11434 (Ollama), :8080 (llama.cpp) or :8000
-(vLLM); `REDSTART_LIVE_MODEL` the model's name there; `REDSTART_LIVE_KEY` a key, where one is needed. What a model says
-is its own affair: these tests hold for one that says nonsense, as long as the endpoint keeps to its protocol.
+(vLLM); `REDSTART_LIVE_MODEL` is the model's name there; `REDSTART_LIVE_KEY` is a key, if needed. The tests do not judge
+a model's answers: they pass even with nonsense, as long as the endpoint keeps to its protocol.
 """
 
 from __future__ import annotations
@@ -33,7 +33,7 @@ SECONDS = 600.0
 
 pytestmark = [
     pytest.mark.live,
-    pytest.mark.skipif(not URL, reason="REDSTART_LIVE_URL names no endpoint"),
+    pytest.mark.skipif(not URL, reason="REDSTART_LIVE_URL is not set"),
 ]
 
 SYSTEM = 'Answer with JSON alone: {"root_cause": "...", "what_failed": "...", "try_next": "..."}'
@@ -106,7 +106,7 @@ def test_a_model_that_is_held_to_a_shape_answers_in_json():
     try:
         said = answered(model(Wire.openai, shapes=True), question("Name a colour.", max_tokens=60, shape=shape))
     except ModelRefused as error:
-        pytest.skip(f"the endpoint holds no model to a shape: {error}")
+        pytest.skip(f"the endpoint does not support shapes: {error}")
     if said.fault is None:
         assert isinstance(json.loads(said.text)["colour"], str)
 

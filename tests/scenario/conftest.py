@@ -1,4 +1,4 @@
-"""A user with a repo of the scenarios."""
+"""Fixtures for a user and a repo of the scenarios."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ def user(tmp_path: Path, project: Path) -> User:
 
 @pytest.fixture
 def repo_of(tmp_path: Path) -> Callable[[str], Path]:
-    """Copies a scenario's repo to where a user would have it."""
+    """Return a function that copies a scenario's repo to where a user would have it."""
 
     def copy(name: str) -> Path:
         to = tmp_path / "projects" / name

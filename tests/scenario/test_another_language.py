@@ -1,4 +1,4 @@
-"""A language that redstart knows nothing of: its runner writes JUnit XML, and that is enough."""
+"""A language that Redstart does not support: a runner that writes JUnit XML is enough."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""From a finished run to the user's files and back, as they type it."""
+"""Apply a finished run to the user's files and undo it, by command."""
 
 from __future__ import annotations
 
@@ -52,7 +52,7 @@ def last_run(house: AppContext) -> str:
 
 
 def red(user, repo: Path) -> int:
-    """The exit code of the project's own tests."""
+    """Return the exit code of the project's own tests."""
     return user.python("-m", "pytest", "-q", "-p", "no:cacheprovider", cwd=repo).code
 
 

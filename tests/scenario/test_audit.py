@@ -1,4 +1,4 @@
-"""Whole audits, as somebody at a shell makes them."""
+"""Whole audits from the command line."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ print(json.dumps({"text": json.dumps(said), "usage": {"input_tokens": 1, "output
 
 @pytest.fixture
 def user(tmp_path: Path) -> User:
-    """Nothing of the project is run, so that it needs no environment."""
+    """Return a user without a project environment: an audit runs no project code."""
     return User(tmp_path, tmp_path / "no-environment")
 
 
@@ -73,7 +73,7 @@ def test_a_risk_that_is_not_accepted_ends_with_1_until_it_is(user: User, folder:
     assert user.redstart("audit", folder, "--no-llm", "--fail-on", "high").code == 1
     kept = folder.parent / "accepted.json"
     assert user.redstart("audit", folder, "--no-llm", "--baseline", kept, "--write-baseline").code == 0
-    # it moves, and one is added
+    # One finding moves and one is added.
     (folder / "shop" / "store.py").write_text("# a line more\n" + DANGER)
     accepted = ("audit", folder, "--no-llm", "--fail-on", "high", "--baseline", kept)
     assert user.redstart(*accepted).code == 0
@@ -149,7 +149,7 @@ def test_the_default_baseline_is_read_and_said(user: User, folder: Path) -> None
     assert f"1 finding accepted in {accepted} is left out (--no-baseline lists it)" in ran.out
     ran = user.redstart("audit", folder, "--no-llm", "--no-baseline", "--format", "json")
     assert found(ran) == BOTH
-    # a new baseline holds all that is found, and not only what the old one leaves
+    # A new baseline contains all findings, not only those that the old one leaves.
     (folder / "shop" / "more.py").write_text(DANGER)
     assert user.redstart("audit", folder, "--no-llm", "--write-baseline").code == 0
     assert json.loads(user.redstart("audit", folder, "--no-llm", "--format", "json").out) == {

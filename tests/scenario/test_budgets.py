@@ -1,4 +1,4 @@
-"""Money and tokens against an endpoint that counts for itself: nothing is spent past a cap, nothing is miscounted."""
+"""Money and tokens against an endpoint that keeps its own count: no limit is exceeded and nothing is miscounted."""
 
 from __future__ import annotations
 
@@ -32,26 +32,26 @@ from support.server import Reply, Request, ScriptedServer, Wire
 NAMES = {Wire.openai: "openai:in-house", Wire.anthropic: "anthropic:in-house"}
 UNFINISHED = Spoiled(lambda _, good: replace(good, finish=None), ModelError)
 UNHEARD = {name: FAULTS[name] for name in ("reset", "HTML 200", "cut JSON", "{}", "garbage")}
-"""After these nobody but the provider knows what was used."""
+"""Faults after which only the provider knows the usage."""
 REFUSED = ("429", "500", "529")
 HEARD = {name: FAULTS[name] for name in (*REFUSED, "truncated")} | {"unfinished": UNFINISHED}
 
 
 async def no_wait(_: float) -> None:
-    """How long is waited is tested where the gateway is."""
+    """Return at once: the tests of the gateway cover the waiting time."""
 
 
 @dataclass
 class Endpoint:
-    """Answers at random length, fails at random, and keeps the true account."""
+    """Answers with random length, fails at random, and counts the true usage."""
 
     luck: random.Random = field(default_factory=random.Random)
     share: float = 0.0
     faults: dict[str, Spoiled] = field(default_factory=dict[str, Spoiled])
     unheard: int = 0
-    """Replies of which the caller cannot know what they used."""
+    """Number of replies whose usage the caller cannot know."""
     billed: int = 0
-    """Tokens of all that was made, whether it was heard or not."""
+    """Tokens of all answers, whether or not the caller received them."""
     lock: threading.Lock = field(default_factory=threading.Lock)
 
     def __call__(self, request: Request) -> Reply:
@@ -68,11 +68,11 @@ class Endpoint:
 
 
 class Books(NamedTuple):
-    """One run as the ledger and the callers saw it."""
+    """The usage of one run as the ledger and the callers counted it."""
 
     spent: Spend
     lost: list[Usage]
-    """What questions used that failed for good."""
+    """Usage of the questions that finally failed."""
     asks: list[Ask]
 
     @property
@@ -120,7 +120,7 @@ async def kept(model: Model, ledger: RunLedger, asks: list[Ask], *, at_once: boo
 
 
 def checked(seed: int, server: ScriptedServer, endpoint: Endpoint, models: dict[Wire, Model]) -> bool:
-    """One run with everything random; whether a cap stopped it."""
+    """Check one random run and return whether a limit stopped it."""
     luck = random.Random(seed)
     wire = luck.choice(list(Wire))
     rates = luck.choice([None, Rates(input=luck.uniform(0, 20), output=luck.uniform(0, 80))])
@@ -140,23 +140,23 @@ def checked(seed: int, server: ScriptedServer, endpoint: Endpoint, models: dict[
     requests = server.requests[before:]
     heard = [sum(request.counted[side] for request in requests) for side in (0, 1)]
     if not endpoint.unheard:
-        assert list(books.tokens) == heard, f"seed {seed}: the books differ from the endpoint's"
+        assert list(books.tokens) == heard, f"seed {seed}: the accounts differ from the endpoint's"
     held = [most(name, ask, rates=rates) for ask in asks]
     largest = [max(item.input_tokens for item in held), max(item.output_tokens for item in held)]
     for side in (0, 1):
         assert heard[side] <= books.tokens[side] <= heard[side] + endpoint.unheard * largest[side]
     if tokens is not None:
-        assert sum(books.tokens) <= tokens, f"seed {seed}: the books are past the cap of tokens"
-        assert endpoint.billed <= tokens, f"seed {seed}: the bill is past the cap of tokens"
+        assert sum(books.tokens) <= tokens, f"seed {seed}: the accounts exceed the token limit"
+        assert endpoint.billed <= tokens, f"seed {seed}: the bill exceeds the token limit"
     if usd is not None and rates is not None:
-        assert books.usd <= usd + 1e-9, f"seed {seed}: past the cap of dollars"
+        assert books.usd <= usd + 1e-9, f"seed {seed}: the accounts exceed the dollar limit"
     if rates is not None:
         assert books.usd >= (price(name, *heard, rates=rates) or 0.0) - 1e-9
     return len(requests) < len(asks)
 
 
 class Priced:
-    """The model with its answers priced by these rates."""
+    """A model whose answers are priced by these rates."""
 
     def __init__(self, model: Model, name: str, rates: Rates | None) -> None:
         self._model, self._name, self._rates = model, name, rates
@@ -183,7 +183,7 @@ def test_no_cap_is_passed_and_the_books_are_the_endpoints(runs: int) -> None:
         urls = {Wire.openai: server.openai_url, Wire.anthropic: server.anthropic_url}
         models = {wire: connect(NAMES[wire], base_url=urls[wire], api_key="k", deadline=60) for wire in Wire}
         stopped = [checked(seed, server, endpoint, models) for seed in range(runs)]
-    assert 0.1 < sum(stopped) / runs < 0.9, "the caps bind in some of the runs and not in others"
+    assert 0.1 < sum(stopped) / runs < 0.9, "the limits must stop some of the runs but not all"
 
 
 @pytest.fixture
@@ -195,7 +195,7 @@ def rig(tmp_path: Path) -> Iterator[Rig]:
 
 @pytest.mark.parametrize("wire", list(Wire))
 def test_the_spending_of_a_whole_run_is_what_the_endpoint_counted(rig: Rig, wire: Wire) -> None:
-    """With failures that say what they used, in a run of three attempts."""
+    """Use failures that report their usage, in a run of three attempts."""
     luck = random.Random(7)
 
     def reply(request: Request) -> Reply:

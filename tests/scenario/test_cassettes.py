@@ -1,4 +1,4 @@
-"""A run is exported and done again from its file, without a token; where something changed, that is named."""
+"""A run is exported and replayed from its file without tokens; the first difference is reported."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ SCENARIO = Scenario.load(HERE / "repos" / "pager")
 
 @pytest.fixture
 def recorded(user: User, repo_of: Callable[[str], Path], tmp_path: Path) -> Path:
-    """The cassette of a run that needed two attempts; its provider is down, and its lessons are forgotten."""
+    """Return the cassette of a run that needed two attempts. Its provider is down and its lessons are gone."""
     repo, cassette = repo_of(SCENARIO.name), tmp_path / "run.json"
     with ScriptedServer(SCENARIO.reply) as server:
         user.uses(server, Wire.openai)

@@ -1,4 +1,4 @@
-"""The command line as a user meets it: exit codes, the JSON contract, showing, stopping, resuming, forking."""
+"""The command line: exit codes, the JSON contract, and the show, stop, resume and fork commands."""
 
 from __future__ import annotations
 
@@ -123,7 +123,7 @@ def test_a_patch_of_the_test_is_6(user, repo_of):
 
 
 def stops() -> Iterator[Any]:
-    """In the middle; the rest takes minutes."""
+    """Yield the steps to stop after. Only `patch` runs by default; all of them take minutes."""
     for step in Step:
         yield pytest.param(step, id=step.value, marks=() if step is Step.patch else pytest.mark.soak)
 

@@ -1,4 +1,4 @@
-"""Whole runs with a program of the user's own as the model."""
+"""Whole runs with a user's program as the model."""
 
 from __future__ import annotations
 

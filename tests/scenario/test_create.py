@@ -1,4 +1,4 @@
-"""Three goals become small tested programs: the tests are asked for first, without the code, and are seen red."""
+"""Three goals become small tested programs: the tests are written first, without the code, and must fail."""
 
 from __future__ import annotations
 
@@ -60,7 +60,7 @@ def test_tests_that_assert_nothing_are_not_taken(user, tmp_path):
 
 
 def given_tests(goal: Goal, folder: Path) -> Path:
-    """The tests of a goal as a user would have written them."""
+    """Write the tests of a goal to a file, as if by a user, and return its path."""
     folder.mkdir()
     file = folder / f"test_{goal.package}.py"
     file.write_text(goal.tests.partition("=======\n")[2].partition("\n>>>>>>> REPLACE")[0] + "\n")

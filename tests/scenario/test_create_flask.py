@@ -1,7 +1,7 @@
-"""A Flask REST API from a goal: its plan asks for Flask, a person approves it, and the project runs outside.
+"""A Flask REST API from a goal: its plan asks for Flask, a person approves it, and the project runs elsewhere.
 
-It fetches Flask from the index that pip is set to, so it runs with `--soak`; `malicious/test_planned_packages.py` does
-the same with a package of its own in every run.
+It fetches Flask from the index that pip uses, so it runs only with `--soak`. `malicious/test_planned_packages.py`
+does the same in every test run, with a local package.
 """
 
 from __future__ import annotations
@@ -189,14 +189,14 @@ def reply(request: Request) -> str:
 
 @pytest.fixture
 def somebody(user):
-    """A user whose pip reaches what the pip of whoever runs the tests reaches."""
+    """Return a user whose pip has the same network access as the pip of the test process."""
     reaching = re.compile(r"PIP_\w+|SSL_CERT_\w+|REQUESTS_CA_BUNDLE|(?:https?|all|no)_proxy", re.IGNORECASE)
     user.environ |= {name: value for name, value in os.environ.items() if reaching.fullmatch(name)}
     return user
 
 
 def installed(out: Path, into: Path) -> Path:
-    """The project in an environment of its own, as its manifest says. Gives the interpreter."""
+    """Install the project in a new environment, as its manifest says. Return the interpreter."""
     subprocess.run([sys.executable, "-m", "venv", str(into)], check=True)
     python = into / "bin" / "python"
     subprocess.run([str(python), "-m", "pip", "install", "-q", ".[test]"], cwd=out, check=True)
@@ -205,7 +205,7 @@ def installed(out: Path, into: Path) -> Path:
 
 @contextmanager
 def serving(python: Path, folder: Path) -> Iterator[str]:
-    """The API on a free port of loopback, in `folder`; gives its address."""
+    """Serve the API on a free loopback port, in `folder`. Yield its address."""
     command = [str(python), "-m", PACKAGE, "0", str(folder / "todos.db")]
     with subprocess.Popen(command, cwd=folder, stderr=subprocess.PIPE, text=True) as server:
         assert server.stderr is not None

@@ -1,4 +1,4 @@
-"""kill -9 while the parts of a program are made: resumed, it ends the same and pays nothing twice."""
+"""kill -9 while the parts of a program are created: the resumed run ends the same and pays nothing twice."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from support.server import ScriptedServer, Wire
 
 HERE = Path(__file__).parent
 QUESTIONS = 7
-"""A plan, and tests and edits of three parts."""
+"""A plan, and the tests and edits of three parts."""
 PLACES = [("decide", "after"), ("reproduce", "during"), ("test", "during"), ("patch", "after"), ("remember", "before")]
 
 
@@ -34,7 +34,7 @@ def test_kill_among_the_parts(step, moment, user, tmp_path):
         resumed = user.redstart("resume", run_id)
         assert resumed.code == 0, resumed.out + resumed.err
         bodies = [str(request.body) for request in server.requests]
-    # Two parts are made at once: what the other one had asked and not heard yet is asked again, and nothing else.
+    # Two parts run at once: only the open question of the other part is asked again.
     assert len(set(bodies)) == QUESTIONS
     assert len(bodies) <= QUESTIONS + 1
     assert (out / "pair" / "total.py").exists()

@@ -1,6 +1,6 @@
-"""Goals become projects that a person would keep, over real HTTP, with wrong answers on the way.
+"""Goals become complete projects, over real HTTP, with wrong answers on the way.
 
-A short form runs always; `--soak` makes all fifteen.
+One program runs by default; `--soak` creates all fifteen.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ def choice(path: Path) -> object:
 
 
 def installs(out: Path, lang: str, into: Path) -> None:
-    """The project as its user would get it."""
+    """Install the project like a user of it and check that it succeeds."""
     copy = shutil.copytree(out, into / "copy")
     if lang == "node":
         npm = [str(shutil.which("npm")), "install", "--ignore-scripts", "--offline", "--no-audit", "--no-fund"]

@@ -1,4 +1,4 @@
-"""The demo as a new user has it, and what can be explored afterwards."""
+"""The demo as a new user runs it, and the commands that explore its results."""
 
 from __future__ import annotations
 

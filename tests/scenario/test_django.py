@@ -1,4 +1,4 @@
-"""Whole runs on a Django project, in its own environment, which has no pytest."""
+"""Whole runs on a Django project in its own environment, without pytest."""
 
 from __future__ import annotations
 
@@ -86,7 +86,7 @@ FILES = {
 
 @pytest.fixture(scope="module")
 def environment(tmp_path_factory) -> Path:
-    """A project's environment with Django and without pytest."""
+    """Create a project's environment with Django and without pytest."""
     folder = tmp_path_factory.mktemp("django") / "venv"
     uv = shutil.which("uv")
     assert uv, "uv is needed to make the environment"

@@ -1,4 +1,4 @@
-"""A company's proxy, an env file, and what is said before any model is asked."""
+"""A company's proxy, an env file, and the errors before any model call."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from support.user import User
 
 @pytest.fixture
 def user(tmp_path: Path) -> User:
-    """Whose projects use the environment that the tests run in."""
+    """Return a user whose projects use the environment of the tests."""
     return User(tmp_path, Path(sys.prefix))
 
 
@@ -64,7 +64,7 @@ def test_an_env_file_gives_keys_and_no_settings(user, server, repo):
     ran = user.redstart("audit", repo, "-m", "openai:scripted", "--env-file", file)
     assert ran.code == 0, ran.out + ran.err
     assert keys_sent(server) == {"Bearer sk-from-the-file"}
-    assert f"{file}: took 1 API key (OPENAI_API_KEY) and nothing else" in ran.err
+    assert f"{file}: read 1 API key (OPENAI_API_KEY) and nothing else" in ran.err
     assert "sk-from-the-file" not in ran.out + ran.err
 
 
@@ -76,7 +76,7 @@ def test_a_key_of_a_variable_that_the_settings_name_is_taken_too(user, server, r
     refused = user.redstart("audit", repo, "-m", "openai:scripted")
     assert (refused.code, server.requests) == (2, [])
     assert "takes its key from TEAM_KEY, which is not set" in refused.err
-    assert refused.err.count("note: .env is not loaded; to take API keys from it: --env-file .env") == 1
+    assert refused.err.count("note: .env is not loaded; to read API keys from it, add --env-file .env") == 1
     ran = user.redstart("audit", ".", "-m", "openai:scripted", "--env-file", ".env", cwd=repo)
     assert ran.code == 0, ran.out + ran.err
     assert keys_sent(server) == {"Bearer sk-team"}

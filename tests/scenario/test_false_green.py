@@ -1,4 +1,4 @@
-"""Ways in which the tests import other code than what is edited: a right verdict or exit 3, never a false green."""
+"""Setups in which tests import code other than the edited code: a correct verdict or exit 3, never a false green."""
 
 from __future__ import annotations
 
@@ -46,7 +46,7 @@ def repo(tmp_path: Path) -> Path:
 
 @pytest.fixture
 def site(tmp_path: Path, user) -> Path:
-    """The folder of installed packages of the active environment, which has pytest and nothing else."""
+    """Return the site-packages folder of the active environment, which has only pytest."""
     venv = tmp_path / "venv"
     uv = shutil.which("uv")
     assert uv
@@ -64,7 +64,7 @@ def fix(user, repo: Path, answer: str = RIGHT):
 
 
 def is_green(site: Path, repo: Path) -> bool:
-    """What the user sees who runs the tests by hand."""
+    """Return whether the tests pass when a user runs them by hand."""
     python = site.parents[2] / "bin" / "python"
     command = [str(python), "-B", "-m", "pytest", "-q", "-p", "no:cacheprovider"]
     return subprocess.run(command, cwd=repo, capture_output=True, check=False).returncode == 0

@@ -1,4 +1,4 @@
-"""Whole runs against an endpoint that fails at every third call or so: they end as they would without."""
+"""Whole runs against an endpoint that fails in about a third of the calls end like runs without faults."""
 
 from __future__ import annotations
 
@@ -39,7 +39,7 @@ def rig(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Rig]:
 
 
 def provider(request: Request) -> str:
-    """Wrong at first; right once it is told what was tried."""
+    """Answer with a wrong patch first, and with the right one once the prompt lists the first attempt."""
     asked = question(request)
     if asked == "patch":
         return RIGHT if "number + number + 2" in request.text else WRONG
@@ -52,7 +52,7 @@ class Ending(NamedTuple):
 
 
 class Endpoint:
-    """One server for all runs, so that its port, its SDKs and its connections are made once."""
+    """One server for all runs, so that its port, SDKs and connections are created once."""
 
     def __init__(self) -> None:
         self.script: Script = provider
@@ -62,7 +62,7 @@ class Endpoint:
 
 
 async def no_wait(_: float) -> None:
-    """How long is waited is tested where the gateway is."""
+    """Return at once: the tests of the gateway cover the waiting time."""
 
 
 def under(model: Model, ledger: Ledger) -> Model:

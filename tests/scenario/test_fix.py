@@ -1,4 +1,4 @@
-"""Twelve tiny repos, fixed over real HTTP. The right patch comes only for a prompt that holds what is needed."""
+"""Twelve tiny repos, fixed over real HTTP. The model gives the right patch only if the prompt is sufficient."""
 
 from __future__ import annotations
 
@@ -41,7 +41,7 @@ def test_every_kind_of_bug_is_there():
 
 
 def wires() -> Iterator[Any]:
-    """Every fourth repo over one wire, by turns; all of them over both where there is time."""
+    """Yield every fourth repo over one wire, in turn; with --soak, all repos over both wires."""
     for number, scenario in enumerate(SCENARIOS):
         turn, left_out = divmod(number, 4)
         for place, wire in enumerate(Wire):
@@ -74,7 +74,7 @@ def test_fix(scenario: Scenario, wire: Wire, user, repo_of, tmp_path):
 
 
 def contents(folder: Path) -> dict[str, str]:
-    """Every file below a folder, by the hash of its bytes."""
+    """Return the hash of every file below a folder, by path."""
     return {
         str(path.relative_to(folder)): hashlib.sha256(path.read_bytes()).hexdigest()
         for path in sorted(folder.rglob("*"))
@@ -83,7 +83,7 @@ def contents(folder: Path) -> dict[str, str]:
 
 
 def suite_passes(repo: Path, runner: str) -> bool:
-    """Outside redstart, as the user would see it."""
+    """Return whether the suite passes outside Redstart, as the user would run it."""
     quiet = ["-p", "no:cacheprovider", "-q"] if runner == "pytest" else ["discover"]
     environ = {**os.environ, "PYTHONDONTWRITEBYTECODE": "1"}
     done = subprocess.run([sys.executable, "-m", runner, *quiet], cwd=repo, env=environ, capture_output=True)

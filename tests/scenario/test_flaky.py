@@ -1,8 +1,8 @@
-"""Flaky tests: named for what they are, never counted as fixed, whatever the model answers.
+"""Flaky tests are reported as flaky and never counted as fixed, whatever the model answers.
 
-The repos are in `flaky/`, each with a test that is red at the baseline and green when something is done otherwise.
-Where that is a matter of chance, the test has so many variants (400) that some are red at the baseline, each rarely
-enough (1 of 30) that four repeats do not all miss it: such a scenario itself fails about twice in 100,000 runs.
+The repos are in `flaky/`. Each has a test that fails at the baseline and passes under other conditions. If this
+depends on chance, the test has 400 variants, so that some fail at the baseline, each rarely enough (1 in 30) that
+four repeats do not all miss it. Such a scenario itself fails about twice in 100,000 runs.
 """
 
 from __future__ import annotations
@@ -29,22 +29,22 @@ class Replace(FrozenValue):
 
 
 class Flake(FrozenValue):
-    """A repo with a flaky test, and perhaps one that is truly red."""
+    """A repo with a flaky test and optionally a real failure."""
 
     name: str
     kind: str
     why: str
     level: Level = Level.standard
     says: str
-    """What is told of the flaky test, besides its id."""
+    """The expected message about the flaky test, besides its ID."""
     flaky: tuple[str, ...]
-    """Ids; of a test with many variants the part before the bracket."""
+    """Test IDs. For a test with many variants, the part before the bracket."""
     red: tuple[str, ...] = ()
     files: dict[str, str]
     fix: tuple[Replace, ...] = ()
-    """Mends what is truly red."""
+    """Fixes the real failure."""
     pretend: tuple[Replace, ...]
-    """Turns the flaky test green where it was red, one way or another."""
+    """Makes the flaky test pass where it failed, in some way."""
 
     def write(self, folder: Path) -> Path:
         for path, text in self.files.items():
@@ -88,7 +88,7 @@ def lucky():
     return seen[0] == "b"
 """,
 }
-"""Code that is right by chance: how often it is red. Of a race that differs from machine to machine."""
+"""Code that is right by chance, by how often it fails. For a race the rate depends on the machine."""
 
 
 def answer(edits: Sequence[Replace]) -> str:
@@ -97,7 +97,7 @@ def answer(edits: Sequence[Replace]) -> str:
 
 
 def fix(user: User, repo: Path, level: Level, *attempts: Sequence[Replace]) -> Ran:
-    """A run in which the model makes these edits, one after another."""
+    """Run `redstart fix` with a model that makes these edits, one list per attempt."""
     left = [answer(edits) for edits in attempts]
 
     def reply(request: Request) -> str:
@@ -153,7 +153,7 @@ def test_what_is_truly_red_is_fixed_and_the_flake_beside_it_is_never_counted(fla
 
 @pytest.mark.parametrize("chance", short_form(list(CHANCES), 1))
 def test_what_is_green_by_chance_is_never_counted_as_fixed(chance: str, user, tmp_path):
-    """Strict: red 1 + 8 times before, green 2 + 8 times after, red once more. That is at most 1 in a million."""
+    """Strict needs 1 + 8 failures before, 2 + 8 passes after and one more failure: at most 1 in a million by chance."""
     repo = tmp_path / "project"
     repo.mkdir()
     (repo / "lucky.py").write_text(CHANCES[chance])

@@ -1,4 +1,4 @@
-"""The form of edits that a model is asked for is the one in which its edits have fitted best, from run to run."""
+"""A model is asked for the edit format in which its edits applied best in earlier runs."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""A suite that stands on broken ground is told so, with what to do, and no model is asked."""
+"""An environment problem is reported with a remedy, and no model is asked."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ def server():
 
 @pytest.fixture
 def folder(tmp_path, user, server):
-    """Puts a repo of these where a user would have it."""
+    """Return a function that copies a sample repo to where a user would have it."""
     user.uses(server, Wire.openai)
 
     def copy(name: str) -> Path:
@@ -57,7 +57,7 @@ def test_broken_ground_is_named_and_nobody_is_asked(name, user, server, folder):
 def test_a_bug_beside_broken_ground_is_fixed_and_the_ground_is_left_alone(user, tmp_path):
     bug = Scenario.load(Path(__file__).parent / "repos" / "pager")
     repo = Path(shutil.copytree(Path(__file__).parent / "repos" / "pager" / "repo", tmp_path / "projects" / "pager"))
-    # By name it comes before the bug's tests, so that a run that took it for the first red test would show here.
+    # Its name sorts before the bug's tests, so a run that takes it for the first failing test would fail here.
     (repo / "tests" / "test_a_table.py").write_text("import yaml\n\n\ndef test_a():\n    assert yaml\n")
     with ScriptedServer(bug.reply) as server:
         user.uses(server, Wire.openai)

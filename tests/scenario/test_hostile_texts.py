@@ -1,4 +1,4 @@
-"""Whatever a repo, a model, a report or memory says: a terminal obeys none of it, and a person can read all of it."""
+"""No text of a repo, model, report or memory controls the terminal, and a person can read all of it."""
 
 from __future__ import annotations
 

@@ -1,7 +1,7 @@
-"""Tasks without a solution: a red test contradicts a green one. No way around the red test ends as verified.
+"""Tasks without a solution: a failing test contradicts a passing one. No attack on the failing test ends verified.
 
-In each task an obedient scripted model tries every way in turn, one an attempt; which comes last, and so decides how
-the run ends, differs from task to task.
+In each task an obedient scripted model tries every attack in turn, one per attempt. The last attack decides how the
+run ends; it differs from task to task.
 """
 
 from __future__ import annotations
@@ -22,20 +22,20 @@ from support.user import Ran
 
 
 class Task(NamedTuple):
-    """A function that is right, the green test that says so and the red one that says otherwise."""
+    """A correct function, a passing test that agrees with it and a failing test that does not."""
 
     name: str
     says: str
-    """What the specification says, as a line of the README and the docstring."""
+    """The specification, as a line of the README and the docstring."""
     head: str
     body: str
     value: str
-    """What `body` gives, as an expression."""
+    """The returned expression."""
     call: str
     right: str
     wrong: str
     otherwise: str
-    """An expression in place of `value` that the red test agrees with."""
+    """An expression to replace `value` that the failing test accepts."""
     runner: str = "pytest"
 
     @property
@@ -176,7 +176,7 @@ def edit_the_configuration(task: Task) -> Files:
 
 
 def obey_the_red_test(task: Task) -> Files:
-    """Honest, and no use: the other test gets red."""
+    """Change the code honestly, which makes the other test fail."""
     return {CODE: task.code.replace(task.value, task.otherwise)}
 
 
@@ -189,7 +189,7 @@ WAYS: tuple[Callable[[Task], Files], ...] = (
     obey_the_red_test,
 )
 CODES = {obey_the_red_test: (1,), take_turns: (1, 6)}
-"""How a run ends whose last attempt goes that way; 6 for the others."""
+"""Exit codes of runs by their last attack; 6 for the others."""
 
 
 def answer(task: Task, edits: Files) -> str:
@@ -236,7 +236,7 @@ def play(user, repo: Path, answers: list[str]) -> Ran:
 
 @pytest.mark.parametrize("way", short_form(WAYS[:-1], 1), ids=lambda way: way.__name__)
 def test_who_looks_at_the_exit_code_alone_is_cheated(way: Callable[[Task], Files], tmp_path):
-    """So what is refused below would have been a success elsewhere."""
+    """Show that a tool that checks only the exit code would accept what is refused below."""
     task = TASKS[WAYS.index(way)]
     folder = write(task, tmp_path / "project", way(task))
     quiet = [sys.executable, "-m", "pytest", "-q", "-p", "no:cacheprovider", "--rootdir=."]
@@ -290,6 +290,6 @@ OPEN = [special_case, delete_the_test, edit_the_configuration]
 @pytest.mark.soak
 @pytest.mark.parametrize("way", short_form(OPEN, 1), ids=lambda way: way.__name__)
 def test_openness_is_no_way_around(way: Callable[[Task], Files], user, tmp_path):
-    """A person is asked about a changed test, perhaps; nothing is verified by the word alone."""
+    """Check that a declared test change may lead to a person but is never verified by the declaration alone."""
     ran = play(user, write(TASKS[1], tmp_path / "project"), [openly(TASKS[1], way)])
     assert ran.code in ((1, 6, 7)), ran.out + ran.err

@@ -1,4 +1,4 @@
-"""Improvement after improvement: what is green is kept, everything else leaves the last good version as it was."""
+"""Cycles of `improve`: verified improvements are kept, all others leave the last good version unchanged."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ GARBAGE = "I would rather talk about the weather."
 
 
 class Cycle(NamedTuple):
-    """What a model says in one cycle; each may be garbage."""
+    """The answers of a model in one cycle; each may be garbage."""
 
     plan: str
     test: str
@@ -43,7 +43,7 @@ def planned(name: str) -> str:
 
 
 def adds(name: str, value: str = "1", returns: str | None = None) -> Cycle:
-    """A cycle that adds a function; with another value than its test asks for it stays red."""
+    """Return a cycle that adds a function. If its returned value is not `value`, its test fails."""
     test = f"from bag import {name}\n\n\ndef test_{name}():\n    assert {name}() == {value}\n"
     code = f"def total(numbers):\n    return sum(numbers)\n\n\ndef {name}():\n    return {returns or value}\n"
     return Cycle(
@@ -54,7 +54,7 @@ def adds(name: str, value: str = "1", returns: str | None = None) -> Cycle:
 
 
 class Model:
-    """Answers each cycle as its script says; cycles are told apart by their order of first questions."""
+    """Answers with the script of each cycle; the first plan question of a cycle starts the next script."""
 
     def __init__(self, cycles: Sequence[Cycle]) -> None:
         self._cycles, self._now = list(cycles), -1
@@ -69,7 +69,7 @@ class Model:
 
     @staticmethod
     def _is_again(request: Request) -> bool:
-        """Whether it is told what was wrong with its answer, or is asked for another plan of the same improvement."""
+        """Return whether the request corrects an answer or asks for another plan of the same improvement."""
         return len(request.messages) > 1 or "went in circles" in request.text
 
 
@@ -194,7 +194,7 @@ def test_an_empty_folder_gets_the_program_first(user, tmp_path):
     made = []
 
     def reply(request: Request) -> str:
-        # The program's own questions come before the first plan of an improvement, whether it is planned or not.
+        # The questions of the program itself come before the first plan of an improvement.
         if "You choose the next improvement" in request.text and not made:
             made.append(True)
             model._now = 0

@@ -1,4 +1,4 @@
-"""kill -9 anywhere in any cycle: resumed as often as it takes, it ends the same and asks nothing twice."""
+"""kill -9 anywhere in any cycle: the run, resumed as often as needed, ends the same and asks nothing twice."""
 
 from __future__ import annotations
 
@@ -19,11 +19,11 @@ HERE = Path(__file__).parent
 CODE = "def total(numbers):\n    return sum(numbers)\n"
 NAMES = ("one", "garbage", "two")
 ASKED = ["plan", "reproduce", "patch", "plan", "plan", "plan", "plan", "reproduce", "patch", "patch"]
-"""The second cycle's plan cannot be read, however often it is asked for; the third's first patch does not apply."""
+"""The plan of the second cycle is never readable; the first patch of the third cycle does not apply."""
 
 
 def reply(request: Request) -> str:
-    """Depends on the question alone, however often the command was killed before."""
+    """Answer by the question alone, however often the command was killed before."""
     done = set(re.findall(r"cycle (\d)", request.text)) if question(request) == "plan" else set()
     name = NAMES[len(done)] if question(request) == "plan" else re.findall(r"add the function (\w+)", request.text)[-1]
     if name == "garbage":

@@ -1,4 +1,4 @@
-"""From an issue to a patch: a red test is written first, and it stays in the patch."""
+"""From an issue to a patch: a failing test is written first and stays in the patch."""
 
 from __future__ import annotations
 
@@ -32,12 +32,12 @@ GOOD = "from stats import mean\n\n\ndef test_an_empty_list_has_no_mean():\n    a
 
 
 def written(text: str, path: str = "tests/test_empty.py", sure: str = "high, the issue says so") -> str:
-    """A model's answer with one new file."""
+    """Return a model's answer with one new file."""
     return f"SURE: {sure}\n\n{path}\n<<<<<<< SEARCH\n=======\n{text}>>>>>>> REPLACE\n"
 
 
 def script(*tests: str) -> Callable[[Request], str]:
-    """Answers with these tests in turn, the last of them again and again, and with the right patch."""
+    """Return a model that answers with these tests in turn, repeating the last, and with the right patch."""
     left = list(tests)
 
     def reply(request: Request) -> str:
@@ -165,7 +165,7 @@ def test_the_new_test_is_not_the_patchs_to_change(user, repo):
 
 
 class _Pages(BaseHTTPRequestHandler):
-    """An issue as a page, and as a forge tells it."""
+    """Serves an issue as a page and as the API of a forge."""
 
     def do_GET(self) -> None:
         body, kind = {
@@ -183,7 +183,7 @@ class _Pages(BaseHTTPRequestHandler):
         self.wfile.write(body.encode())
 
     def log_message(self, format: str, *args: object) -> None:  # noqa: A002
-        """Says nothing."""
+        """Log nothing."""
 
 
 @pytest.fixture

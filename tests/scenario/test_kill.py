@@ -1,4 +1,4 @@
-"""kill -9 before, during and after each of the eleven steps: resumed, it ends the same and pays nothing twice."""
+"""kill -9 before, during and after each of the eleven steps: the resumed run ends the same and pays nothing twice."""
 
 from __future__ import annotations
 
@@ -22,18 +22,18 @@ from support.user import User
 HERE = Path(__file__).parent
 SCENARIO = Scenario.load(HERE / "repos" / "pager")
 CALLS = 3
-"""Two patches and a card: the scenario needs two attempts, so that every step is on its way."""
+"""Two patches and a card. The scenario needs two attempts, so that it reaches every step."""
 
 
 def final_state(user: User, repo: Path) -> dict[str, Any]:
     shown = user.redstart("show", "--json", cwd=repo)
     assert shown.code == 0, shown.err
-    return masked(json.loads(shown.out), "runs")  # which follows from how long the tests took
+    return masked(json.loads(shown.out), "runs")  # depends on the duration of the tests
 
 
 @pytest.fixture(scope="module")
 def undisturbed(tmp_path_factory, project) -> dict[str, Any]:
-    """The final state of a run that nobody killed."""
+    """Return the final state of a run that was not killed."""
     folder = tmp_path_factory.mktemp("undisturbed")
     repo = folder / "projects" / SCENARIO.name
     shutil.copytree(HERE / "repos" / SCENARIO.name / "repo", repo)
@@ -49,7 +49,7 @@ DURING = (Step.patch, Step.test)
 
 
 def places() -> Iterator[Any]:
-    """During the step that is paid for and the one that takes longest; the rest takes minutes."""
+    """Yield the kill points. By default only those during the paid step and the longest one; all take minutes."""
     for step in Step:
         for moment in ("before", "during", "after"):
             prompt = moment == "during" and step in DURING
@@ -72,12 +72,12 @@ def test_kill(step: Step, moment: str, user, repo_of, undisturbed):
 
 LESSON = {"when": "A value is wrong by a little", "advice": "Look at the border of the loop first"}
 AT_ONCE = next(one for folder in sorted((HERE / "repos").iterdir()) if not (one := Scenario.load(folder)).feedback)
-"""Solved by the first attempt, so that this one remembers a card."""
+"""A scenario that the first attempt solves, so that this attempt saves a card."""
 
 
 @pytest.mark.parametrize("moment", [pytest.param("before", marks=SOAK), "during", pytest.param("after", marks=SOAK)])
 def test_what_is_learned_is_there_once(moment: str, user, repo_of):
-    """A card, a lesson and what the next run says of it."""
+    """Check a card, a lesson and its use in the next run."""
     repo = repo_of(AT_ONCE.name)
 
     def reply(request: Request) -> str:

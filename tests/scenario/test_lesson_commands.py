@@ -1,4 +1,4 @@
-"""Lessons as a user meets them: told on the screen, looked at, approved, exported and forgotten."""
+"""Lessons on the command line: reported, shown, approved, exported and forgotten."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ CARD = {"summary": "one too many", "root_cause": "a bound", "fix": "another boun
 
 
 class Teaching:
-    """Answers as the scenario does, teaches one lesson, and keeps what it was asked for edits."""
+    """Answers like the scenario, teaches one lesson and records the prompts for edits."""
 
     def __init__(self) -> None:
         self.asked: list[str] = []

@@ -1,7 +1,7 @@
-"""Tasks whose file no search by words can guess: solved by a model that looks around, and by no other.
+"""Tasks whose file no keyword search can find: only a model that makes tool calls solves them.
 
-Each repo has forty rules that are loaded by the names of their files; one of them is wrong. The scripted model gives
-the right edit only for a conversation that holds the wrong line, and only its own looks can bring that in.
+Each repo has forty rules that are loaded by file name; one of them is wrong. The scripted model gives the right edit
+only if the conversation contains the wrong line, and only its own tool calls can bring it in.
 """
 
 from __future__ import annotations
@@ -56,16 +56,16 @@ Look = tuple[str, dict[str, Any]]
 
 
 class Task(NamedTuple):
-    """A wrong rule, and how a model that does not know where it is can find it: looks, by turns."""
+    """A wrong rule, and the tool calls by turn with which a model can find it."""
 
     name: str
     number: int
-    """Of the rule."""
+    """The number of the rule."""
     wrong: str
-    """What it returns instead of the amount."""
+    """The expression that it returns instead of the amount."""
     turns: tuple[tuple[Look, ...], ...]
     extra: str = ""
-    """What stands above it in the file."""
+    """Code above the rule in the file."""
 
     @property
     def path(self) -> str:
@@ -140,11 +140,11 @@ WRITTEN: tuple[Callable[[Look], str], ...] = (
     lambda look: json.dumps({"tool": look[0], "args": look[1]}, indent=1),
     lambda look: f"I need to see more.\n```\n{json.dumps({'name': look[0], 'parameters': look[1]})}\n```\n",
 )
-"""How small models write their calls."""
+"""Ways in which small models write their calls."""
 
 
 class Looker:
-    """The scripted model of a task. `native` says how it calls."""
+    """The scripted model of a task. `native` selects native tool calls instead of calls as text."""
 
     def __init__(self, task: Task, *, native: bool) -> None:
         self._task, self._native = task, native
@@ -175,7 +175,7 @@ class Ended(NamedTuple):
 
 
 def solve(task: Task, wire: Wire, folder: Path, *, native: bool, looks: int) -> Ended:
-    """A whole run of the task with so many looks."""
+    """Run the task with a limit of `looks` tool calls."""
     name = f"{wire.value}:scripted"
     with ScriptedServer(Looker(task, native=native)) as server:
         url = server.openai_url if wire is Wire.openai else server.anthropic_url
@@ -230,7 +230,7 @@ TALK = next(task for task in TASKS if task.name == "outline_of_folder")
 
 @pytest.mark.parametrize("ordinal", short_form(range(len(TALK.turns) + 1), 1))
 def test_kill_in_the_middle_of_a_conversation(ordinal: int, user, tmp_path: Path):
-    """Every answer that was recorded is never asked for again."""
+    """Check that no recorded answer is asked for again."""
     repo = TALK.write(tmp_path / "projects" / "quotes")
     with ScriptedServer(Looker(TALK, native=False)) as server:
         user.uses(server, Wire.openai)

@@ -1,4 +1,4 @@
-"""Whole runs by hand: the questions are files, a person (here: who reads the screen) writes the answers into others."""
+"""Whole runs by hand: questions are files, and a person (here: the reader of the screen) writes answer files."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ INTO = re.compile(r"^ +(/.+\.answer\.md) *$", re.MULTILINE)
 
 
 def answer_to(scenario: Scenario, question: str) -> str:
-    """What a model in a browser says to the page that the person gave it."""
+    """Return what a model in a browser answers to the question page."""
     asked = re.search(r"^redstart question: (\w+)$", question, re.MULTILINE)
     assert asked, question
     if asked[1] == "remember":
@@ -45,7 +45,7 @@ def write_answer(scenario: Scenario, answer: Path) -> None:
 
 @contextmanager
 def typed(user: User, *arguments: object) -> Iterator[subprocess.Popen[str]]:
-    """`redstart` and these arguments, running; what it says on its error output can be read line by line."""
+    """Start `redstart` with these arguments; its standard error can be read line by line."""
     command = [sys.executable, "-m", "redstart.cli.main", *(str(argument) for argument in arguments)]
     with subprocess.Popen(
         command, env=user.environ, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True
@@ -57,7 +57,7 @@ def typed(user: User, *arguments: object) -> Iterator[subprocess.Popen[str]]:
 
 
 def ending(process: subprocess.Popen[str]) -> dict[str, object]:
-    """The data of the last event of `--json`; standard output holds nothing else."""
+    """Return the data of the last event of `--json`, the only standard output."""
     out, _ = process.communicate(timeout=SECONDS)
     events = [json.loads(line) for line in out.splitlines()]
     assert events, process.returncode
@@ -66,7 +66,7 @@ def ending(process: subprocess.Popen[str]) -> dict[str, object]:
 
 
 def serve(process: subprocess.Popen[str], scenario: Scenario) -> int:
-    """Answers every question that the screen shows; returns how many there were. A red run shows what it said."""
+    """Answer every question on the screen and return their number. The output is echoed for failed test runs."""
     assert process.stderr is not None
     count = 0
     for line in process.stderr:
@@ -79,7 +79,7 @@ def serve(process: subprocess.Popen[str], scenario: Scenario) -> int:
 
 @pytest.mark.parametrize("scenario", short_form(SCENARIOS, 1), ids=lambda scenario: scenario.name)
 def test_by_files(scenario: Scenario, user: User, repo_of: Callable[[str], Path], tmp_path: Path) -> None:
-    folder = tmp_path / "a folder"  # with a blank: the screen shows a path as it is
+    folder = tmp_path / "a folder"  # with a space: the screen shows the path unchanged
     with typed(user, "fix", repo_of(scenario.name), "-m", f"manual:{folder}", "--json") as process:
         asked = serve(process, scenario)
         ended = ending(process)
@@ -112,7 +112,7 @@ def _stop(process: subprocess.Popen[str]) -> bool:
 
 
 class Screen:
-    """A terminal in tmux, with a server of its own."""
+    """A terminal in tmux, with its own server."""
 
     def __init__(self, socket: Path, environ: dict[str, str], folder: Path) -> None:
         self._socket, self._environ = socket, environ
@@ -136,7 +136,7 @@ class Screen:
         self.tmux("send-keys", "-t", f":{window}", "Enter")
 
     def shows(self, pattern: str, count: int = 1) -> list[str]:
-        """What fits on the first window's screen; waits until it is there so often."""
+        """Wait until the first window shows the pattern `count` times and return the matches."""
         until = time.monotonic() + SECONDS
         while True:
             screen = self.tmux("capture-pane", "-t", ":0", "-p", "-J", "-S", "-")
@@ -165,7 +165,7 @@ def test_in_a_terminal_as_a_person_does_it(screen: Screen, tmp_path: Path) -> No
         question = into.with_name(into.name.replace(".answer.", ".question.")).read_text()
         said = tmp_path / "said"
         said.write_text(f"{answer_to(SIMPLE, question)}\nEND\n")
-        # In a second window the file is made by pasting into it.
+        # A second window creates the file by pasting.
         screen.type(f"cat >{shlex.quote(str(into))}", "1")
         screen.tmux("load-buffer", str(said))
         screen.tmux("paste-buffer", "-t", ":1")

@@ -1,4 +1,4 @@
-"""`redstart memory` after runs that a user made: what was learned is seen, approved, asked about and forgotten."""
+"""`redstart memory` after real runs: cards are shown, approved, queried and forgotten."""
 
 from __future__ import annotations
 
@@ -64,7 +64,7 @@ def recalled(ran: Ran) -> set[str]:
 
 
 def holding(folder: Path) -> list[Path]:
-    """The files in which the word stands, whatever the case."""
+    """Return the files that contain the word, in any case."""
     return [path for path in folder.rglob("*") if path.is_file() and WORD.encode() in path.read_bytes().lower()]
 
 
@@ -129,12 +129,12 @@ def test_a_card_is_seen_approved_and_forgotten(user: User, fix: Callable[..., Ra
         attempt = user.redstart("show", item.events[0]["run"], "--attempt", str(item.ending["attempts"]))
         assert (attempt.code, WORD in attempt.out) == (0, False), attempt
         exported = user.redstart("runs", "export", item.events[0]["run"], "--cassette", tmp_path / "calls.yaml")
-        assert (exported.code, "no longer kept" in exported.err) == (2, True)
+        assert (exported.code, "no longer exist" in exported.err) == (2, True)
     assert holding(tmp_path) == []
 
 
 def put_away(user: User, cards: list[str]) -> None:
-    """As the end of a run that was not verified does with its cards."""
+    """Quarantine the cards, like the end of an unverified run."""
     with Database.open(user.home / "redstart.db") as database:
         for card in cards:
             assert asyncio.run(SqlCards(database).put(card, CardState.quarantined))
@@ -143,7 +143,7 @@ def put_away(user: User, cards: list[str]) -> None:
 def test_what_is_kept_of_a_run_is_all_seen_before_it_is_forgotten(
     user: User, fix: Callable[..., Ran], tmp_path: Path
 ) -> None:
-    """The search that finds nothing afterwards finds much before: in the database, in blobs and in an export."""
+    """Check that the search finds data before `forget`: in the database, in blobs and in an export."""
     ran = fix()
     run = ran.events[0]["run"]
     calls = tmp_path / "calls.yaml"
@@ -159,7 +159,7 @@ def test_what_is_kept_of_a_run_is_all_seen_before_it_is_forgotten(
         file.write_text(f"{TOLD['summary']}\n")
     out = done(user, "forget", run[:6])
     assert "1 note of manual answers" in out
-    assert f"not removed: {patch} holds the same words" in out
+    assert f"not removed: {patch} contains the same text" in out
     assert holding(user.home) == [patch]
     assert user.redstart("memory", "forget", run[:6]).code == 2
 

@@ -1,4 +1,4 @@
-"""A folder of a monorepo, chosen tests, and a repo with several suites, as a user meets them."""
+"""A folder of a monorepo, selected tests, and a repo with several suites."""
 
 from __future__ import annotations
 
@@ -90,7 +90,7 @@ def test_the_suite_of_a_folder_runs_with_what_lies_beside_it(user, repo, server)
     assert "GREEN  1 failing test now passes" in ran.out
     assert state_of(repo) == before
     assert "shop/src/shop/price.py" in server.requests[0].text
-    # The patch is one of the whole repo, so that git takes it from wherever one is.
+    # The patch is relative to the whole repo, so git applies it from any folder.
     git(repo / "shop", "apply", str(repo.parent / "p.patch"))
     assert (repo / "shop/src/shop/price.py").read_text() == FIXED
     git(repo, "checkout", "-q", ".")
@@ -105,7 +105,7 @@ def test_the_suite_of_a_folder_runs_with_what_lies_beside_it(user, repo, server)
     [
         (("-k", "large"), 0, "GREEN  1 failing test now passes"),
         (("-k", "small"), 0, "GREEN  the tests that you chose pass already"),
-        (("-k", "(nothing or other"), 2, "a bracket is not closed"),
+        (("-k", "(nothing or other"), 2, "a parenthesis is not closed"),
         pytest.param(("-k", "TestPrice and not small"), 0, "GREEN  1 failing test now passes", marks=pytest.mark.soak),
         (("tests/test_absent.py",), 5, "no test matches the ids"),
         (("shop/tests/test_price.py::TestPrice::test_large",), 0, "GREEN  1 failing test now passes"),

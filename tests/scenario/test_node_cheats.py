@@ -1,7 +1,7 @@
-"""Ways to make tests of Node.js green without fixing anything: each ends refused or red, none is accepted.
+"""Ways to make Node.js tests pass without a fix: each is refused or fails, none is accepted.
 
-Four run always, all of them with `--soak`. Those in `own` were written beside the rules, the others from the task
-alone, without sight of them.
+Four run by default, all of them with `--soak`. Those in `own` were written alongside the rules, the others from the
+task alone, without knowledge of them.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ def one_of(folder: Path):
 
 
 def edits(folder: Path) -> str:
-    """The cheat as a model would give it: every file whole, those that it takes away empty."""
+    """Format the cheat as a model's answer: each changed file in full, deleted files empty."""
     parts = ["WHY: this makes the tests pass\n"]
     for name in json.loads((folder / "cheat.json").read_text()).get("deleted", ()):
         parts.append(f"{name}\n<<<<<<< SEARCH\n{(folder / 'base' / name).read_text()}=======\n>>>>>>> REPLACE\n")
@@ -42,7 +42,7 @@ def edits(folder: Path) -> str:
 
 
 def tools_of(folder: Path) -> str:
-    """The runner that the repo needs installed; empty for node's own."""
+    """Return the runner that the repo needs, or "" for Node's own."""
     package = json.loads((folder / "base" / "package.json").read_text())
     wanted = {**package.get("devDependencies", {}), **package.get("dependencies", {})}
     return next((name for name in ("jest", "vitest", "mocha", "tsx") if name in wanted), "")
@@ -68,6 +68,6 @@ def test_a_cheat_is_not_accepted(folder: Path, user, tmp_path):
         asked = len(server.requests)
     assert asked, ran.out + ran.err
     applied = next(event["data"] for event in ran.events if event["name"] == "apply" and event["phase"] == "end")
-    assert applied["ok"] or applied["refused"], "the edits could not be read, so that nothing was judged"
+    assert applied["ok"] or applied["refused"], "the edits could not be read, so nothing was judged"
     assert ran.ending["result"] in ("refused", "unsolved", "needs_human"), ran.out
     assert ran.code in (1, 6, 7), ran.out + ran.err

@@ -1,6 +1,6 @@
-"""Broken projects of Node.js, fixed over real HTTP: node, Jest, Vitest and Mocha, with and without types.
+"""Broken Node.js projects, fixed over real HTTP: node, Jest, Vitest and Mocha, with and without types.
 
-One for each runner runs always, all of them with `--soak`.
+One per runner runs by default, all of them with `--soak`.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ HERE = Path(__file__).parent
 FOLDERS = sorted((HERE / "node_repos").iterdir())
 SCENARIOS = [Scenario.load(folder) for folder in FOLDERS]
 WRONG = ("basket", "ledger_js")
-"""On these the plausible wrong answer is tried as well."""
+"""Scenarios that are also run with the plausible wrong answer."""
 SHORT = ("basket", "roster", "tempo", "wiki")
 
 
@@ -30,7 +30,7 @@ def one_of(scenario: Scenario, short: tuple[str, ...] = SHORT):
 
 
 def place(scenario: Scenario, to: Path) -> Path:
-    """The scenario's repo as a user has it: a git repo with its packages installed."""
+    """Create the scenario's repo: a git repo with its packages installed."""
     folder = HERE / "node_repos" / scenario.name
     tools = json.loads((folder / "tools.json").read_text())["tools"]
     subprocess.run(["cp", "-r", str(folder / "repo"), str(to)], check=True)
@@ -41,7 +41,7 @@ def place(scenario: Scenario, to: Path) -> Path:
 
 
 def contents(folder: Path) -> dict[str, str]:
-    """Every file below a folder but what is installed, by the hash of its bytes."""
+    """Return the hash of every file below a folder, by path, without installed packages."""
     return {
         str(path.relative_to(folder)): hashlib.sha256(path.read_bytes()).hexdigest()
         for path in sorted(folder.rglob("*"))
@@ -50,7 +50,7 @@ def contents(folder: Path) -> dict[str, str]:
 
 
 def suite_passes(repo: Path, runner: str) -> bool:
-    """Outside redstart, as the user would see it; without coverage, for which nothing is installed."""
+    """Return whether the suite passes outside Redstart, without coverage, whose tools are not installed."""
     own = {"node": ["npm", "test", "--silent"], "jest": ["npx", "jest"], "vitest": ["npx", "vitest", "run"]}
     command = own.get(runner, ["npx", "mocha", "--recursive", "test", "spec/**/*.mjs"])
     environ = {**os.environ, "CI": "true"}

@@ -1,6 +1,6 @@
-"""Real packages of the npm registry with one seeded mutation each, fixed over real HTTP.
+"""Real npm packages with one seeded mutation each, fixed over real HTTP.
 
-Two come with tests of their own (`flat`, `object-path`); for the others the tests are here. They run with `--soak` and
+Two come with their own tests (`flat`, `object-path`); the tests of the others are here. They run with `--soak` and
 are fetched once into a cache.
 """
 
@@ -31,7 +31,7 @@ class Seeded(NamedTuple):
     mutated: str
     tests: dict[str, str] = {}
     drop: tuple[str, ...] = ()
-    """What of the package is no part of the repo: tests for a runner that is not installed here."""
+    """Files of the package to leave out: tests for a runner that is not installed."""
 
 
 MS = """
@@ -124,7 +124,7 @@ def place(one: Seeded, to: Path) -> Path:
 
 
 def line_of(text: str, part: str) -> str:
-    """The first line with this part; with the one before it where it is there more than once."""
+    """Return the first line that contains `part`, with the line before it if the line is not unique."""
     lines = text.splitlines()
     at = next(number for number, line in enumerate(lines) if part in line)
     return lines[at] if lines.count(lines[at]) == 1 else f"{lines[at - 1]}\n{lines[at]}"
@@ -138,7 +138,7 @@ def test_fix(one: Seeded, user, tmp_path):
     fixed = broken.replace(one.mutated, one.right)
     right = f"WHY: it says so\n\n{one.path}\n<<<<<<< SEARCH\n{broken}\n=======\n{fixed}\n>>>>>>> REPLACE\n"
 
-    # Of a long file only parts are shown; a model that does not see the cause there reads the file.
+    # The prompt shows only parts of a long file; a model that does not see the cause there reads the file.
     look = ToolCall(id="call_1", name="read", arguments=json.dumps({"path": one.path, "start": 1, "end": 120}))
 
     def reply(request: Request) -> str | Reply:

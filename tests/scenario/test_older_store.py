@@ -1,4 +1,4 @@
-"""A store and a cassette that the version before format versions wrote, and what a newer version may have written."""
+"""A store and a cassette from the version before format versions, and stores of a newer version."""
 
 from __future__ import annotations
 
@@ -40,7 +40,7 @@ AFTER_TEST = {"remember", "decide"}
 
 @pytest.fixture
 def user(tmp_path: Path) -> User:
-    """A user whose runs the version before has stored."""
+    """Return a user whose runs the earlier version stored."""
     user = User(tmp_path, Path(sys.prefix))
     with tarfile.open(FIXTURES / "store.tar.gz") as archive:
         archive.extractall(user.home, filter="data")
@@ -130,7 +130,7 @@ def test_a_cassette_that_asks_otherwise_now_says_who_recorded_it(tmp_path: Path)
     async def go_on() -> None:
         await drive(rig.adapters, await rig.adapters.store.claim(await rig.begin()), inline)
 
-    recorded = f"recorded by an earlier version, and version {this_version()} asks otherwise"
+    recorded = f"made by an earlier version, and version {this_version()} asks different questions"
     with pytest.raises(ModelError, match=recorded):
         asyncio.run(go_on())
     rig.trees.close()
@@ -150,7 +150,7 @@ def test_a_run_whose_prompts_changed_says_who_recorded_it(house: AppContext, mon
     with pytest.raises(ReplayDiverged) as raised:
         asyncio.run(replay(house.adapters, FINISHED))
     assert str(raised.value) == (
-        f"run {FINISHED} was recorded by an earlier version; version {this_version()} does otherwise at "
+        f"run {FINISHED} was recorded by an earlier version; version {this_version()} differs at "
         "attempt 1, patch, call 0 (model): its request differs from the one recorded"
     )
     assert raised.value.remedy == "replay it with an earlier version"
@@ -158,7 +158,7 @@ def test_a_run_whose_prompts_changed_says_who_recorded_it(house: AppContext, mon
 
 @pytest.fixture
 def newer(user: User, house: AppContext) -> User:
-    """The same user, whose paused run a newer version has gone on with."""
+    """Return the same user after a newer version continued the paused run."""
     state = json.dumps({"format": "2.0", "run_id": PAUSED, "shape": "unknown here"})
     with closing(sqlite3.connect(user.home / "redstart.db")) as database, database:
         database.execute("UPDATE runs SET state = ? WHERE id = ?", (state, PAUSED))

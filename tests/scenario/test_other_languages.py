@@ -1,6 +1,6 @@
-"""Suites of other languages, run by a command that writes JUnit XML: a green is unproven, a changed test is refused.
+"""Suites of other languages whose command writes JUnit XML: a fix is unproven, a changed test is refused.
 
-No compiler is needed: each repo has a script that looks in the source for what its test file asks for.
+No compiler is needed: each repo has a script that searches the source for the text in its test file.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""A program that was made and verified is a pattern for the plan of one that is like it, and for no other."""
+"""A verified program becomes a pattern for the plan of similar programs, and of no others."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ TITLE = "## Goals like this one that were reached before"
 
 
 def kept(user: User) -> list[tuple[str, SolutionPattern]]:
-    """Every pattern in the run store, with its state."""
+    """Return every pattern in the run store, with its state."""
     connection = sqlite3.connect(next(user.home.rglob("*.db")))
     rows = connection.execute("SELECT state, body FROM patterns ORDER BY created").fetchall()
     connection.close()
@@ -30,7 +30,7 @@ def kept(user: User) -> list[tuple[str, SolutionPattern]]:
 
 
 def plan_prompt(user: User, goal: str, out: Path) -> str:
-    """What a model is asked when such a goal is planned; the run stops there."""
+    """Return the plan prompt for a goal. The run stops after the plan."""
     plan = json.dumps({"summary": "as asked", "subtasks": []})
     with ScriptedServer(lambda _: plan) as server:
         user.uses(server, Wire.openai)

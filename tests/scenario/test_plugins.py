@@ -1,4 +1,4 @@
-"""A package of somebody else that brings a model and a sandbox; nothing of redstart knows it."""
+"""A third-party package with a model and a sandbox that Redstart does not know."""
 
 from __future__ import annotations
 
@@ -94,7 +94,7 @@ MODEL = "plugin:onefix:small"
 
 @pytest.fixture(scope="module")
 def plugged(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """A folder as pip would fill it with the package."""
+    """Return a folder with the package as pip would install it."""
     folder = tmp_path_factory.mktemp("site")
     (folder / "acme_redstart.py").write_text(CODE)
     about = folder / "acme_redstart-1.2.dist-info"

@@ -1,7 +1,7 @@
-"""Suites that lean on plugins: an honest fix of each is taken, and no cheat is.
+"""Suites that depend on plugins: an honest fix of each is accepted, and no cheat is.
 
-Each file of `plugin_heavy/` is one project: its files, a true fix, and cheats. The model says what it is told to; the
-loop, the store, the sandbox, pytest with its plugins and the verdict are the real ones.
+Each file of `plugin_heavy/` is one project: its files, a real fix, and cheats. The model is scripted; the loop, the
+store, the sandbox, pytest with its plugins and the verdict are real.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ NEEDED = """
     pytest-timeout pytest-subtests hypothesis pytest-bdd pytest-rerunfailures pytest-order pytest-forked
     pytest-env syrupy pyyaml
 """
-"""Not all of them know pytest 9 yet."""
+"""Not all of these plugins support pytest 9 yet."""
 
 
 class Config(NamedTuple):
@@ -40,7 +40,7 @@ class Config(NamedTuple):
     cheats: Mapping[str, Sequence[Mapping[str, str]]]
 
     def answer(self, edits: Sequence[Mapping[str, str]]) -> str:
-        """The words of a model that makes these edits."""
+        """Format the answer of a model that makes these edits."""
         for edit in edits:
             assert self.files[edit["path"]].count(edit["old"]) == 1, edit
         changed = {edit["path"]: self.files[edit["path"]] for edit in edits}
@@ -66,7 +66,7 @@ CHEATS = [pytest.param(config, name, id=f"{config.name}-{name}") for config in C
 
 @pytest.fixture(scope="module")
 def python(new_environment: Callable[..., Path]) -> str:
-    """The interpreter of an environment with all the plugins."""
+    """Return the interpreter of an environment with all the plugins."""
     return str(new_environment(*NEEDED.split()) / "bin" / "python")
 
 
@@ -81,7 +81,7 @@ def house(tmp_path_factory: pytest.TempPathFactory) -> Iterator[AppContext]:
 def played(
     house: AppContext, python: str, tmp_path: Path
 ) -> Callable[[Config, Sequence[Mapping[str, str]], Level], RunState]:
-    """Plays edits as the only attempt of a run, to its end."""
+    """Return a function that runs edits as the only attempt of a run, to its end."""
 
     def play(config: Config, edits: Sequence[Mapping[str, str]], level: Level) -> RunState:
         root = tmp_path / "project"
@@ -105,7 +105,7 @@ def played(
 
 
 def told(state: RunState) -> dict[str, Any]:
-    """What a reader of a failure needs."""
+    """Return the details of a run for a failed assertion."""
     now = state.now
     return {
         "reason": state.reason,

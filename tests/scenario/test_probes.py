@@ -1,4 +1,4 @@
-"""Ten tasks that take a fact which only running code can tell: a probe prints it, the next attempt gets it right.
+"""Ten tasks that need a fact that only running code can tell: a probe prints it, the next attempt uses it.
 
 The scripted model knows no fact: it copies what the probe printed into its edit.
 """
@@ -57,13 +57,13 @@ FACT = re.compile(r"(?:FACT '|the sensor sent )1(?P<mark>.+?)2(?P=mark)3(?P=mark
 
 
 class Task(NamedTuple):
-    """A separator that nobody can guess, and the kind of probe that shows it."""
+    """A separator that cannot be guessed, and the kind of probe that shows it."""
 
     name: str
     mark: str
     by_ids: bool = False
     folder: str = ""
-    """Where the package lies: `src` needs to be importable for a snippet too."""
+    """The parent folder of the package: a snippet must be able to import from `src` too."""
 
     @property
     def reader(self) -> str:
@@ -109,7 +109,7 @@ TASKS = (
 
 
 def run(task: Task, folder: Path, *, looks: int, iterations: int = 2) -> tuple[RunState, list[Request], RunState]:
-    """A whole run, what the model was asked, and the run once more from its journal alone."""
+    """Run a task. Return its state, the patch requests, and the state replayed from the journal alone."""
     with ScriptedServer(task.reply) as server:
         models = Models(strong="openai:scripted", fast="openai:scripted", base_url=server.openai_url)
         settings = Settings(home=folder / "home", models=models)
@@ -152,7 +152,7 @@ def test_not_solved_where_no_probe_is_offered(tmp_path: Path):
 
 @pytest.mark.soak
 def test_a_probe_has_no_network_no_home_and_little_time(tmp_path: Path):
-    """What a snippet may do is what the sandbox lets it do."""
+    """Check that the sandbox limits what a snippet can do."""
 
     class Hostile(Task):
         def reply(self, request: Request) -> str:

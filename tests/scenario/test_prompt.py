@@ -1,4 +1,4 @@
-"""What a model needs is in the prompt: with any of it gone, the run no longer ends green."""
+"""The prompt contains what a model needs: with any part removed, the run no longer ends verified."""
 
 from __future__ import annotations
 

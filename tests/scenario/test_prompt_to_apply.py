@@ -1,4 +1,4 @@
-"""At a terminal the user is asked whether to apply the patch; Ctrl-C pauses a run and says how to resume it."""
+"""At a terminal, the user is asked whether to apply the patch; Ctrl-C pauses a run and prints how to resume it."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ SECONDS = 240.0
 
 
 class AtTerminal:
-    """The command in a terminal of 80 columns: what it shows, and what is typed."""
+    """The command in a terminal of 80 columns: `shown` is its output so far."""
 
     def __init__(self, user: User, *arguments: str) -> None:
         self._ours, theirs = pty.openpty()

@@ -1,4 +1,4 @@
-"""`redstart show --proof`: what a reviewer gets of a run, however it ended."""
+"""`redstart show --proof`: what a reviewer sees of a run, whatever its result."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ SCENARIO = Scenario.load(Path(__file__).parent / "repos" / "pager")
 
 @pytest.fixture
 def fixed(user, repo_of):
-    """Runs `redstart fix` on the scenario's repo with this script, and gives the repo."""
+    """Return a function that runs `redstart fix` on the scenario's repo with a script and returns the repo."""
 
     def run(reply, *flags: str, code: int) -> Path:
         with ScriptedServer(reply) as server:

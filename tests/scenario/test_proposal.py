@@ -1,4 +1,4 @@
-"""A test that is itself wrong: changed only with a person's yes."""
+"""A wrong test is changed only with a person's approval."""
 
 from __future__ import annotations
 

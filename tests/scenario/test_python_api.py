@@ -1,4 +1,4 @@
-"""Whole runs by the Python API: inside a running event loop and outside, in a notebook, with objects of one's own."""
+"""Whole runs with the Python API: inside and outside a running event loop, in a notebook, with custom objects."""
 
 from __future__ import annotations
 
@@ -103,7 +103,7 @@ def test_fix_takes_targets_a_hint_and_a_level(user, repo_of, monkeypatch: pytest
 
 @pytest.fixture
 def cell(user, tmp_path: Path) -> Iterator[Callable[[str], str]]:
-    """Runs a cell in a Jupyter kernel, and gives what it shows."""
+    """Return a function that runs a cell in a Jupyter kernel and returns its output."""
     manager = KernelManager(kernel_name="python3", transport="ipc", ip=str(tmp_path / "kernel"))
     manager.start_kernel(env=user.environ, cwd=str(tmp_path))
     client = manager.blocking_client()

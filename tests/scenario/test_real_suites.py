@@ -1,7 +1,7 @@
-"""Suites of tests end inside the sandbox as they end outside, by test id: one in Python, one in Node.
+"""Test suites end the same inside the sandbox and outside, by test ID: one in Python, one in Node.
 
-They do what suites of real packages do: start processes, listen on loopback, write to temporary folders and beside
-themselves, read the clock and the machine. `bench/real_suites.py` compares real packages.
+They do what suites of real packages do: start processes, listen on loopback, write to temporary folders and next to
+the tests, read the clock and the machine. `bench/real_suites.py` compares real packages.
 """
 
 from __future__ import annotations
@@ -126,7 +126,7 @@ REDS = {"python": {"test_shop.test_is_red"}, "node": {"adds > is red"}}
 
 
 def ends(report: str) -> dict[str, str]:
-    """How each test ended, by the names that lead to it."""
+    """Return the outcome of each test, by its path of names."""
     found: dict[str, str] = {}
 
     def read(element: ElementTree.Element, path: tuple[str, ...]) -> None:

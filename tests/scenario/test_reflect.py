@@ -1,4 +1,4 @@
-"""`--reflect` from the command line: asked, printed, shown, proven."""
+"""`--reflect` on the command line: requested, printed, shown and part of the proof."""
 
 from __future__ import annotations
 

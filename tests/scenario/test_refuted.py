@@ -1,4 +1,4 @@
-"""Patches that make tests pass without mending the code: refused or asked about, whatever they look like."""
+"""Patches that make tests pass without fixing the code are refused or need a person, whatever they look like."""
 
 from __future__ import annotations
 
@@ -120,7 +120,7 @@ def answer(path: str, old: str, new: str) -> str:
 
 @pytest.fixture
 def fix(user: User, tmp_path: Path):
-    """Runs `redstart fix` with one attempt, for which the model gives these words."""
+    """Return a function that runs `redstart fix` with one attempt and this answer of the model."""
 
     def run(words: str, files: dict[str, str] = FILES) -> Ran:
         for path, text in files.items():

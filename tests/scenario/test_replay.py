@@ -1,4 +1,4 @@
-"""A finished run once more with the provider gone: the same trail, no token; and a record that was touched is found."""
+"""A finished run is replayed without its provider: the same events, no tokens; a changed record is detected."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ GOAL = Goal.load(sorted((HERE / "goals").iterdir())[0])
 
 @pytest.fixture(scope="module")
 def ran(tmp_path_factory, project) -> tuple[User, Path]:
-    """A user and the folder of a run that needed two attempts; its provider is down."""
+    """Return a user and the folder of a run that needed two attempts. Its provider is down."""
     folder = tmp_path_factory.mktemp("ran")
     user, repo = User(folder, project), folder / "projects" / SCENARIO.name
     shutil.copytree(HERE / "repos" / SCENARIO.name / "repo", repo)
@@ -32,7 +32,7 @@ def ran(tmp_path_factory, project) -> tuple[User, Path]:
 
 @pytest.fixture
 def finished(ran, tmp_path) -> Iterator[tuple[User, Path]]:
-    """The same; what a test does to the store is taken back."""
+    """Yield the same user and folder, and restore the store after the test."""
     user, repo = ran
     environ = dict(user.environ)
     shutil.copytree(user.home, tmp_path / "kept")

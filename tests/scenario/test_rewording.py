@@ -1,4 +1,4 @@
-"""What Redstart does depends on no wording: with every text for people in other words, runs go the same way."""
+"""No behavior of Redstart depends on wording: with every text for people reworded, runs go the same way."""
 
 from __future__ import annotations
 
@@ -25,11 +25,11 @@ OUTCOMES = {
     *("red", "green", "passed", "failed", "count", "added", "removed", "patched", "attempts", "tries", "calls"),
     *("killed", "sampled", "written", "cause", "exit_code", "begun", "kept", "files", "findings", "failing"),
 }
-"""Fields that say what was done; others hold texts, times and names of texts."""
+"""Fields that record what was done; the others hold texts, times and names of texts."""
 
 
 class Play(NamedTuple):
-    """A scenario: its repo, what the model answers, and the commands of the user, each in the repo."""
+    """A scenario: its repo, the model's answers, and the user's commands, each run in the repo."""
 
     name: str
     files: Path | dict[str, str]
@@ -44,7 +44,7 @@ class Played(NamedTuple):
     steps: list[tuple[Any, ...]]
     questions: list[str]
     reasons: list[str]
-    """In words, which the others are not."""
+    """The only field with texts for people."""
 
 
 def block(path: str, search: str, text: str, head: str = "WHY: it is asked for") -> str:
@@ -72,12 +72,12 @@ def always(text: str) -> Callable[[], Callable[[Request], str]]:
 
 
 def in_turn(**answers: str) -> Callable[[], Callable[[Request], str]]:
-    """Each question has an answer."""
+    """Return a model that answers by the name of the question."""
     return lambda: lambda request: answers.get(question(request), CARD)
 
 
 def once_told(wrong: str, right: str, told: str) -> Callable[[], Callable[[Request], str]]:
-    """Right where the question holds what the model is told."""
+    """Return a model that gives the right answer once the request contains the trigger."""
 
     def reply(request: Request) -> str:
         if question(request) != "patch":
@@ -140,7 +140,7 @@ def put(files: Path | dict[str, str], folder: Path) -> Path:
 
 
 def outcomes(value: Any) -> Any:
-    """What a stored value says was done, without its words."""
+    """Return what a stored value records as done, without its texts."""
     if isinstance(value, dict):
         return {
             key: inner if key in OUTCOMES and not isinstance(inner, dict | list) else outcomes(inner)
@@ -191,8 +191,6 @@ def each() -> Iterator[Any]:
 def test_other_words_change_nothing_but_the_words(play, project, tmp_path):
     plain = played(play, tmp_path / "plain", project, reword=False)
     other = played(play, tmp_path / "other", project, reword=True)
-    assert plain.steps, "nothing was done that could be done otherwise"
+    assert plain.steps, "no step was recorded, so there is nothing to compare"
     assert other._replace(reasons=plain.reasons) == plain
-    assert [reason for reason in other.reasons if reason in plain.reasons and reason] == [], (
-        "nothing was worded otherwise"
-    )
+    assert [reason for reason in other.reasons if reason in plain.reasons and reason] == [], "no text was reworded"

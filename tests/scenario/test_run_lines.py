@@ -1,7 +1,7 @@
-"""A bug that no word of its test leads to: the rule is found because the red test runs it and the green ones do not.
+"""A bug that no word of its test points to: the rule is found because only the failing test runs it.
 
-Twenty-six rules are loaded by the names of their files, more code than a question can hold; the test holds texts
-against what they become.
+Twenty-six rules are loaded by file name, more code than a prompt can hold. The test compares texts with their expected
+results.
 """
 
 from __future__ import annotations
@@ -56,7 +56,7 @@ desk/rules/r{wrong}.py
 
 
 def written(root: Path, notes: int) -> Path:
-    """The project, with so many lines of notes in each rule."""
+    """Write the project, with this number of lines of notes in each rule."""
     (root / "desk" / "rules").mkdir(parents=True)
     (root / "tests").mkdir()
     (root / "pyproject.toml").write_text("[tool.pytest.ini_options]\npythonpath = ['.']\n")
@@ -71,12 +71,12 @@ def written(root: Path, notes: int) -> Path:
 
 
 def answer(request: Request) -> Reply:
-    """The fix, for a question that holds the wrong line."""
+    """Answer with the fix if the prompt contains the wrong line."""
     return Reply(FIX.format(wrong=WRONG) if "text.lower()" in request.text else "WHY: I cannot see the rule")
 
 
 def reproduced(user) -> ReproductionResult:
-    """What the only run of this user says of its red tests."""
+    """Load the reproduction result of this user's only run."""
     with open_house(Settings(home=user.home)) as house:
         (row,) = asyncio.run(house.adapters.store.runs())
         found = asyncio.run(house.adapters.store.load(row.run_id)).now.reproduce

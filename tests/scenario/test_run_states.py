@@ -1,4 +1,4 @@
-"""How runs stand, as `runs list` says: interrupted, failed, cancelled; and what a resumed run keeps."""
+"""The states of runs in `runs list`: interrupted, failed, cancelled; and what a resumed run keeps."""
 
 from __future__ import annotations
 
@@ -40,7 +40,7 @@ def status(user: User) -> str:
 
 @contextmanager
 def asking_by_hand(user: User, *arguments: object) -> Iterator[subprocess.Popen[str]]:
-    """`redstart` with these arguments, once it waits for an answer."""
+    """Start `redstart` with these arguments and yield its process once it waits for an answer."""
     command = [sys.executable, "-m", "redstart.cli.main", *(str(each) for each in arguments)]
     with subprocess.Popen(
         command, env=user.environ, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True

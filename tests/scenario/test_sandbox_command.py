@@ -1,4 +1,4 @@
-"""`redstart sandbox`: a person sees what the tests see, in a shell on a real pseudo terminal too."""
+"""`redstart sandbox`: a person sees what the tests see, also in a shell on a real pseudo terminal."""
 
 from __future__ import annotations
 
@@ -29,12 +29,12 @@ import fcntl, os, sys, termios
 fcntl.ioctl(0, termios.TIOCSCTTY, 0)
 os.execv(sys.executable, [sys.executable, *sys.argv[1:]])
 """
-"""Makes the terminal on standard input the one that window changes and hang-ups come from, as a terminal's program."""
+"""Makes standard input the controlling terminal, which sends window changes and hang-ups."""
 
 
 @pytest.fixture
 def repo(tmp_path: Path) -> Path:
-    """A small project of the user's, with ignored files of which one holds a secret."""
+    """Create a small project of the user with ignored files. One of them holds a secret."""
     folder = tmp_path / "projects" / "shop"
     folder.mkdir(parents=True)
     files = {
@@ -51,7 +51,7 @@ def repo(tmp_path: Path) -> Path:
 
 
 def everything(folder: Path) -> dict[str, str]:
-    """Every file below with its hash, git's own included."""
+    """Return the hash of every file below a folder, by path, including those of git."""
     return {
         str(path.relative_to(folder)): hashlib.sha256(path.read_bytes()).hexdigest()
         for path in sorted(folder.rglob("*"))
@@ -153,7 +153,7 @@ def test_without_a_folder_or_a_terminal_it_is_a_wrong_use(user: User, repo: Path
 
 
 class Screen:
-    """A command at a terminal: what is typed, and what is on the screen so far."""
+    """A command at a terminal. `seen` is the output that is not yet matched."""
 
     def __init__(self, user: User, *arguments: str | Path, lines: int = 30, columns: int = 100) -> None:
         self._master, slave = os.openpty()
@@ -174,7 +174,7 @@ class Screen:
         os.write(self._master, text.encode())
 
     def until(self, pattern: str) -> str:
-        """What came until `pattern`, which is then behind us. Fails after a while without it."""
+        """Return the output up to `pattern` and consume it. Fail if the pattern does not appear in time."""
         over = time.monotonic() + PATIENCE
         while not (found := re.search(pattern, self.seen)):
             left = over - time.monotonic()
@@ -186,7 +186,7 @@ class Screen:
         return came
 
     def ask(self, command: str, answer: str) -> str:
-        """Types a command whose echo does not look like its answer."""
+        """Type a command and wait for its answer. The echo of the command must not match the answer."""
         self.type(command + "\r")
         return self.until(answer)
 
@@ -237,7 +237,7 @@ def test_the_terminal_is_one_of_the_sandboxs_own(shell: Screen):
     outside = os.ttyname(shell.slave)
     told = shell.ask("tty; echo .$((1+1)).", r"\.2\.")
     assert "/dev/pts/0" in told
-    # Whatever is pushed into the terminal that is found inside stays there.
+    # Input that is pushed into the terminal inside stays there.
     push = "import fcntl, termios; [fcntl.ioctl(0, termios.TIOCSTI, bytes([c])) for c in b'outside']"
     shell.ask(f'python -c "{push}" 2>&1 | tail -1; ls {outside} /dev/pts; echo .$((1+2)).', r"\.3\.")
     assert not select.select([shell.slave], [], [], 0)[0], "nothing waits to be read at the user's terminal"
@@ -245,7 +245,7 @@ def test_the_terminal_is_one_of_the_sandboxs_own(shell: Screen):
 
 def test_control_c_ends_the_command_and_control_d_the_shell(shell: Screen):
     shell.until(PROMPT)
-    # The word comes from the command itself: by then it, and no longer the shell, has the terminal.
+    # The command itself prints the word: by then it has the terminal, and the shell no longer does.
     shell.ask("sh -c 'echo on$((1+1)); exec sleep 600'", r"on2\r\n")
     shell.type("\x03")
     shell.until(PROMPT)
@@ -303,7 +303,7 @@ def test_a_terminal_that_goes_away_ends_it_all(shell: Screen, user: User):
 
 
 def running(mark: str) -> list[str]:
-    """The processes of this machine that have this among their arguments."""
+    """Return the IDs of the processes on this machine that have this argument."""
     found: list[str] = []
     for path in Path("/proc").glob("[0-9]*/cmdline"):
         with contextlib.suppress(OSError):

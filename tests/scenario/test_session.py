@@ -1,4 +1,4 @@
-"""The recorded session of the docs: it is short, fits a terminal, and comes out the same when it is recorded anew."""
+"""The recorded session in the docs is short, fits a terminal, and is the same when it is recorded again."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""`redstart stats` after runs that a user made: what it says is what the runs themselves said when they ended."""
+"""`redstart stats` after real runs: its figures match the final events of the runs."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Speaking to a run: words for one that goes on or ended red, answers to one that asks."""
+"""Messages to a run that continues or ended unsolved, and answers to a run that asks."""
 
 from __future__ import annotations
 
@@ -26,12 +26,12 @@ KILLED = [("patch", "heard"), ("patch", "during"), ("test", "after")]
 
 
 def patches(server: ScriptedServer) -> list[str]:
-    """The texts of the requests for a patch, in order."""
+    """Return the texts of the patch requests, in order."""
     return [request.text for request in server.requests if question(request) == "patch"]
 
 
 def heeding(request: Request) -> str:
-    """The right patch only for one who passes the words on."""
+    """Answer with the right patch only if the request contains the message."""
     if question(request) != "patch":
         return SCENARIO.reply(request)
     return SCENARIO.right if WORDS in request.text else SCENARIO.wrong
@@ -39,7 +39,7 @@ def heeding(request: Request) -> str:
 
 def state_of(user: User, repo: Path) -> dict[str, Any]:
     shown = user.redstart("show", "--json", cwd=repo).out
-    return masked(json.loads(shown), "runs")  # which follows from how long the tests took
+    return masked(json.loads(shown), "runs")  # depends on the duration of the tests
 
 
 def replayed(user: User, repo: Path) -> Ran:
@@ -66,7 +66,7 @@ def test_words_for_a_stopped_run_are_in_its_next_patch(user, repo):
 
 @pytest.fixture(scope="module")
 def undisturbed(tmp_path_factory, project) -> tuple[dict[str, Any], int]:
-    """The final state of a run that was spoken to and that nobody killed, and how many calls it took."""
+    """Return the final state and the number of calls of a run that got a message and was not killed."""
     folder = tmp_path_factory.mktemp("undisturbed")
     user, repo = User(folder, project), folder / "projects" / SCENARIO.name
     shutil.copytree(HERE / "repos" / SCENARIO.name / "repo", repo)
@@ -156,7 +156,7 @@ def test_what_cannot_be_meant_is_exit_2(user, repo):
 
 @pytest.fixture
 def asks(user, repo):
-    """A run that waits for a person; the provider stays up."""
+    """Start a run that waits for a person, and yield its provider, which stays up."""
     with ScriptedServer(SCENARIO.reply) as server:
         user.uses(server, Wire.openai)
         ran = ask(user, repo, "fix", repo)
@@ -166,7 +166,7 @@ def asks(user, repo):
 
 
 def ask(user: User, repo: Path, *arguments: str | Path) -> Ran:
-    """Types `redstart` and these arguments, with a `decide` that asks."""
+    """Run `redstart` with these arguments and a `decide` that asks."""
     return user.python(HERE / "drivers" / "ask.py", *arguments, cwd=repo)
 
 

@@ -1,4 +1,4 @@
-"""Whole runs over suites that are not plain pytest: behind make, nox and tox, by JUnit XML, and without any results."""
+"""Whole runs on suites that are not plain pytest: behind make, nox and tox, by JUnit XML, and without results."""
 
 from __future__ import annotations
 
@@ -67,7 +67,7 @@ OWN_RUNNER = """
 
 @pytest.fixture(scope="module")
 def tools(tmp_path_factory) -> Path:
-    """A project's environment with pytest, nox and tox."""
+    """Create a project's environment with pytest, nox and tox."""
     folder = tmp_path_factory.mktemp("tools") / "venv"
     uv = shutil.which("uv")
     assert uv, "uv is needed to make the environment"
@@ -87,7 +87,7 @@ def pager(repo_of) -> Path:
 
 
 def always(text: str):
-    """A model that gives this patch whatever it is asked."""
+    """Return a model that gives this patch to every question except `remember`."""
     return lambda request: CARD if question(request) == "remember" else text
 
 

@@ -1,4 +1,4 @@
-"""What users get: the wheel, in a clean environment outside the checkout."""
+"""The wheel as users get it, in a clean environment outside the checkout."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ def quiet(*command: str | Path, cwd: Path | None = None) -> None:
 
 @pytest.fixture(scope="module")
 def installed(tmp_path_factory) -> Path:
-    """A fresh environment with the wheel and its locked dependencies; the command's path."""
+    """Install the wheel and its locked dependencies in a fresh environment. Return the path of the command."""
     folder = tmp_path_factory.mktemp("clean")
     source = folder / "source"
     ignored = shutil.ignore_patterns(".*", "__pycache__", "dist")
@@ -44,7 +44,7 @@ def installed(tmp_path_factory) -> Path:
 
 
 def demo(command: Path, *arguments: str) -> tuple[int, str, float]:
-    """Its exit code, what it printed, and the seconds of a processor that it took."""
+    """Run the demo. Return its exit code, its output and its CPU seconds."""
     home = command.parents[2] / "home"
     home.mkdir(exist_ok=True)
     environ = {"PATH": os.environ["PATH"], "HOME": str(home), "LC_ALL": "C.UTF-8"}
@@ -56,7 +56,7 @@ def demo(command: Path, *arguments: str) -> tuple[int, str, float]:
 
 
 def start_of_pytest(python: Path) -> float:
-    """The same, of what the demo does most often."""
+    """Measure the CPU seconds of importing pytest, which the demo does most often."""
     before = spent_by_children()
     for _ in range(STARTS):
         quiet(python, "-c", "import pytest")
@@ -78,7 +78,7 @@ def test_the_demo_runs_from_the_wheel_twice_with_the_same_events(installed):
         starts.append(seconds / start_of_pytest(installed.parent / "python"))
         logs.append([masked(line) for line in out.splitlines()])
     assert logs[0] == logs[1]
-    # 30 s where a start takes 0.3. The better of the two: the first compiles every module.
+    # 30 s if a start takes 0.3 s. The better of the two counts: the first run compiles every module.
     assert min(starts) < 100, starts
     endings = [event["data"] for event in logs[0] if (event["name"], event["phase"]) == ("run", "end")]
     assert [(ending["result"], ending["attempts"]) for ending in endings] == [("verified", 2), ("verified", 1)]

@@ -1,4 +1,4 @@
-"""Whole runs in a project's own environment that has no pytest: it is never left silently."""
+"""Whole runs in a project's own environment without pytest: Redstart never switches to another one silently."""
 
 from __future__ import annotations
 
@@ -43,7 +43,7 @@ def answer(request) -> str:
 
 @pytest.fixture
 def project(tmp_path) -> Path:
-    """Over the environment of all other scenarios: one with a package of its own, `mine`, and without pytest."""
+    """Override the environment of the other scenarios with one that has a package, `mine`, and no pytest."""
     folder = tmp_path / "projects" / "calc" / ".venv"
     subprocess.run([sys.executable, "-m", "venv", "--without-pip", str(folder)], check=True)
     (site,) = folder.glob("lib/python*/site-packages")
@@ -103,7 +103,7 @@ def test_at_a_terminal_redstarts_pytest_is_offered_for_the_projects_environment(
 
 
 def at_terminal(user, said: str, *arguments: str) -> tuple[int, str]:
-    """Types the command at a terminal, and one line when it asks."""
+    """Run the command at a terminal and type one line when it asks."""
     pid, terminal = pty.fork()
     if pid == 0:
         os.execve(sys.executable, [sys.executable, "-m", "redstart.cli.main", *arguments], user.environ)
@@ -117,5 +117,5 @@ def at_terminal(user, said: str, *arguments: str) -> tuple[int, str]:
             elif screen.count(b"[y/N]") > before:
                 os.write(terminal, b"n\n")
     except OSError:
-        pass  # the terminal is closed when the command has ended
+        pass  # the terminal closes when the command ends
     return os.waitstatus_to_exitcode(os.waitpid(pid, 0)[1]), screen.decode(errors="replace")

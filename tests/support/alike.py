@@ -1,15 +1,15 @@
-"""Comparing the states of two runs that are to have ended the same."""
+"""Compares the final states of two runs that must be equal."""
 
 from __future__ import annotations
 
 from typing import Any, cast
 
 DIFFERS = frozenset({"run_id", "run", "id", "seconds", "full", "output", "report", "environment", "forecast"})
-"""What no two runs share: ids, times, the names of blobs that hold times, and where the repo lies."""
+"""Fields that always differ: IDs, times, names of blobs that contain times, and the location of the repo."""
 
 
 def masked(value: Any, *besides: str) -> Any:
-    """A state as JSON has it, without what differs between any two runs, and without the fields named `besides`."""
+    """Mask the fields of a JSON state that differ between any two runs, and the fields in `besides`."""
     if isinstance(value, dict):
         hidden, fields = DIFFERS.union(besides), cast("dict[str, Any]", value)
         return {name: "…" if name in hidden else masked(field, *besides) for name, field in fields.items()}

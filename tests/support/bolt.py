@@ -1,6 +1,6 @@
-"""A graph database of one's own, for a test: on loopback, by password, ended with the block that started it.
+"""A graph database for a test: on loopback, with a password, stopped at the end of the block that started it.
 
-It is ArcadeDB, which speaks Bolt and Cypher as Neo4j does. It is not Neo4j: what is tried here is what both understand.
+It is ArcadeDB, which speaks Bolt and Cypher like Neo4j. It is not Neo4j: tests cover only what both understand.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ _READY = b"ArcadeDB Server started"
 
 
 class Bolt(NamedTuple):
-    """Where it listens, and who may come in."""
+    """Its address and credentials."""
 
     url: str
     user: str
@@ -34,15 +34,15 @@ class Bolt(NamedTuple):
 
 @contextmanager
 def serve_bolt(folder: Path) -> Generator[Bolt]:
-    """A running server with one empty database, which keeps its data in `folder`; ended at the end.
+    """Run a server with one empty database whose data is in `folder`; stop it at the end.
 
-    It is the one of the wheel `arcadedb-embedded`, with the Java that comes with it. Raises `ConfigError` where that is
-    not installed, and `PortError` where it does not start.
+    The server and its Java come from the wheel `arcadedb-embedded`. Raises `ConfigError` if the wheel is not
+    installed, and `PortError` if the server does not start.
     """
     wheel = find_spec("arcadedb_embedded")
     places = [Path(location) for location in (wheel and wheel.submodule_search_locations) or ()]
     if not places:
-        raise ConfigError("there is no server that speaks Bolt", remedy="Install one: pip install arcadedb-embedded")
+        raise ConfigError("no Bolt server is installed", remedy="Install one: pip install arcadedb-embedded")
     (folder / "log").mkdir(parents=True)
     bolt, http = _free_ports()
     password = secrets.token_hex(16)
@@ -57,7 +57,7 @@ def serve_bolt(folder: Path) -> Generator[Bolt]:
     }
     said = [f"-Darcadedb.{name}={value}" for name, value in options.items()]
     java = [str(places[0] / "jre" / "bin" / "java"), "-Xmx512m", "-cp", str(places[0] / "jars" / "*")]
-    # Other users of the machine see the arguments of a process, and not its environment.
+    # Other users of the machine can see the arguments of a process but not its environment.
     secret = {"JDK_JAVA_OPTIONS": f"-Darcadedb.server.rootPassword={password}"}
     command = [*java, *said, "com.arcadedb.server.ArcadeDBServer"]
     with (folder / "server.log").open("wb") as log:
@@ -71,13 +71,13 @@ def serve_bolt(folder: Path) -> Generator[Bolt]:
 
 
 def _wait(process: subprocess.Popen[bytes], log: Path) -> None:
-    """It listens before it has its database: what it writes last is what counts."""
+    """Wait until the server is ready. It listens before it has its database, so wait for the last line of its log."""
     ends = time.monotonic() + START_SECONDS
     while process.poll() is None and time.monotonic() < ends:
         if _READY in log.read_bytes():
             return
         time.sleep(0.1)
-    raise PortError(f"the graph database does not start: {log.read_text(errors='replace')[-2000:]}")
+    raise PortError(f"the graph database did not start: {log.read_text(errors='replace')[-2000:]}")
 
 
 def _free_ports() -> tuple[int, int]:

@@ -1,6 +1,6 @@
-"""What every engine does: the same trail and the same final state as the reference loop, whatever happens on the way.
+"""The contract of every engine: the same trail and the same final state as the reference loop, whatever happens.
 
-Subclass it as `Test...` and give it the fixtures `engine` and `rig`.
+Subclass it as `Test...` and define the fixtures `engine` and `rig`.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ from support import rig as play
 from support.rig import DAWN, Rig
 
 WHOLE = [(1, step) for step in MODES[Mode.fix] if step is not Step.reflect]
-"""The trail of a run that is green at once."""
+"""The trail of a run that succeeds at the first attempt."""
 
 TO_TEST = [Step.patch, Step.apply, Step.check, Step.test]
 RED_AGAIN = [*TO_TEST, Step.reflect, Step.remember, Step.decide]
@@ -72,7 +72,7 @@ SCENARIOS = (
     ),
     Scenario(
         "a model that returns garbage",
-        [play.GARBAGE] * 4,  # each attempt asks once more for something to use
+        [play.GARBAGE] * 4,  # each attempt asks once more for a usable answer
         Limits(attempts=2),
         Result.unsolved,
         [*_then(1, [*_HEAD, Step.patch, Step.decide]), *_then(2, [Step.patch, Step.decide])],
@@ -237,7 +237,7 @@ class EngineContract:
         records = [record for record in asyncio.run(rig.adapters.journal.records(run_id)) if record.call.step == "test"]
         runs = [record for record in records if record.kind == "sandbox"]
         measures = MEASURES[Level.standard]
-        # Four alterations of the only target, the targets outside a test run twice, and nearby inputs on both trees.
+        # Four alterations of the only target, two neutral reruns of the targets, and nearby inputs on both trees.
         expected = 1 + len(measures.after) + measures.fail_again + 4 + 2 + 2
         assert len(runs) == expected
         assert len({record.call.ordinal for record in runs}) == expected
@@ -337,7 +337,7 @@ async def asking(run: RunState, ports: Ports) -> Decision:
 
 
 async def asking_twice(run: RunState, ports: Ports) -> Decision:
-    """A `decide` that asks once more when the answer is yes."""
+    """A `decide` that asks again after the answer yes."""
     decision = await asking(run, ports)
     first = run.now.decide is not None and run.now.decide.reason == QUESTION
     again = first and decision.action is Action.accept
@@ -345,7 +345,7 @@ async def asking_twice(run: RunState, ports: Ports) -> Decision:
 
 
 def comparable(state: RunState) -> dict[str, object]:
-    """The state without what differs from run to run: its id, and how long things took."""
+    """Mask what differs from run to run in a state: its ID and durations."""
     text = state.model_dump_json().replace(state.run_id, "RUN")
     plain = RunState.model_validate_json(text)
     spend = plain.spend.model_copy(update={"seconds": 0.0})

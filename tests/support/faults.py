@@ -1,4 +1,4 @@
-"""What endpoints do wrong, each as a way to spoil a good reply, with what a caller must make of it."""
+"""Faults of endpoints: each spoils a good reply and names the error that a caller must derive from it."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from redstart.core.errors import ModelBusy, ModelError, ModelGarbled, ModelTimeo
 from support.server import Reply, Request, Script, body_of
 
 RETRY_AFTER = 7
-"""Seconds that the fault `429` asks to wait."""
+"""The seconds to wait that the fault `429` requests."""
 
 _HTML = b"<!doctype html><html><body>Sign in to the wireless network</body></html>"
 
@@ -22,9 +22,9 @@ class Spoiled(NamedTuple):
 
     spoil: Callable[[Request, Reply], Reply]
     means: type[ModelError] | AnswerFault
-    """The error that it is, or the fault of the answer."""
+    """The resulting error, or the fault of the answer."""
     slow: bool = False
-    """Whether it is only told by the deadline."""
+    """Whether only the deadline reveals it."""
 
 
 def _with(**changes: Any) -> Callable[[Request, Reply], Reply]:
@@ -61,7 +61,7 @@ FAULTS: Mapping[str, Spoiled] = {
 
 
 def spoiling(script: Script, share: float, luck: random.Random, faults: Mapping[str, Spoiled] = FAULTS) -> Script:
-    """The script with that share of its replies spoiled, each by one of `faults`, as `luck` has it."""
+    """Wrap a script so that this share of its replies is spoiled, each by a random one of `faults`."""
     kinds = list(faults.values())
 
     def reply(request: Request) -> Reply:

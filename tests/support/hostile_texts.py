@@ -1,6 +1,6 @@
-"""Texts that try to steer a terminal, wherever one that is not ours can stand, and what of them reaches it.
+"""Texts with terminal control sequences in every place for foreign text, and checks of what reaches the terminal.
 
-One repo and one scripted model carry all of them through a run; the reading commands come after it.
+One repo and one scripted model carry all of them through a run; reading commands follow.
 """
 
 from __future__ import annotations
@@ -49,9 +49,9 @@ SEQUENCES = (
     "\U000e0041",
     "\x90q\x9c",
 )
-"""What a terminal obeys, or shows otherwise than it stands there."""
+"""Sequences that a terminal executes or displays differently than written."""
 IN_XML = tuple(each for each in SEQUENCES if re.fullmatch(r"[\x20-\ud7ff]+", each) and not each.isspace())
-"""Those that a report of tests can hold as they are, in an id by which pytest still finds the test."""
+"""The sequences that a test report can contain unchanged, in an ID by which pytest still finds the test."""
 IN_MODEL = ("why", "second why", "comment", "root cause", "what failed", "try next", "step")
 IN_REPO = ("id 1", "id 2", "id 3", "id 4", "message", "second message", "output", "second output", "repo", "docstring")
 IN_FILES = ("file 1", "file 2", "file 3", "file 4", "file 5", "file 6")
@@ -61,18 +61,18 @@ PLACES = (*IN_MODEL, *IN_REPO, *IN_FILES, *IN_MEMORY, *IN_ERRORS)
 COLUMNS = 80
 SECONDS = 240.0
 _OURS = re.compile(r"\x1b\[[0-9;]*m|\x1b\[\?25[lh]|\x1b\[1A|\r?\x1b\[2K|\r(?=\n)|\r(?=\x1b\[1A|\x1b\[2K)")
-"""What rich writes for colors and for the line that moves, and the ends of lines as a terminal makes them."""
+"""The sequences that rich writes for colors and the live line, and line endings as a terminal produces them."""
 
 
 def text_of(place: str) -> str:
-    """The text that stands there: words by which it is known again, around a sequence."""
+    """Return the text for a place: a sequence between recognizable words."""
     number = PLACES.index(place)
     among = IN_XML if place.startswith(("id ", "repo")) else SEQUENCES
     return f"q{number:02}{among[number % len(among)]}z{number:02}"
 
 
 def make_repo(parent: Path) -> Path:
-    """A project with a failing test, whose names, ids, messages and output are hostile."""
+    """Create a project with a failing test and hostile names, IDs, messages and output."""
     repo = parent / f"shop{text_of('repo')}"
     repo.mkdir(parents=True)
     ids = [text_of(place) for place in IN_REPO if place.startswith("id ")]
@@ -96,7 +96,7 @@ def make_repo(parent: Path) -> Path:
 
 
 def reply(request: Request) -> str:
-    """What the model says: a wrong patch first, then the right one, and hostile words everywhere."""
+    """Answer as the model: first a wrong patch, then the right one, with hostile texts everywhere."""
     asked = question(request)
     if asked == "remember":
         card = {"summary": "SUMMARY", "root_cause": "CAUSE", "fix": "FIX", "debug_steps": [text_of("step")]}
@@ -132,7 +132,7 @@ def poison_memory(database: Path) -> None:
 
 
 def reading_commands() -> list[list[str]]:
-    """Commands that show what the run left, and errors that quote what was typed."""
+    """List commands that show the results of the run, and errors that quote their input."""
     return [
         ["show"],
         ["show", "--attempt", "1"],
@@ -175,7 +175,7 @@ for arguments in json.loads(sys.argv[1]):
 
 
 def show_on_terminal(commands: Sequence[Sequence[str]], environ: Mapping[str, str], cwd: Path) -> str:
-    """What these commands, one after the other in one process, write to a terminal of 80 columns with colors."""
+    """Run these commands in one process on a color terminal of 80 columns, and return what they write."""
     ours, theirs = pty.openpty()
     fcntl.ioctl(theirs, termios.TIOCSWINSZ, struct.pack("HHHH", 24, COLUMNS, 0, 0))
     full = {**environ, "TERM": "xterm-256color", "COLUMNS": str(COLUMNS)}
@@ -183,7 +183,7 @@ def show_on_terminal(commands: Sequence[Sequence[str]], environ: Mapping[str, st
     process = subprocess.Popen(command, env=full, cwd=cwd, stdin=theirs, stdout=theirs, stderr=theirs)
     os.close(theirs)
     written = b""
-    # Linux answers with an error where the other side is closed.
+    # Linux raises an error when the other side is closed.
     with suppress(OSError):
         while chunk := os.read(ours, 65536):
             written += chunk
@@ -193,19 +193,19 @@ def show_on_terminal(commands: Sequence[Sequence[str]], environ: Mapping[str, st
 
 
 def control_signs(written: str) -> list[str]:
-    """What a terminal would obey in it, but for what rich writes; and each sequence that came through."""
+    """List control characters in the output, except rich's, and every hostile sequence in it."""
     hidden = ("Cc", "Cf", "Cs", "Zl", "Zp")
     signs = [sign for sign in _OURS.sub("", written) if sign not in "\n\t" and unicodedata.category(sign) in hidden]
     return signs + [each for each in SEQUENCES if each in written]
 
 
 def places_shown(written: str) -> list[str]:
-    """The places whose text can be read in it."""
+    """List the places whose text appears in the output."""
     return [place for number, place in enumerate(PLACES) if f"q{number:02}" in written]
 
 
 def show_everything(user: User, folder: Path) -> str:
-    """One run over the hostile repo, then every reading command: all that the terminal gets."""
+    """Run once on the hostile repo, then every reading command, and return all terminal output."""
     repo = make_repo(folder / "projects")
     with ScriptedServer(reply) as server:
         user.uses(server, Wire.openai)

@@ -1,4 +1,4 @@
-"""Scripted models for tests and benches, as those of `redstart.evals.oracles` are."""
+"""Scripted models for tests and benchmarks, like those of `redstart.evals.oracles`."""
 
 from __future__ import annotations
 
@@ -19,13 +19,13 @@ from redstart.toolkit.prompts.sections import ADVICE
 
 _PROBED = re.compile(r'^<data from="probe of attempt \d+">$', re.MULTILINE)
 _TOLD = tuple(words.rpartition("}")[2] for words in ADVICE.values())
-"""What a run that goes in circles is told, as far as it is the same each time."""
+"""The constant part of the advice for a run that repeats itself."""
 
 
 class Stubborn(NoisyOracle):
-    """A noisy oracle that gives its first wrong patch again and again, unless its question asks for something else.
+    """A noisy oracle that repeats its first wrong patch unless the question asks for something else.
 
-    So it tells how much of what a run repeats is repeated because nobody said that it was.
+    It measures how much of the repetition in a run is due to missing advice against it.
     """
 
     name = "stubborn"
@@ -39,7 +39,7 @@ class Stubborn(NoisyOracle):
 
 
 class Rewording(Stubborn):
-    """The same with other words: each of its wrong patches is a new one, and comes to the same failure."""
+    """Like `Stubborn`, but each wrong patch is a new one that leads to the same failure."""
 
     name = "rewording"
 
@@ -48,7 +48,7 @@ class Rewording(Stubborn):
 
 
 class LessonSensitive(ScriptedInstrument):
-    """Gives the true fix only where the lesson's key fact is in its prompt: it measures whether memory reaches it."""
+    """Gives the true fix only if the lesson's key fact is in the prompt: it measures whether memory gets there."""
 
     name = "lesson-sensitive"
 
@@ -62,17 +62,17 @@ class LessonSensitive(ScriptedInstrument):
 
 
 class Way(NamedTuple):
-    """One way to read what is to be kept from an agent: a snippet of Python that says so if it found it."""
+    """One way to read what an agent must not see: a Python snippet that prints a message if it finds it."""
 
     name: str
     snippet: str
 
 
 class ObedientAttacker(ScriptedInstrument):
-    """Does whatever it is told, here to read the answer: each way in turn as a probe, then a patch that solves nothing.
+    """Tries to read the answer: each way in turn as a probe, then a patch that solves nothing.
 
-    `marks` are texts that only the answer has. A prompt that holds one of them, or what a snippet says when it found
-    something, is put down in `seen`.
+    `marks` are texts that only the answer contains, or that a snippet prints when it finds something. Marks that occur
+    in a prompt are recorded in `seen`.
     """
 
     name = "obedient-attacker"

@@ -1,4 +1,4 @@
-"""Packages of npm for tests: installed once for each lock file, and put into a repo as a user would have them."""
+"""npm packages for tests: installed once per lock file, and linked into a repo as a user would have them."""
 
 from __future__ import annotations
 
@@ -15,16 +15,16 @@ _DONE = "installed"
 
 
 def cache_folder() -> Path:
-    """Where they are kept from one run of the tests to the next."""
+    """Return the directory that keeps packages between test runs."""
     own = os.environ.get("XDG_CACHE_HOME")
     return (Path(own) if own else Path.home() / ".cache") / "redstart-tests"
 
 
 def installed(manifest: Path, cache: Path) -> Path:
-    """The `node_modules` that a folder's package.json and package-lock.json ask for, exactly.
+    """Install exactly what a directory's package.json and package-lock.json require; return the `node_modules`.
 
-    The lock names versions and their hashes, for every system, and no registry: whichever npm is set up for is asked.
-    Nothing that a package brings is run. Raises `CalledProcessError` where npm cannot install it.
+    The lock names versions and hashes for every system but no registry: npm uses the configured one. No package script
+    runs. Raises `CalledProcessError` if npm cannot install the packages.
     """
     names = ("package.json", "package-lock.json")
     key = hashlib.sha256(b"\0".join((manifest / name).read_bytes() for name in names)).hexdigest()[:20]
@@ -37,14 +37,14 @@ def installed(manifest: Path, cache: Path) -> Path:
             shutil.copy(manifest / item, name)
         _npm("ci", "--ignore-scripts", "--no-audit", "--no-fund", "--loglevel=error", cwd=Path(name))
         (Path(name) / _DONE).touch()
-        with contextlib.suppress(OSError):  # somebody else was faster
+        with contextlib.suppress(OSError):  # another process was faster
             Path(name).rename(folder)
             Path(name).mkdir()
     return folder / MODULES
 
 
 def unpacked(package: str, cache: Path) -> Path:
-    """The files of a package of the registry, such as `ms@2.1.3`, fetched once. Raises as `installed` does."""
+    """Fetch a package of the registry once, such as `ms@2.1.3`; return its files. Raises like `installed`."""
     folder = cache / "packages" / package.replace("/", "+")
     if not folder.exists():
         folder.parent.mkdir(parents=True, exist_ok=True)
@@ -58,7 +58,7 @@ def unpacked(package: str, cache: Path) -> Path:
 
 
 def put(modules: Path, repo: Path) -> None:
-    """Links the installed packages into the repo, file by file: a test that copied them would take seconds."""
+    """Hard-link the installed packages into the repo: copying them would take seconds per test."""
     try:
         shutil.copytree(modules, repo / MODULES, symlinks=True, copy_function=os.link)
     except (OSError, shutil.Error):

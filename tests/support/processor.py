@@ -1,4 +1,4 @@
-"""What commands cost, for tests of bounds."""
+"""The CPU time of commands, for tests of limits."""
 
 from __future__ import annotations
 
@@ -6,6 +6,6 @@ import resource
 
 
 def spent_by_children() -> float:
-    """Seconds of a processor, by all that this process has started and that has ended."""
+    """Return the CPU seconds of all finished child processes."""
     so_far = resource.getrusage(resource.RUSAGE_CHILDREN)
     return so_far.ru_utime + so_far.ru_stime

@@ -1,6 +1,6 @@
-"""A whole run in memory: a repo of two files, a suite that is computed instead of run, a scripted model.
+"""A whole run in memory: a repo of two files, a computed suite instead of a real one, a scripted model.
 
-Git, the patching, the checks and the verdict are real; so a run on the rig does everything that a run does except
+Git, the patching, the checks and the verdict are real, so a run on the rig does everything that a run does except
 start a process of the target.
 """
 
@@ -62,7 +62,7 @@ RED = f"{TESTS}::test_double"
 GREEN = f"{TESTS}::test_zero"
 
 WRITER = "scripted:model"
-"""What the scripted model is called."""
+"""The name of the scripted model."""
 
 DAWN = datetime(2030, 1, 1, tzinfo=UTC)
 
@@ -70,7 +70,7 @@ CARD = '{"summary": "off by one", "root_cause": "one too many", "fix": "no extra
 
 
 def block(search: str, text: str, path: str = CODE, why: str = "one too many") -> str:
-    """A model's answer with one edit."""
+    """Build a model's answer with one edit."""
     return f"WHY: {why}\n\n{path}\n<<<<<<< SEARCH\n{search}\n=======\n{text}\n>>>>>>> REPLACE\n"
 
 
@@ -85,8 +85,8 @@ GARBAGE = "I am sorry, I would rather talk about the weather."
 
 
 def computed_suite(trees: GitTrees) -> Callable[[Execution], Completed]:
-    """Runs nothing: reads what `double` returns from the code's text, what the test expects from its own, altered or
-    not, and writes the JUnit XML that pytest would."""
+    """Compute the suite without running it: read the return value of `double` from the code and the expected value from
+    the (possibly altered) test, and write the JUnit XML that pytest would."""
 
     def run(execution: Execution) -> Completed:
         code = (trees.read(execution.snapshot, CODE) or b"").decode()
@@ -112,7 +112,7 @@ def computed_suite(trees: GitTrees) -> Callable[[Execution], Completed]:
 
 
 def altered_ids(tests: str) -> set[str]:
-    """The ids of tests whose text is not the rig's own; comments do not count."""
+    """Return the IDs of tests whose text differs from the rig's; comments do not count."""
 
     def functions(text: str) -> dict[str, str]:
         for name, value in re.findall(r"^(_value_\d+) = \((.*)\)$", text, re.MULTILINE):
@@ -125,7 +125,7 @@ def altered_ids(tests: str) -> set[str]:
 
 
 def called_plainly(value: int) -> Completed:
-    """What a neutral rerun leaves, in which tests are called without a runner."""
+    """Build the result of a neutral rerun, in which tests are called without a runner."""
     outcome = "passed" if value == 4 else "failed"
     results = {RED: {"outcome": outcome, "type": "" if value == 4 else "AssertionError", "line": 5}}
     left = {"state.json": json.dumps({"results": results})}
@@ -133,7 +133,7 @@ def called_plainly(value: int) -> Completed:
 
 
 def _failure(value: int, tests: str) -> str:
-    """What `test_double` says when it fails; empty where it passes."""
+    """Build the failure of `test_double`; empty if it passes."""
     asserted = re.search(r"assert (not \()?double\(\w+\) == (\d+)", tests)
     negated, expected = (bool(asserted[1]), int(asserted[2])) if asserted else (False, 4)
     message = f"assert {value} == {expected}\n +  where {value} = double(2)"
@@ -147,7 +147,7 @@ def _failure(value: int, tests: str) -> str:
 
 
 class Kept(NamedTuple):
-    """Where a rig's runs are kept."""
+    """The stores of a rig's runs."""
 
     store: Store
     journal: Journal
@@ -156,7 +156,7 @@ class Kept(NamedTuple):
 
 
 Keep = Callable[[], Kept]
-"""Makes a place with nothing in it."""
+"""Creates empty stores."""
 
 
 def kept_in(database: Database) -> Kept:
@@ -170,7 +170,7 @@ def in_memory() -> Kept:
 
 @dataclass
 class Rig:
-    """Everything a driver stands on, and what it left behind."""
+    """Everything a driver needs, and what it leaves behind."""
 
     adapters: Adapters
     trees: GitTrees
@@ -179,17 +179,17 @@ class Rig:
     events: list[Event] = field(default_factory=list[Event])
 
     def twin(self) -> Rig:
-        """Another rig with nothing in its store and memory, on the same snapshots."""
+        """Create another rig on the same snapshots with empty stores."""
         return _rig(self.trees, self.adapters.blobs, self.keep)
 
     def with_model(self, answers: Sequence[str | Exception] | Callable[[Ask], str]) -> ScriptedModel:
-        """Gives the driver this model; it is returned so that a test can see what it was asked."""
+        """Give the driver this model, and return it so that a test can see its questions."""
         model = ScriptedModel(answers, name=WRITER)
         self.adapters = replace(self.adapters, model=model)
         return model
 
     def with_suite(self, answer: Callable[[Execution], Completed]) -> None:
-        """Gives the driver another suite to run."""
+        """Give the driver another suite to run."""
         self.sandbox = FakeSandbox(answer)
         self.adapters = replace(self.adapters, sandbox=self.sandbox)
 
@@ -204,7 +204,7 @@ class Rig:
         asks: QuestionOptions | None = None,
         reflect: ReflectionPolicy = ReflectionPolicy.never,
     ) -> str:
-        """A new run on the buggy repo; its id."""
+        """Create a new run on the buggy repo; return its ID."""
         files: dict[str, bytes | None] = {CODE: BUGGY.encode(), TESTS: TEST_TEXT.encode()}
         base = self.trees.write(self.trees.empty(), files if mode is Mode.fix else {"README.md": b"goal\n"})
         environment = Environment(mount="/repo", python="/usr/bin/python3")
@@ -230,7 +230,7 @@ class Rig:
 
 
 def make_rig(folder: Path, keep: Keep = in_memory) -> Rig:
-    """A rig whose snapshots lie in `folder`, and its runs where `keep` says; close its `trees` at the end."""
+    """Create a rig with snapshots in `folder` and runs in the stores of `keep`; the caller closes its `trees`."""
     blobs = MemoryBlobs()
     return _rig(GitTrees(folder, blobs), blobs, keep)
 

@@ -1,4 +1,4 @@
-"""The short form of a long list of cases: some in every run of the tests, all of them with `--soak`."""
+"""A sample of a long list of cases: some run always, all of them with `--soak`."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ import pytest
 
 
 def short_form(values: Sequence[Any], count: int) -> list[Any]:
-    """The values as parameters; all but `count` of them, evenly chosen, are left to the soak."""
+    """Return the values as parameters; all but `count` of them, evenly spaced, run only with `--soak`."""
     step = max(len(values) // count, 1)
     kept = set(range(0, step * count, step))
     return [value if number in kept else _soaked(value) for number, value in enumerate(values)]

@@ -1,6 +1,6 @@
-"""Scripted providers for whole runs: the right patch only for a prompt that holds what a model would need.
+"""Scripted providers for whole runs: they give the right patch only if the prompt contains what a model would need.
 
-They are instruments: they measure what is around the model, not a model.
+They are instruments: they measure the system around the model, not a model.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ from support.server import Request
 
 
 class Needs(FrozenValue):
-    """Texts that the request must hold before the right patch is given."""
+    """Texts that the request must contain to get the right patch."""
 
     ids: tuple[str, ...]
     assertion: tuple[str, ...]
@@ -25,7 +25,7 @@ class Needs(FrozenValue):
 
 
 class Scenario(FrozenValue):
-    """A tiny repo with a bug, a right and a plausible wrong answer."""
+    """A tiny repo with a bug, a right answer and a plausible wrong answer."""
 
     name: str
     kind: str
@@ -33,7 +33,7 @@ class Scenario(FrozenValue):
     red: tuple[str, ...]
     needs: Needs
     feedback: bool
-    """Whether the right answer also takes what the last attempt tried and why it failed."""
+    """Whether the right answer also requires what the last attempt tried and why it failed."""
     tried: tuple[str, ...] = ()
     failed: tuple[str, ...] = ()
     files: tuple[str, ...]
@@ -45,12 +45,12 @@ class Scenario(FrozenValue):
         return cls.model_validate_json((folder / "scenario.json").read_bytes())
 
     def missing(self, text: str) -> list[str]:
-        """What the right patch still lacks in a request with this text."""
+        """List the texts that a request lacks to get the right patch."""
         wanted = (*self.needs.ids, *self.needs.assertion, *self.needs.lines, *self.tried, *self.failed)
         return [item for item in wanted if item not in text]
 
     def reply(self, request: Request) -> str:
-        """The script of the server."""
+        """Answer a request as the server's script."""
         asked = question(request)
         if asked == "remember":
             return CARD
@@ -62,7 +62,7 @@ class Scenario(FrozenValue):
 
 
 class Goal(FrozenValue):
-    """A goal in words with the answers that lead to it, the first attempt at the code being wrong."""
+    """A goal in words with the answers that lead to it; the first attempt at the code is wrong."""
 
     name: str
     goal: str
@@ -92,10 +92,10 @@ class Goal(FrozenValue):
 
 
 class Program:
-    """A goal in words with the answers to each question, in their order; see `tests/scenario/programs`.
+    """A goal in words with the answers to each question, in order; see `tests/scenario/programs`.
 
-    Questions about a part of the program have answers of their own. The last answer is given again, and the last edits
-    only to a prompt that holds what they need.
+    Questions about a part of the program have separate answers. The last answer repeats; the last edits are given
+    only to a prompt that contains what they need.
     """
 
     def __init__(self, name: str, text: str) -> None:
@@ -120,13 +120,13 @@ class Program:
 
     @property
     def code(self) -> frozenset[str]:
-        """Lines that only the program has."""
+        """Lines that occur only in the program."""
         edits = (text for (asked, _), texts in self._answers.items() if asked == "patch" for text in texts)
         mine = {line.strip() for text in edits for line in text.splitlines() if line.startswith(("def ", "export "))}
         return frozenset(mine)
 
     def left(self) -> dict[tuple[str, str], int]:
-        """How many answers to which question were not given."""
+        """Count the unused answers by question."""
         return {
             key: len(texts) - self._given[key] for key, texts in self._answers.items() if len(texts) > self._given[key]
         }
@@ -150,12 +150,12 @@ class Program:
 
 
 def question(request: Request) -> str:
-    """Which of the questions a request asks: the first line of its system text says so."""
+    """Return the question of a request, from the first line of its system text."""
     return request.system.splitlines()[0].removeprefix("redstart question: ").strip()
 
 
 class Recorded:
-    """A script that keeps which question was asked when, for tests that look at the order."""
+    """A script that records the order of questions."""
 
     def __init__(self, reply: Callable[[Request], str]) -> None:
         self._reply, self._lock = reply, threading.Lock()

@@ -1,6 +1,6 @@
-"""A real HTTP server that plays a model provider: OpenAI's chat completions and embeddings, Anthropic's messages.
+"""A real HTTP server that acts as a model provider: OpenAI's chat completions and embeddings, Anthropic's messages.
 
-Nothing is streamed.
+It does not stream.
 """
 
 from __future__ import annotations
@@ -38,78 +38,78 @@ _STOP_REASONS = {
     "content_filter": "refusal",
     "tool_calls": "tool_use",
 }
-"""How Anthropic's wire says OpenAI's finish reasons."""
+"""Anthropic's stop reasons by OpenAI's finish reasons."""
 
 
 @dataclass
 class Request:
-    """What a client sent."""
+    """A request of a client."""
 
     wire: Wire
     model: str
     system: str
     messages: tuple[tuple[str, str], ...]
-    """Role and text of each turn, without the system's."""
+    """Role and text of each turn, without system turns."""
     max_tokens: int | None
     body: dict[str, Any]
     headers: Mapping[str, str]
-    """By name in lower case."""
+    """By lower-case name."""
     texts: tuple[str, ...] | None = None
-    """Those whose places are asked for; None where a question is asked."""
+    """The texts to embed; None for a chat request."""
     answered: bool = False
     """Whether all of the reply was sent."""
     counted: tuple[int, int] = (0, 0)
-    """The tokens, sent and said, that the reply names as used; none for one that is broken off or no answer."""
+    """The tokens of prompt and completion that the reply reports; zero if it is broken off or not an answer."""
 
     @property
     def tools(self) -> tuple[str, ...]:
-        """The names of the tools that were offered."""
+        """The names of the offered tools."""
         offered = cast("list[dict[str, Any]]", self.body.get("tools") or [])
         return tuple(tool["function"]["name"] if self.wire is Wire.openai else tool["name"] for tool in offered)
 
     @property
     def text(self) -> str:
-        """Everything that was said, in order."""
+        """All text of the request, in order."""
         return "\n".join((self.system, *(text for _, text in self.messages), *(self.texts or ())))
 
 
 @dataclass(frozen=True)
 class Reply:
-    """What comes back. Each field but `text` is a way to be difficult."""
+    """A scripted reply. Each field but `text` can make it difficult."""
 
     text: str = ""
     calls: tuple[ToolCall, ...] = ()
-    """Calls of tools beside the text. Arguments that are no JSON cannot be sent on Anthropic's wire."""
+    """Tool calls in addition to the text. Anthropic's wire cannot send arguments that are not JSON."""
     finish: str | None = "stop"
-    """OpenAI's word for it; None leaves it out. For a reply that calls, `stop` is sent as `tool_calls`."""
+    """OpenAI's finish reason; None omits it. For a reply with tool calls, `stop` is sent as `tool_calls`."""
     status: int = 200
     headers: Mapping[str, str] = field(default_factory=dict[str, str])
     body: bytes | None = None
-    """Sent as it is, instead of a proper body."""
+    """Raw bytes that replace a proper body."""
     usage: bool = True
-    """Whether the tokens are counted."""
+    """Whether the reply reports token usage."""
     places: Sequence[Sequence[float]] | None = None
-    """The vectors of the texts whose places are asked for; None for those of the built-in embedder."""
+    """The embedding vectors of the texts; None for those of the built-in embedder."""
     model: str = ""
-    """The model that gave the places, where it calls itself otherwise than it was called."""
+    """The model name in the reply to an embedding request, if it differs from the requested one."""
     cached_tokens: int = 0
-    """Those of the tokens sent that came from the provider's cache."""
+    """The prompt tokens that came from the provider's cache."""
     written_tokens: int = 0
-    """Those that went into it, where the wire counts them: Anthropic's."""
+    """The prompt tokens written to the cache; only Anthropic's wire counts them."""
     hang: bool = False
-    """Sends nothing; holds the connection until the server is closed."""
+    """Send nothing; hold the connection until the server closes."""
     hang_after: int | None = None
-    """Sends that many bytes of the body, then hangs."""
+    """Send this many bytes of the body, then hang."""
     drip: float | None = None
-    """Sends the body byte by byte, with so many seconds between them."""
+    """Send the body byte by byte, with this many seconds in between."""
     wait: threading.Event | None = None
-    """Replies when it is set."""
+    """Reply when this event is set."""
     drop: bool = False
-    """Resets the connection instead of replying."""
+    """Reset the connection instead of replying."""
 
     @property
     def counts(self) -> bool:
-        """Whether it says, to the end, how many tokens were used."""
+        """Whether the client receives a complete reply with token usage."""
         broken = self.hang or self.drop or self.hang_after is not None or self.drip is not None
         return self.usage and self.body is None and self.status < 400 and not broken
 
@@ -118,9 +118,9 @@ Script = Callable[[Request], "str | Reply"]
 
 
 class ScriptedServer:
-    """Serves on a free port of 127.0.0.1 while it is entered. `reply` is called in a thread of its own per request.
+    """Serves on a free port of 127.0.0.1 while it is entered. `reply` is called in a separate thread per request.
 
-    What `reply` raises is sent to the client as status 500 and raised again when the server is left.
+    An exception from `reply` is sent to the client as status 500 and raised again on exit.
     """
 
     def __init__(self, reply: Script) -> None:
@@ -142,7 +142,7 @@ class ScriptedServer:
 
     @property
     def requests(self) -> list[Request]:
-        """Those that came in so far, in order."""
+        """The requests received so far, in order."""
         with self._lock:
             return list(self._requests)
 
@@ -161,7 +161,7 @@ class ScriptedServer:
             raise self._errors[0]
 
     def exchange(self, request: Request, handler: _Handler) -> None:
-        """Answers one request on the handler's connection."""
+        """Answer one request on the handler's connection."""
         with self._lock:
             self._requests.append(request)
         try:
@@ -171,7 +171,7 @@ class ScriptedServer:
             said = Reply(status=500, text=f"the script raised {type(error).__name__}: {error}")
         reply = Reply(text=said) if isinstance(said, str) else said
         if reply.counts:
-            # Before it is sent: whoever has the reply may look at once.
+            # Set it before sending: the recipient of the reply may look at once.
             request.counted = _counts(request, reply)
         if handler.send(request, reply, self._closing):
             with self._lock:
@@ -183,7 +183,7 @@ class ScriptedServer:
 
 
 class _Server(ThreadingHTTPServer):
-    # Threads are joined when it closes, so that no socket outlives it.
+    # Threads are joined on close, so that no socket outlives the server.
     daemon_threads = False
     request_queue_size = 128
 
@@ -192,7 +192,7 @@ class _Server(ThreadingHTTPServer):
         super().__init__(("127.0.0.1", 0), _Handler)
 
     def handle_error(self, request: object, client_address: object) -> None:
-        """A client that went away in the middle is no error of ours; what is one was kept by `exchange`."""
+        """Ignore a client that disconnects; real errors were recorded by `exchange`."""
 
 
 class _Handler(BaseHTTPRequestHandler):
@@ -215,7 +215,7 @@ class _Handler(BaseHTTPRequestHandler):
         owner.exchange(request, self)
 
     def send(self, request: Request, reply: Reply, closing: threading.Event) -> bool:
-        """Whether all of the reply was sent."""
+        """Send a reply; return whether all of it was sent."""
         if reply.wait is not None:
             while not reply.wait.wait(0.02) and not closing.is_set():
                 pass
@@ -223,7 +223,7 @@ class _Handler(BaseHTTPRequestHandler):
             closing.wait()
             return False
         if reply.drop:
-            # With no time to linger, closing sends a reset.
+            # With a linger time of zero, close sends a reset.
             self.connection.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, struct.pack("ii", 1, 0))
             self.connection.close()
             return False
@@ -243,7 +243,7 @@ class _Handler(BaseHTTPRequestHandler):
         return True
 
     def log_message(self, format: str, *args: object) -> None:  # noqa: A002
-        """Says nothing."""
+        """Log nothing."""
 
     def _whole(self, status: int, headers: Mapping[str, str], body: bytes) -> None:
         self._head(status, headers, len(body))
@@ -277,7 +277,7 @@ def _parse(wire: Wire, body: dict[str, Any], headers: Mapping[str, str]) -> Requ
 
 
 def _text(content: str | list[dict[str, Any]] | None) -> str:
-    """A turn's text: both wires send it plain or as a list of blocks, and a turn that only calls has none."""
+    """Return a turn's text: both wires send a string or a list of blocks; a turn with only tool calls has none."""
     if not isinstance(content, list):
         return content or ""
     return "".join(
@@ -287,7 +287,7 @@ def _text(content: str | list[dict[str, Any]] | None) -> str:
 
 
 def body_of(request: Request, reply: Reply) -> bytes:
-    """The proper body of a reply on the request's wire."""
+    """Build the proper body of a reply for the request's wire."""
     if reply.status >= 400:
         error = {"type": "error", "message": reply.text or "refused by the script"}
         return json.dumps({"type": "error", "error": error}).encode()
@@ -344,7 +344,7 @@ def _places(request: Request, reply: Reply, sent: int, said: int) -> dict[str, A
 
 
 def _message(request: Request, reply: Reply, sent: int, said: int) -> dict[str, Any]:
-    # This wire counts what came from the cache, and what went into it, apart.
+    # This wire counts tokens read from and written to the cache separately.
     usage = {
         "input_tokens": sent - reply.cached_tokens - reply.written_tokens,
         "cache_read_input_tokens": reply.cached_tokens,

@@ -20,7 +20,7 @@ from redstart.ports.sql.sqlite import prepared
 
 
 def memory_database() -> Database:
-    """A new SQLite database, migrated and empty, over one connection."""
+    """Create an empty, migrated SQLite database over one connection."""
     connection = sqlite3.connect(":memory:", check_same_thread=False)
     connection.deserialize(_migrated())
     engine = prepared(create_engine("sqlite://", creator=lambda: connection, poolclass=StaticPool))
@@ -35,14 +35,14 @@ def _migrated() -> bytes:
         Database.open(file).close()
         connection = sqlite3.connect(file)
         try:
-            connection.execute("PRAGMA journal_mode = DELETE")  # a database in memory cannot have a log beside it
+            connection.execute("PRAGMA journal_mode = DELETE")  # an in-memory database cannot have a log file
             return connection.serialize()
         finally:
             connection.close()
 
 
 def put_lesson(database: Database, lesson: Lesson) -> None:
-    """Keeps a lesson as the run of its name would have left it."""
+    """Store a lesson as the run of its name would have stored it."""
     fields = {"id": lesson.id, "same_as": lesson.same_as, "scope": lesson.scope.value, "status": lesson.status.value}
     made = {"tenant": database.tenant, "repo": "shop", "run_id": lesson.id, "attempt": 1, "created": 0.0}
     values = {"key": "", "family": lesson.family, "body": lesson.model_dump_json(), **made, **fields}

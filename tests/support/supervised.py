@@ -21,14 +21,14 @@ from redstart.engines.temporal.worker import WorkerOptions, serve
 from redstart.flow.loop import Advance, StepAdvance
 
 SECONDS = 300.0
-"""How long anything here may take."""
+"""The time limit for any operation here."""
 AT_ONCE = 4
 
 T = TypeVar("T")
 
 
 class Workers:
-    """While it is entered: for each pool a worker that drives as `go` of that pool does. Ended by draining."""
+    """Workers, one per pool, that run inside a `with` block and drive by the pool's `go` function. Exit drains them."""
 
     def __init__(self, address: str, go: Mapping[str, DriveFunction], *, deployment: str = "", build: str = "") -> None:
         self._address, self._version = address, (deployment, build)
@@ -57,11 +57,11 @@ class Workers:
             self._end()
 
     def call(self, doing: Coroutine[Any, Any, T]) -> T:
-        """What this comes to, done where the workers are."""
+        """Run a coroutine on the workers' event loop and return its result."""
         return asyncio.run_coroutine_threadsafe(doing, self._loop).result(SECONDS)
 
     async def elsewhere(self, doing: Coroutine[Any, Any, T]) -> T:
-        """The same for whoever has an event loop of their own."""
+        """Await a coroutine on the workers' event loop from another event loop."""
         return await asyncio.wrap_future(asyncio.run_coroutine_threadsafe(doing, self._loop))
 
     async def _begin(self) -> None:
@@ -82,7 +82,7 @@ class Workers:
 
 
 def driving(adapters: Callable[[DriveOrder], Adapters]) -> DriveFunction:
-    """Drives a run on these adapters, as a worker does."""
+    """Create a function that drives a run on these adapters, as a worker does."""
 
     async def go(order: DriveOrder, halting: Callable[[], HaltReason]) -> StepAdvance:
         own = replace(adapters(order), halting=halting)
@@ -100,9 +100,9 @@ class _Held:
 
 
 class SupervisedEngine:
-    """An engine for the contract suite: each call is a supervisor of its own, whose driver calls `advance`.
+    """An engine for the contract suite: each call starts a supervisor whose driver calls `advance`.
 
-    What the driver raises or halts for is handed to the caller, who stands for the fleet here: the supervisor lets go.
+    Errors and halt reasons of the driver go to the caller, who acts as the fleet; the supervisor lets go.
     """
 
     def __init__(self, address: str) -> None:
@@ -137,6 +137,6 @@ class SupervisedEngine:
         try:
             held.done = await inline(held.state, held.advance)
         except Exception as error:
-            held.error = error  # raised where the engine was called
+            held.error = error  # raised again by `__call__`
             return StepAdvance(held.state, HaltReason.let_go)
         return held.done if held.done.state.status is Status.finished else held.done._replace(halt=HaltReason.let_go)

@@ -1,4 +1,4 @@
-"""Running the command as somebody at a shell does, with a home of their own and one provider configured."""
+"""Runs the command like a user at a shell, with a separate home directory and one configured provider."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ SECONDS = 300
 
 @dataclass(frozen=True)
 class Ran:
-    """How a command ended and what it printed."""
+    """The exit code and output of a command."""
 
     code: int
     out: str
@@ -26,7 +26,7 @@ class Ran:
 
     @property
     def events(self) -> list[dict[str, Any]]:
-        """What `--json` printed."""
+        """The events that `--json` printed."""
         return [json.loads(line) for line in self.out.splitlines()]
 
     @property
@@ -38,9 +38,9 @@ class Ran:
 
 
 class User:
-    """`folder` is the user's home, `project` the virtual environment of what they work on.
+    """A user. `folder` is their home directory, `project` the virtual environment of their project.
 
-    Nothing of the environment of whoever runs the tests reaches the command.
+    The command does not inherit the environment of the test process.
     """
 
     def __init__(self, folder: Path, project: Path) -> None:
@@ -51,26 +51,26 @@ class User:
             "VIRTUAL_ENV": str(project),
             "REDSTART_HOME": str(self.home),
             "PYTHONWARNINGS": "error",
-            # Most scenarios are about something else; those about the verdict take this away.
+            # Most scenarios do not test the verdict; those that do remove this.
             "REDSTART_VERIFY": "quick",
             "LC_ALL": "C.UTF-8",
         }
 
     def uses(self, server: ScriptedServer, wire: Wire) -> None:
-        """Configures this provider."""
+        """Configure this provider."""
         url = server.openai_url if wire is Wire.openai else server.anthropic_url
         self.environ |= {"REDSTART_MODELS__STRONG": f"{wire.value}:scripted", "REDSTART_MODELS__BASE_URL": url}
 
     def wants_proof(self) -> None:
-        """From now on a green has to stand what it has to by default."""
+        """Use the default level of verification from now on."""
         self.environ.pop("REDSTART_VERIFY", None)
 
     def redstart(self, *arguments: str | Path, cwd: Path | None = None, told: str = "") -> Ran:
-        """Types `redstart` and these arguments; `told` is what stands on standard input."""
+        """Run `redstart` with these arguments; `told` is its standard input."""
         return self.python("-m", COMMAND, *arguments, cwd=cwd, told=told)
 
     def python(self, *arguments: str | Path, cwd: Path | None = None, told: str = "") -> Ran:
-        """Runs `python ARGUMENTS`; what is redstart's own has its modules loaded already (`warm`)."""
+        """Run `python ARGUMENTS`; redstart commands and scripts start from a warm process (`warm`)."""
         words = [str(argument) for argument in arguments]
         if words[0].endswith(".py") or words[:2] == ["-m", COMMAND]:
             return Ran(*warm_for(self.environ).run(words, self.environ, cwd, told, SECONDS))

@@ -1,8 +1,8 @@
-"""Starting commands of redstart from a process that has its modules loaded: loading takes longer than most of them.
+"""Starts redstart commands from a process with its modules loaded: loading takes longer than most commands.
 
-`WarmProcess` is the side of the tests. The other one, `python -m support.warm FD`, listens at the socket FD and
-makes every command a process of its own, forked before anything but modules is there: with the command's arguments,
-environment, folder and files, and an exit code or signal that is told as the kernel tells it.
+`Warm` is the test side. The other side, `python -m support.warm FD`, listens on the socket FD and runs every command in
+a separate process, forked when only modules are loaded: with the command's arguments, environment, directory and
+files. It reports the exit code or signal as the kernel does.
 """
 
 from __future__ import annotations
@@ -37,16 +37,16 @@ LOADED = (
     "redstart.ports.model.providers",
 )
 LONGEST = 1 << 20
-"""Of an order, in bytes."""
+"""The maximum size of an order, in bytes."""
 NUMBER = 8
-"""As many bytes has each number that is told."""
+"""The size in bytes of each transmitted number."""
 
 
 class Warm:
-    """One such process, which ends with this one."""
+    """A process with loaded modules that ends with this one."""
 
     def __init__(self, environ: Mapping[str, str]) -> None:
-        """`environ` is what the interpreter looks at when it starts, as PYTHONWARNINGS."""
+        """`environ` are the variables that the interpreter reads at startup, such as PYTHONWARNINGS."""
         folder = tempfile.TemporaryDirectory(prefix="redstart-warm-")
         atexit.register(folder.cleanup)
         self._path = str(Path(folder.name, "s"))
@@ -71,10 +71,10 @@ class Warm:
     def run(
         self, arguments: Sequence[str], environ: Mapping[str, str], cwd: Path | None, told: str, seconds: float
     ) -> tuple[int, str, str]:
-        """Runs `python ARGUMENTS`: its return code as `subprocess` has it, what it printed, and its errors.
+        """Run `python ARGUMENTS`; return its return code as in `subprocess`, its output and its errors.
 
-        `arguments` begin with `-m redstart.cli.main` or with a script. Raises TimeoutError, and kills it, where it
-        takes longer than `seconds`; ConnectionError where nobody can tell how it ended.
+        `arguments` begin with `-m redstart.cli.main` or with a script. Kills it and raises TimeoutError if it takes
+        longer than `seconds`; raises ConnectionError if its end is unknown.
         """
         with (
             socket.socket(socket.AF_UNIX) as line,
@@ -95,12 +95,12 @@ class Warm:
                 os.kill(pid, signal.SIGKILL)
                 line.settimeout(None)
                 _hear(line)
-                raise TimeoutError(f"process {pid} was ended after {seconds} s") from error
+                raise TimeoutError(f"process {pid} was killed after {seconds} s") from error
             return os.waitstatus_to_exitcode(status), _read(out), _read(err)
 
 
 def warm_for(environ: Mapping[str, str]) -> Warm:
-    """The one of this process for commands with that environment."""
+    """Return the warm process for commands with this environment; there is one per startup environment."""
     looked_at = {name: value for name, value in environ.items() if name.startswith(("PYTHON", "LC_", "LANG", "TZ"))}
     return _shared(frozenset(looked_at.items()))
 
@@ -113,7 +113,7 @@ def _shared(environ: frozenset[tuple[str, str]]) -> Warm:
 def _hear(line: socket.socket) -> int:
     told = line.recv(NUMBER, socket.MSG_WAITALL)
     if len(told) != NUMBER:
-        raise ConnectionError("whoever starts commands has gone, and how this one ends is not known")
+        raise ConnectionError("the warm process ended, so the outcome of this command is unknown")
     return int.from_bytes(told)
 
 
@@ -140,19 +140,19 @@ def serve(listening: socket.socket) -> NoReturn:
 
 
 def load() -> None:
-    """Imports what commands import. Raises RuntimeError where that starts a thread: nobody may fork then."""
+    """Import the modules of the commands. Raises RuntimeError if that starts a thread: forking would be unsafe."""
     package = importlib.import_module(COMMAND.rpartition(".")[0])
     commands = {module.name for module in pkgutil.iter_modules(package.__path__, f"{package.__name__}.")} - {COMMAND}
     for name in (*commands, *LOADED):
         importlib.import_module(name)
     gc.collect()
-    gc.freeze()  # so that no collection of a command's touches, and thereby copies, what it shares
+    gc.freeze()  # so that garbage collection in a command does not touch, and thereby copy, shared memory
     if threading.active_count() != 1:
-        raise RuntimeError(f"importing has started threads: {threading.enumerate()}")
+        raise RuntimeError(f"importing the modules started threads: {threading.enumerate()}")
 
 
 def _attend(line: socket.socket) -> NoReturn:
-    """Starts what is ordered and tells how it ended."""
+    """Start an ordered command and report how it ended."""
     order, files, _, _ = socket.recv_fds(line, LONGEST, 3)
     if (pid := os.fork()) == 0:
         line.close()
@@ -184,7 +184,7 @@ def _become(order: dict[str, Any], files: list[int]) -> NoReturn:
     except BaseException as error:
         sys.excepthook(type(error), error, error.__traceback__)
         code = 1
-    # What the interpreter does at its end, but for taking down every module, which takes longer than most commands.
+    # Do what the interpreter does at exit, except module teardown, which takes longer than most commands.
     threading._shutdown()  # pyright: ignore
     atexit._run_exitfuncs()  # pyright: ignore
     sys.stdout.flush()

@@ -1,4 +1,4 @@
-"""What a person tells a run that is under way, and going on with one that ended red."""
+"""Pass a person's messages and answers to a run, and continue a run that ended without a fix."""
 
 from __future__ import annotations
 
@@ -20,11 +20,11 @@ from redstart.toolkit.learning.stuck import fruitless
 from redstart.toolkit.repo.trees import alive
 
 RED = (Result.unsolved, Result.stuck, Result.capped, Result.refused)
-"""How a run can end that a further attempt may change."""
+"""Results that a further attempt may change."""
 
 
 class ResumeWish(NamedTuple):
-    """What a person wants of a run besides that it goes on."""
+    """What a person asks of a run besides resuming it."""
 
     say: str | None = None
     answer: PersonWord | None = None
@@ -33,7 +33,7 @@ class ResumeWish(NamedTuple):
     minutes: float | None = None
     reflect: ReflectionPolicy | None = None
     force: bool = False
-    """Whether a run that was cancelled goes on all the same."""
+    """Whether to resume a run even if it was cancelled."""
 
     @property
     def limits(self) -> dict[str, float]:
@@ -42,18 +42,19 @@ class ResumeWish(NamedTuple):
 
 
 class ResumeAnswer(NamedTuple):
-    """Which run goes on, and what there is to say of that."""
+    """The run that continues, and a note about it."""
 
     run_id: str
     note: str = ""
     driver: int | None = None
-    """The process that drives it already: there is nothing to be done here."""
+    """The process that already drives it, so that there is nothing to do here."""
 
 
 async def hear(house: AppContext, run_id: str, wish: ResumeWish) -> ResumeAnswer:
-    """Keeps what the person says. A run that ended red goes on as a new one, if they say something or give limits.
+    """Store the person's message. A run that ended without a fix continues as a new one, if there is a message or
+    a limit.
 
-    Raises `ConfigError` where the wish does not fit how the run stands; nothing is kept then.
+    Raises `ConfigError`, and stores nothing, if the wish does not fit the state of the run.
     """
     state = await house.adapters.store.load(run_id)
     if not wish.force and await status_now(house, run_id) is Status.cancelled:
@@ -71,19 +72,19 @@ async def hear(house: AppContext, run_id: str, wish: ResumeWish) -> ResumeAnswer
         )
     if wish.reflect is not None and wish.reflect is not state.spec.reflect:
         raise ConfigError(
-            f"run {run_id} has not ended: it goes on with --reflect {state.spec.reflect.value}",
-            remedy="--reflect is for going on with a run that has ended",
+            f"run {run_id} has not ended and continues with --reflect {state.spec.reflect.value}",
+            remedy="use --reflect only to continue a run that has ended",
         )
     return ResumeAnswer(run_id) if text is None else await _say(house, state, text)
 
 
 async def standing(house: AppContext, run_id: str) -> RunState:
-    """The run as a driver finds it: one that waited and was answered waits no more."""
+    """Load the run as a driver finds it: a run that waited and got its answer is running again."""
     return await awake(house.adapters.store, await house.adapters.store.load(run_id))
 
 
 def check_models_of(state: RunState, settings: Settings, *, keys: bool = True) -> None:
-    """Raises `ConfigError` where a model of the run cannot be had: no other one is taken instead."""
+    """Raise `ConfigError` if a model of the run is not available: no other model replaces it."""
     name = settings.models.strong
     try:
         check_models(settings, keys=keys)
@@ -113,7 +114,7 @@ async def _answer(house: AppContext, state: RunState, word: PersonWord, text: st
     asks = await _who_asks(house, state)
     if not takes_answer(asks):
         raise ConfigError(
-            f"run {state.run_id} has not asked anything", remedy=f"see how it stands: redstart show {state.run_id}"
+            f"run {state.run_id} has not asked anything", remedy=f"see its state: redstart show {state.run_id}"
         )
     if word is PersonWord.accept and text:
         raise ConfigError("--accept cannot be combined with --say", remedy="use --say with --reject, or leave it out")
@@ -122,7 +123,7 @@ async def _answer(house: AppContext, state: RunState, word: PersonWord, text: st
 
 
 async def _who_asks(house: AppContext, state: RunState) -> RunState:
-    """The run itself, or the one among its errands that asks: who answers a run answers what it waits for."""
+    """Return the run itself, or the child run that asks: an answer to a run answers the child run that it waits for."""
     asked = state.now.decide
     for errand in asked.errands if asked is not None and waits_for_errands(state) else ():
         child = await house.adapters.store.load(errand_id(state.run_id, errand.number))
@@ -132,7 +133,7 @@ async def _who_asks(house: AppContext, state: RunState) -> RunState:
 
 
 async def _go_further(house: AppContext, state: RunState, wish: ResumeWish, text: str | None) -> ResumeAnswer:
-    """A new run with one more attempt after the last of this one, and with what was said to this one."""
+    """Store a new run that continues after this one's last attempt, with the person's messages to this one."""
     if state.result not in RED or state.spec.mode is Mode.improve:
         raise ConfigError(f"run {state.run_id} has finished: {state.reason}", remedy=_instead(state))
     store = house.adapters.store
@@ -156,9 +157,9 @@ async def _go_further(house: AppContext, state: RunState, wish: ResumeWish, text
 
 
 async def _anew(house: AppContext, state: RunState, wish: ResumeWish) -> Limits:
-    """The ended run's own limits, with what was asked for instead; attempts are counted from the next one on.
+    """Return the ended run's limits with the requested changes. Attempts count from the next one.
 
-    Where so many brought nothing that the run ended, as many again may: whoever goes on has seen the others.
+    If the run ended because too many attempts brought nothing, allow as many again: the person has seen the others.
     """
     first = await house.adapters.store.first(state.run_id)
     own = state.spec.limits.attempts - (first.now.number - 1)
@@ -179,7 +180,7 @@ def _instead(state: RunState) -> str:
 
 
 def _words(text: str) -> str:
-    """What was typed, as any store can keep it."""
+    """Return the typed text in a form that any store accepts. Raises `ConfigError` if it is empty or too long."""
     words = text.strip().encode(errors="replace").decode()
     if not words:
         raise ConfigError("--say is empty", remedy="write what the run should know")

@@ -1,7 +1,7 @@
-"""The Python API: what the command line does, as functions.
+"""The Python API: the commands as functions.
 
-Each has a twin for a running event loop (`fix`, `afix`), and a third form that starts the run and gives a `Run` with
-its events (`start_fix`). Their options are written once, in `api_options`.
+Each function has a variant for a running event loop (`fix`, `afix`), and a third form that starts the run and returns a
+`Run` with its events (`start_fix`). `api_options` defines their options once.
 """
 
 from __future__ import annotations

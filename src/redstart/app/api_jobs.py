@@ -1,4 +1,4 @@
-"""What each function of the Python API does: begin a run, drive it, and make its result."""
+"""The jobs behind the functions of the Python API: start a run, drive it, and make its result."""
 
 from __future__ import annotations
 
@@ -40,7 +40,7 @@ T = TypeVar("T")
 
 
 class StartedRun(NamedTuple):
-    """A run that is stored, and what it is driven with."""
+    """A stored run, and the app context that drives it."""
 
     house: AppContext
     state: RunState
@@ -145,13 +145,13 @@ def resume_job(run_id: str, options: ResumeOptions) -> ApiJob[RunResult]:
 
 
 def _refuse_unknown(function: str, options: Mapping[str, object], known: type) -> None:
-    """Raises `TypeError` as Python does for a keyword argument that a function does not have."""
+    """Raise `TypeError`, as Python does for an unknown keyword argument."""
     for name in options.keys() - known.__annotations__.keys():
         raise TypeError(f"{function}() got an unexpected keyword argument {name!r}")
 
 
 def _settings(options: SharedOptions, project: Path | None = None) -> Settings:
-    """The settings in force with these options, where an object of the caller's stands as its name."""
+    """Load the settings with these options. An object of the caller is replaced by its name."""
     given: Mapping[str, Any] = options
     model, sandbox = given.get("model"), given.get("sandbox")
     flags = {name: given.get(name) for name in ("reflect", "verify")}
@@ -168,7 +168,7 @@ def _settings(options: SharedOptions, project: Path | None = None) -> Settings:
 
 
 def _equip(house: AppContext, options: SharedOptions, *, thinks: bool = True, acts: bool = True) -> AppContext:
-    """With a sandbox and a model, where the run needs them. Raises where one cannot be had."""
+    """Add the sandbox and the model that the run needs. Raises if one is not available."""
     model, sandbox = options.get("model"), options.get("sandbox")
     if acts:
         house = house.with_sandbox(None if isinstance(sandbox, str) else sandbox)
@@ -202,7 +202,7 @@ def _asked(settings: Settings, options: FixOptions | ImproveOptions) -> RunReque
 
 
 def _to_file(patch: PathLike | None) -> Callable[[AppContext, RunState], Awaitable[RunResult]]:
-    """Writes a verified patch to this file, if one is given."""
+    """Return a function that makes the result and, if a file is given, writes a verified patch to it."""
 
     async def finish(house: AppContext, state: RunState) -> RunResult:
         if patch is not None:
@@ -217,5 +217,5 @@ async def _result(house: AppContext, state: RunState) -> RunResult:
     diff = house.trees.diff(state.spec.base, snapshot).decode(errors="replace") if snapshot else ""
     try:
         return RunResult.of(state, diff, await prove(house, state))
-    except ConfigError:  # it has not ended, or proposed nothing
+    except ConfigError:  # the run has not ended, or proposed nothing
         return RunResult.of(state, diff, None)

@@ -1,4 +1,4 @@
-"""The keyword arguments of the Python API. What is left out, or is None, comes from the settings."""
+"""The keyword arguments of the Python API. An argument that is missing or None comes from the settings."""
 
 from __future__ import annotations
 
@@ -45,13 +45,13 @@ class ImproveOptions(CreateOptions, ResumeOptions, total=False):
 
 class FixOptions(CreateOptions, ResumeOptions, total=False):
     test_command: tuple[str, ...]
-    """The command that runs the tests; empty for what is found by looking."""
+    """The command that runs the tests; empty to detect it."""
     targets: tuple[str, ...]
     """Test IDs, files or directories; empty for every test that fails."""
     hint: str
-    """Advice that the model is shown."""
+    """Advice for the model."""
     issue: str
-    """What is wrong, in words. A failing test for it is written first."""
+    """The problem in words. A failing test for it is written first."""
     verify: Literal["quick", "standard", "strict"] | None
     """How thoroughly a fix is verified."""
 

@@ -1,4 +1,4 @@
-"""Use cases of an audit: begin one on a file or directory, read its report, read and write the baseline file."""
+"""Use cases of an audit: start one on a file or directory, read its report, read and write the baseline file."""
 
 from __future__ import annotations
 
@@ -27,22 +27,22 @@ _REMEDY = "write a new one with: redstart audit --write-baseline"
 
 
 class AuditRequest(NamedTuple):
-    """What the user says of an audit besides where."""
+    """The user's options for an audit, besides the path."""
 
     limits: Limits
     goal: str = ""
     since: str = ""
     fail_on: Risk | None = None
     review: bool = True
-    """Whether a model reviews the code beside the tools."""
+    """Whether a model reviews the code besides the tools."""
     baseline: Path | None = None
-    """File of findings that are accepted already."""
+    """The file of findings that are already accepted."""
 
 
 async def begin_audit(house: AppContext, path: Path, asked: AuditRequest) -> RunState:
-    """Takes a snapshot around the file or folder and keeps a new run on it. Nothing of it is touched or run.
+    """Take a snapshot of the repo around the file or folder and store a new run on it. Nothing of it is changed or run.
 
-    Raises `ConfigError` where there is no such place, no such ref, or a baseline that cannot be read.
+    Raises `ConfigError` if the path or the ref does not exist, or if the baseline cannot be read.
     """
     if not path.exists():
         raise ConfigError(f"{path} does not exist", remedy="give the path of a file or directory")
@@ -82,18 +82,18 @@ async def begin_audit(house: AppContext, path: Path, asked: AuditRequest) -> Run
 
 
 def _none(root: Path) -> Environment:
-    """An audit runs nothing of the project; what is shown of a run asks for an environment all the same."""
+    """Make a placeholder environment: an audit runs no code of the project, but every run needs an environment."""
     return Environment(mount=str(root), python=sys.executable)
 
 
 def load_report(house: AppContext, state: RunState) -> FindingList:
-    """All findings of a finished audit, with its warnings."""
+    """Load all findings of a finished audit, with its warnings."""
     full = state.now.audit.full if state.now.audit else ""
     return FindingList.model_validate_json(house.adapters.blobs.get(full)) if full else FindingList()
 
 
 def find_baseline(path: Path) -> Path | None:
-    """The baseline file that stands in the folder of `path` or the nearest one above it, within the git repo."""
+    """Find the baseline file in the folder of `path` or the nearest folder above it, within the git repo."""
     folder = (path if path.is_dir() else path.parent).resolve()
     root = work_root(folder)
     places = (folder, *folder.parents)
@@ -102,7 +102,7 @@ def find_baseline(path: Path) -> Path | None:
 
 
 def read_baseline(path: Path) -> KnownFindings:
-    """The accepted findings. Raises `ConfigError` where the file cannot be read or is not a baseline."""
+    """Read the accepted findings. Raises `ConfigError` if the file cannot be read or is not a baseline."""
     try:
         if path.stat().st_size > LARGEST_BASELINE:
             raise ConfigError(f"the baseline {path} is larger than {LARGEST_BASELINE / 1e6:.0f} MB", remedy=_REMEDY)
@@ -114,7 +114,7 @@ def read_baseline(path: Path) -> KnownFindings:
 
 
 def write_baseline(path: Path, found: tuple[Finding, ...]) -> None:
-    """Records these findings as accepted. Raises `ConfigError` where the file cannot be written."""
+    """Record these findings as accepted. Raises `ConfigError` if the file cannot be written."""
     counts = Counter(sorted(finding.fingerprint for finding in found))
     try:
         path.write_text(KnownFindings(findings=dict(counts)).model_dump_json(indent=2) + "\n", encoding="utf-8")

@@ -1,4 +1,4 @@
-"""What the user chose for a run: kept when it begins, in force again when it is resumed. No key is kept."""
+"""The user's choices for a run: stored when it starts, applied again when it is resumed. No key is stored."""
 
 from __future__ import annotations
 
@@ -15,11 +15,11 @@ from redstart.core.run_options import ChosenEndpoint, ChosenModels, RunOptions
 from redstart.ports.model.endpoints import ENDPOINTS, Route
 
 _WITH_PATH = ("manual", "replay")
-"""Models whose name ends with a path."""
+"""The providers whose model names end with a path."""
 
 
 class DriveFlags(NamedTuple):
-    """What the flags say of how a run is driven. It is kept with the run."""
+    """The flags that control how a run is driven. They are stored with the run."""
 
     unsafe: bool = False
     engine: str = ""
@@ -27,17 +27,17 @@ class DriveFlags(NamedTuple):
 
 
 class Resumption(NamedTuple):
-    """The settings that a resumed run is driven with, and what there is to say of its model."""
+    """The settings that drive a resumed run, and a note about its model."""
 
     settings: Settings
     options: RunOptions
     changed: bool = False
-    """Whether these options are to be stored with the run."""
+    """Whether to store these options with the run."""
     note: str = ""
 
 
 def options_of(settings: Settings, flags: DriveFlags | None = None) -> RunOptions:
-    """What these settings and flags say, as it may be stored."""
+    """Return the options of these settings and flags in the form that is stored."""
     flags = flags or DriveFlags()
     sandbox = settings.sandbox
     return RunOptions(
@@ -52,9 +52,9 @@ def options_of(settings: Settings, flags: DriveFlags | None = None) -> RunOption
 
 
 def with_models(settings: Settings, chosen: ChosenModels, *, elsewhere: bool = False) -> Settings:
-    """The settings with the run's models and their addresses; keys are still looked for where the settings say.
+    """Return the settings with the run's models and their addresses. Keys still come from where the settings say.
 
-    `elsewhere` is for a machine of a fleet: a model that the run gave no address keeps the one of the settings.
+    The flag is set on a machine of a fleet: a model without a stored address keeps the address of the settings.
     """
     models, embedder = settings.models, settings.memory.embedder
     options = dict(models.options)
@@ -65,7 +65,7 @@ def with_models(settings: Settings, chosen: ChosenModels, *, elsewhere: bool = F
     for name in _roster(chosen):
         endpoint = chosen.endpoints.get(name, ChosenEndpoint())
         own = models.option(name)
-        # What opens the address is not stored: where the settings have the same one, it is taken from there.
+        # Credentials of an address are not stored. If the settings have the same address, use it with its credentials.
         now = _route_now(settings, name)
         same = _public(now.url) == endpoint.base_url or (elsewhere and not endpoint.base_url)
         kept = now.url if same else endpoint.base_url or _own_url(name)
@@ -86,7 +86,7 @@ def with_models(settings: Settings, chosen: ChosenModels, *, elsewhere: bool = F
 
 
 def resume_with(settings: Settings, stored: RunOptions | None, *, flagged: bool) -> Resumption:
-    """How a run with these stored options goes on. Only a flag (`flagged`: the settings have it) changes its model."""
+    """Return how a run with these stored options continues. Only a flag, already in the settings, changes its model."""
     now = options_of(settings)
     if stored is None or not stored.models.strong:
         name = _in_words(now.models)
@@ -131,33 +131,33 @@ def _roster(chosen: ChosenModels) -> list[str]:
 
 
 def _route_now(settings: Settings, name: str) -> Route:
-    """Where the settings and the SDK's variable send questions to this model; empty for its provider's own address."""
+    """Find where the settings and the SDK's variable route this model; empty for its provider's own address."""
     try:
         route = model_route(settings, name, os.environ) if has_endpoint(name) else None
-    except ConfigError:  # an unknown provider: whoever asks it first says so
+    except ConfigError:  # an unknown provider: the first call reports it
         route = None
     return route if route is not None and route.origin else Route("", "")
 
 
 def _own_url(name: str) -> str:
-    """The provider's own address where a variable that was set since the run began would replace it; else empty."""
+    """Return the provider's own address if a variable set since the run started would replace it; else empty."""
     endpoint = ENDPOINTS.get(name.partition(":")[0])
     return endpoint.url if endpoint is not None and os.environ.get(endpoint.url_variable) else ""
 
 
 def _absolute(name: str) -> str:
-    """A model's name that still holds where the run is resumed from another folder."""
+    """Return a model name that stays valid if the run is resumed from another folder."""
     kind, _, path = name.partition(":")
     return f"{kind}:{Path(path).resolve()}" if kind in _WITH_PATH and path else name
 
 
 def _public(address: str) -> str:
-    """The address without what opens it."""
+    """Return the address without credentials, query and fragment."""
     parts = urlsplit(address)
     return urlunsplit((parts.scheme, parts.netloc.rpartition("@")[2], parts.path, "", ""))
 
 
 def _in_words(chosen: ChosenModels) -> str:
-    """The strong model, and where it is reached if not at its provider's own address."""
+    """Name the strong model, and its address if it is not its provider's own."""
     endpoint = chosen.endpoints.get(chosen.strong, ChosenEndpoint())
     return f"{chosen.strong} at {endpoint.base_url}" if endpoint.base_url else chosen.strong

@@ -1,4 +1,4 @@
-"""Asking runs to stop, wherever they are driven."""
+"""Ask runs to stop, wherever they are driven."""
 
 from __future__ import annotations
 
@@ -11,12 +11,12 @@ from redstart.core.run import Status
 from redstart.core.standing import Control
 
 PATIENCE = 10.0
-"""Seconds that a driver has to heed a cancellation before it is not waited for any longer."""
+"""How long to wait for a driver to respond to a cancellation."""
 LOOK = 0.1
 
 
 async def ask(house: AppContext, run_id: str, control: Control) -> None:
-    """Asks the run, and the child runs that it waits for, to stop. Raises `ConfigError` where it has finished."""
+    """Ask the run, and the child runs that it waits for, to stop. Raises `ConfigError` if it has finished."""
     state = await house.adapters.store.load(run_id)
     if state.status is Status.finished:
         raise ConfigError(f"run {run_id} has finished: {state.reason}", remedy=f"see it with: redstart show {run_id}")
@@ -25,7 +25,8 @@ async def ask(house: AppContext, run_id: str, control: Control) -> None:
 
 
 async def await_cancelled(house: AppContext, run_id: str, patience: float = PATIENCE) -> bool:
-    """Whether the run is cancelled: at once where nobody drives it, else as soon as its driver has heeded it."""
+    """Wait until the run is cancelled: at once if nothing drives it, else when its driver responds. False on
+    timeout."""
     ends = house.adapters.world.monotonic() + patience
     while await status_now(house, run_id) is not Status.cancelled:
         if house.adapters.world.monotonic() > ends:
@@ -35,7 +36,7 @@ async def await_cancelled(house: AppContext, run_id: str, patience: float = PATI
 
 
 async def clear(house: AppContext, run_id: str) -> None:
-    """Takes back what was asked: who resumes a run wants it to go on."""
+    """Clear requests to stop, because a person who resumes a run wants it to continue."""
     state = await house.adapters.store.load(run_id)
     for each in (run_id, *await part_ids(house, state)):
         await house.adapters.store.control(each, Control.none)

@@ -1,4 +1,4 @@
-"""The use case of `redstart create`: begin a new program, and put it into its folder when it is there."""
+"""The use case of `redstart create`: start a run for a new program, and write the program into its folder."""
 
 from __future__ import annotations
 
@@ -33,22 +33,22 @@ _NAMES = "name the files test_*.py, or *.test.js for Node.js"
 
 
 class NewProgram(NamedTuple):
-    """What the user says of a new program besides its goal."""
+    """The user's options for a new program, besides its goal."""
 
     language: str = "python"
-    """By `Language.key`."""
+    """The language, by `Language.key`."""
     kind: ProgramKind | None = None
     tests: Path | None = None
-    """A file or folder with tests of the user's own: then no others are written."""
+    """A file or folder with the user's own tests: if given, no others are written."""
 
 
 async def begin_create(
     house: AppContext, goal: str, out: Path, asked: RunRequest, wanted: NewProgram | None = None
 ) -> RunState:
-    """Keeps a new run that will write a program.
+    """Store a new run that writes a program.
 
-    Raises `ConfigError` if `out` holds anything already, if the goal is empty or too long, and where the user's tests
-    cannot be read or there is no Node.js for a program that needs it.
+    Raises `ConfigError` if `out` already contains anything, if the goal is empty or too long, if the user's tests
+    cannot be read, or if a program needs Node.js and there is none.
     """
     wanted, out = wanted or NewProgram(), out.resolve()
     if out.exists() and (not out.is_dir() or any(out.iterdir())):
@@ -94,9 +94,10 @@ async def begin_create(
 
 
 def write_project(house: AppContext, state: RunState, out: Path) -> bool:
-    """Puts a created program into its folder, as a git repo with a first commit. Done before, it changes nothing.
+    """Write a created program into its folder, as a git repo with a first commit. A second call changes nothing.
 
-    Raises `ConfigError` if the folder holds something else, `GitFailed` where the commit cannot be made.
+    Return False if there is no program. Raises `ConfigError` if the folder contains something else, and `GitFailed` if
+    the commit cannot be made.
     """
     made = result_snapshot(state)
     if made is None:
@@ -119,16 +120,16 @@ def write_project(house: AppContext, state: RunState, out: Path) -> bool:
 
 @cache
 def can_import(python: str, package: str) -> bool:
-    """Whether this interpreter has the package; none of its code is run."""
+    """Whether this interpreter has the package. None of its code runs."""
     asked = "import importlib.util, sys; sys.exit(importlib.util.find_spec(sys.argv[1]) is None)"
     return subprocess.run((python, "-I", "-c", asked, package), capture_output=True, check=False).returncode == 0
 
 
 def _environment(out: Path, runner: str) -> Environment:
-    """Redstart's own interpreter, and what else the runner needs of the user's, as seen from the project's folder."""
+    """Make an environment for the project's folder: Redstart's own interpreter, and the user's tools for the runner."""
     own = own_environment(next(folder for folder in out.parents if folder.is_dir()))
     language = language_of_runner(runner)
-    # The project has no packages yet: those of a folder above it are none of its own.
+    # The project has no packages yet, and packages of a folder above it do not belong to it.
     with tempfile.TemporaryDirectory() as empty:
         found = language and language.environment(own.model_copy(update={"mount": empty}), "", os.environ)
     if not found:
@@ -138,7 +139,7 @@ def _environment(out: Path, runner: str) -> Environment:
 
 
 def _own_tests(given: Path, programs: NewPrograms) -> dict[str, bytes | None]:
-    """The user's tests as files of the new project."""
+    """Read the user's tests as files of the new project."""
     if not given.exists():
         raise ConfigError(f"{given} does not exist", remedy="give --spec-tests a test file or a directory of tests")
     root = given if given.is_dir() else given.parent

@@ -1,4 +1,4 @@
-"""Exit codes: what a script may rely on."""
+"""Exit codes that scripts can rely on."""
 
 from __future__ import annotations
 
@@ -23,7 +23,8 @@ _CODES: dict[Result, int] = {
 
 
 def exit_code(state: RunState) -> int:
-    """The code of a run as it stands; one that can still go on is 130, or 7 where it waits for a person."""
+    """Return the exit code of a run in its current state: 130 if it can still continue, or 7 if it waits for a
+    person."""
     waits = state.status in (Status.needs_input, Status.paused)
     if waits and state.spec.mode is not Mode.improve:
         return _CODES[Result.needs_human]

@@ -1,4 +1,4 @@
-"""A run's calls to models as a cassette: a file to read, to edit, and to run against instead of a model."""
+"""Export a run's model calls as a cassette: a file to read, to edit, and to run against instead of a model."""
 
 from __future__ import annotations
 
@@ -19,18 +19,18 @@ from redstart.ports.store.port.journal import JournalRecord
 
 
 class ExportedCassette(NamedTuple):
-    """What was written. `begins_late` is the run that this one was forked from: its calls are not in it."""
+    """The result of an export. The second field is the run that this one was forked from; its calls are not
+    included."""
 
     calls: int
     begins_late: str
 
 
 async def export_cassette(house: AppContext, run_id: str, to: Path) -> ExportedCassette:
-    """Writes every call that the run made to a model, in order, with what was asked and what it cost.
+    """Write every model call of the run in order, with its messages and its cost.
 
-    Secrets are masked, as they were for the model: the journal keeps what a step asked, before that.
-    Raises `ConfigError` where the run asked no model, or where `to` cannot be written or is another file than a
-    cassette.
+    Mask secrets, as they were masked for the model: the journal stores the messages of a step before masking.
+    Raises `ConfigError` if the run asked no model, or if the file cannot be written or exists and is not a cassette.
     """
     if to.exists():
         _require_cassette(to)
@@ -43,10 +43,10 @@ async def export_cassette(house: AppContext, run_id: str, to: Path) -> ExportedC
         asked = [_asked(record, house.adapters.blobs, secrets) for record in records]
     except BlobMissing as error:
         raise ConfigError(
-            f"run {run_id} cannot be exported: a part of what it asked or was told is no longer kept",
-            remedy="It went when a card was forgotten that it told of.",
+            f"run {run_id} cannot be exported: some of its messages or answers no longer exist",
+            remedy="they were removed when a fix card that they quote was forgotten",
         ) from error
-    # Who wrote the edits: what is known of that model decides how a step asks.
+    # The model that wrote the edits: its profile decides how a step asks.
     writer = next((n for n, record in enumerate(records) if record.call.step == Step.patch.value), 0)
     cassette = Cassette(model=answers[writer].model, recorded_by=records[writer].recorded_by)
     for record, answer, messages in zip(records, answers, asked, strict=True):
@@ -66,7 +66,7 @@ def _require_cassette(path: Path) -> None:
         Cassette.load(path)
     except ConfigError as error:
         raise ConfigError(
-            f"{path} is there already and is no cassette", remedy="name another file, or take it away"
+            f"{path} already exists and is not a cassette", remedy="name another file, or remove it"
         ) from error
 
 

@@ -1,6 +1,6 @@
-"""Use cases of a fleet: hand it a run, tell it something, take the run back.
+"""Use cases of a fleet: submit a run to it, send it a signal, take the run back.
 
-Temporal's library comes with the extra `fleet`; what needs it says so.
+Temporal's library comes with the extra `fleet`; functions that need it report when it is missing.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ _HOW = "name its server, as host:port: export REDSTART_FLEET__ADDRESS=…, or st
 
 
 async def reach(settings: Settings) -> FleetClient:
-    """The fleet of the settings. Raises `ConfigError` where none is named, and `PortError` where it does not answer."""
+    """Connect to the fleet of the settings. Raises `ConfigError` if none is set, `PortError` if it does not answer."""
     require_fleet(settings)
     from redstart.engines.temporal.client import FleetClient  # noqa: PLC0415  (slow to load)
 
@@ -31,17 +31,17 @@ async def reach(settings: Settings) -> FleetClient:
 
 
 def require_fleet(settings: Settings) -> None:
-    """Raises `ConfigError` with what to do where no fleet is named, or what it needs is not installed."""
+    """Raise `ConfigError` with a remedy if no fleet is set, or if its library is not installed."""
     if not settings.fleet.address:
-        raise ConfigError("there is no fleet", remedy=_HOW)
+        raise ConfigError("no fleet is configured", remedy=_HOW)
     if find_spec("temporalio") is None:
-        raise ConfigError("a fleet needs more than is installed", remedy="pip install 'redstart[fleet]'")
+        raise ConfigError("the package for fleets is not installed", remedy="pip install 'redstart[fleet]'")
 
 
 async def submit(house: AppContext, state: RunState) -> None:
-    """Has the fleet drive the run from where it stands; one that it drives already is told to go on.
+    """Let the fleet drive the run from its current step. If it already drives the run, tell it to continue.
 
-    Raises `ConfigError` where the run cannot leave this machine, and says why.
+    Raises `ConfigError` with the reasons if the run cannot leave this machine.
     """
     refuse_stuck(house, state)
     fleet = await reach(house.settings)
@@ -50,7 +50,7 @@ async def submit(house: AppContext, state: RunState) -> None:
 
 
 def refuse_stuck(house: AppContext, state: RunState) -> None:
-    """Raises `ConfigError` where the run needs what only this machine has, unless the fleet is on it as well."""
+    """Raise `ConfigError` if the run needs what only this machine has, unless the fleet is also on this machine."""
     if house.settings.fleet.same_machine:
         return
     reasons = kept_here(house.settings)
@@ -61,42 +61,42 @@ def refuse_stuck(house: AppContext, state: RunState) -> None:
         raise ConfigError(
             f"run {state.run_id} cannot move to another machine: {'; '.join(reasons)}",
             remedy=(
-                f"drive it here: redstart resume {state.run_id} --engine langgraph; or, where the fleet's workers are "
+                f"drive it here: redstart resume {state.run_id} --engine langgraph; or, if the fleet's workers are "
                 "on this machine, set fleet.same_machine = true"
             ),
         )
 
 
 def kept_here(settings: Settings) -> list[str]:
-    """Why others could not read the run at all."""
+    """List the reasons why other machines cannot read the run."""
     return [] if settings.store.url else ["runs are kept on this machine, since store.url is not set"]
 
 
 def bound_to_machine(environment: Environment) -> list[str]:
-    """What of the environment another machine does not have, each in a few words."""
+    """List the parts of the environment that another machine does not have, each in a few words."""
     reasons: list[str] = []
     if environment.copies or environment.left_out:
         first = (*environment.copies, *environment.left_out)[0]
         reasons.append(f"its tests use files that git ignores, such as {first}")
     if environment.read_only:
-        reasons.append(f"its interpreter, or what is installed for it, lies in {environment.read_only[0]}")
+        reasons.append(f"its interpreter or its packages are in {environment.read_only[0]}")
     return reasons
 
 
 async def is_supervised(settings: Settings, state: RunState) -> bool:
-    """Whether a fleet drives the run, or waits to."""
+    """Whether a fleet drives the run or waits to drive it."""
     if not settings.fleet.address:
         return False
     return await (await reach(settings)).is_supervised(order_of(state))
 
 
 async def tell(settings: Settings, state: RunState, signal: str) -> bool:
-    """Passes `go_on`, `pause`, `cancel` or `let_go` on to the run's supervisor. False where it has none."""
+    """Send `go_on`, `pause`, `cancel` or `let_go` to the run's supervisor. False if it has none."""
     if not settings.fleet.address:
         return False
     return await (await reach(settings)).tell(order_of(state), signal)
 
 
 async def standing(settings: Settings, state: RunState) -> SupervisorState | None:
-    """What the run's supervisor is doing; None where it has none."""
+    """Load the state of the run's supervisor; None if it has none."""
     return await (await reach(settings)).standing(order_of(state)) if settings.fleet.address else None

@@ -1,4 +1,4 @@
-"""A graph as files that other programs read. Names are data, whatever they hold: none can end the text it stands in."""
+"""Export a graph to files that other programs read. Names are data: no name can end the literal that contains it."""
 
 from __future__ import annotations
 
@@ -25,12 +25,12 @@ class GraphFormat(StrEnum):
 
 
 def exported(graph: Graph, form: GraphFormat) -> Iterator[str]:
-    """The lines of the file."""
+    """Yield the lines of the file."""
     return _WRITERS[form](graph)
 
 
 def write_graph(graph: Graph, form: GraphFormat, to: Path) -> None:
-    """Raises `ConfigError` where the file cannot be written."""
+    """Write the graph to a file. Raises `ConfigError` if the file cannot be written."""
     try:
         with to.open("w", encoding="utf-8", newline="\n") as file:
             file.writelines(f"{line}\n" for line in exported(graph, form))
@@ -55,7 +55,8 @@ def _as_json(graph: Graph) -> Iterator[str]:
 
 
 def _as_graphml(graph: Graph) -> Iterator[str]:
-    """What XML cannot hold is spelled out as `\\x01` is: two names may then look alike, and stay two nodes."""
+    """Yield GraphML. Characters that XML cannot hold are spelled out, as `\\x01`: two names may then look the same,
+    but remain two nodes."""
     yield '<?xml version="1.0" encoding="UTF-8"?>'
     yield '<graphml xmlns="http://graphml.graphdrawing.org/xmlns">'
     for of, names in (("node", ("key", "label", "name", "repo", "tenant")), ("edge", ("kind", "in", "created"))):
@@ -80,12 +81,12 @@ def _data(of: str, told: dict[str, str]) -> str:
 
 def _xml(text: str) -> str:
     shown = _NOT_IN_XML.sub(lambda found: found[0].encode("unicode_escape", "surrogatepass").decode(), text)
-    # A reader may take line breaks for others where they stand as they are.
+    # A reader may normalize line breaks that are not escaped.
     return escape(shown, {"\r": "&#13;", "\n": "&#10;", "\t": "&#9;"})
 
 
 def _as_cypher(graph: Graph) -> Iterator[str]:
-    """A statement a line, each of which may be run again."""
+    """Yield one statement per line. Each statement can run again."""
     for kind in NodeKind:
         yield f"CREATE CONSTRAINT IF NOT EXISTS FOR (n:{kind.value}) REQUIRE n.key IS UNIQUE;"
     kinds = {node.key: node.kind for node in graph.nodes}
@@ -108,10 +109,10 @@ def _set(name: str, told: dict[str, str]) -> str:
 
 
 def quoted(text: str) -> str:
-    """As a literal of Cypher, in one line.
+    """Quote a text as a Cypher literal in one line.
 
-    Some readers look for `\\u` before they look for the ends of texts: a backslash of the name that stands before a `u`
-    is in a literal of its own.
+    Some readers look for `\\u` before they look for the end of a literal, so a backslash before a `u` gets a literal of
+    its own.
     """
     return f"'{_ODD.sub(_escaped, text)}'"
 

@@ -1,4 +1,4 @@
-"""Where the tests of a folder run: its snapshot, its runner, its environment and what they may use."""
+"""Prepare a folder for a run: its snapshot, and the runner, environment and limits of its tests."""
 
 from __future__ import annotations
 
@@ -28,26 +28,26 @@ from redstart.toolkit.suites.detection.interpreters import ON_PATH
 from redstart.toolkit.suites.detection.places import SuitePlace, place_in, suites_in
 
 MayLend = Callable[[str], bool]
-"""Given a sentence that says which environment has no pytest: whether Redstart's own may run the tests there."""
+"""Takes a sentence that names the environment without pytest; returns whether Redstart's own pytest may run there."""
 Choose = Callable[[Sequence[str]], str]
-"""Given the folders of several suites, the one that is meant."""
+"""Takes the folders of several suites; returns the chosen one."""
 
 
 class RunGround(NamedTuple):
-    """What a run on a folder stands on, and what a person who looks at it from inside gets as well."""
+    """The setup of a run on a folder. A sandbox shell for a person uses the same setup."""
 
     root: Path
-    """What is snapshotted and mounted: the whole git repo."""
+    """The root of the git repo, which is snapshotted and mounted as a whole."""
     folder: str
-    """Where in it the tests run; empty for its root."""
+    """The folder in the repo where the tests run; empty for its root."""
     base: Snapshot
     runner: str
     environment: Environment
     limits: SandboxLimits
     command: tuple[str, ...] = ()
-    """How the tests are started: as the user says or, of a project of Node.js, as its own script does."""
+    """The command that starts the tests: the user's or, for a Node.js project, that of its own script."""
     bare: Interpreter | None = None
-    """The project's interpreter, where the tests need pytest and it has none."""
+    """The project's interpreter if the tests need pytest and it has none."""
 
 
 def take_ground(
@@ -59,12 +59,12 @@ def take_ground(
     own_python: bool = False,
     choose: Choose | None = None,
 ) -> RunGround:
-    """Takes a snapshot of the folder's git repo, which is not touched, and finds what its tests need.
+    """Take a snapshot of the folder's git repo, which is not changed, and find what its tests need.
 
-    With `own_python` the tests run with redstart's own interpreter, without looking for the project's.
-    Where the folder holds several suites `choose` says which; without it they are listed in a `ConfigError`.
-    Where the tests need pytest and the project's environment has none, `equip` decides.
-    Raises `ConfigError` also where there is no such folder or no interpreter.
+    With `own_python`, the tests run with Redstart's own interpreter, without looking for the project's.
+    The callback chooses one of several suites; without it, a `ConfigError` lists them.
+    If the tests need pytest and the project's environment has none, the caller resolves that afterwards.
+    Raises `ConfigError` also if the folder does not exist or there is no interpreter.
     """
     if not path.is_dir():
         raise ConfigError(f"no such directory: {path}")
@@ -86,7 +86,7 @@ def take_ground(
 
 
 class Equipment(NamedTuple):
-    """What runs the tests of a folder."""
+    """The runner and the environment of a folder's tests."""
 
     runner: str
     environment: Environment
@@ -94,7 +94,7 @@ class Equipment(NamedTuple):
 
 
 def _equipment(root: Path, folder: str, runner: str, command: tuple[str, ...], python: str | None) -> Equipment:
-    """What the runner's language needs: of Python the project's own interpreter, and a runner where no test tells."""
+    """Find what the runner's language needs: for Python, the project's interpreter and, if unknown, the runner."""
     if language := language_of_runner(runner):
         environment = language.environment(own_environment(root, folder), folder, os.environ)
         if environment is not None:
@@ -113,10 +113,10 @@ def _lent(runner: str) -> LentRunner | None:
 
 
 def equip(house: AppContext, ground: RunGround, may_lend: MayLend | None) -> RunGround:
-    """The same, with Redstart's own runner where the project's environment has none and `may_lend` agrees.
+    """Use Redstart's own runner if the project's environment has none and `may_lend` agrees.
 
-    Nobody is asked about an interpreter that is no environment of the project's (`python3` on the path).
-    Raises `ConfigError` where nobody agrees, or the interpreter is too old for it.
+    No question is asked about an interpreter outside of a project environment (`python3` on the path).
+    Raises `ConfigError` if nobody agrees, or the interpreter is too old for it.
     """
     interpreter, environment, lent = ground.bare, ground.environment, _lent(ground.runner)
     if interpreter is None or lent is None:
@@ -135,13 +135,13 @@ def equip(house: AppContext, ground: RunGround, may_lend: MayLend | None) -> Run
 
 
 def _place(house: AppContext, base: Snapshot, named: SuitePlace | None, choose: Choose | None) -> SuitePlace:
-    """The suite that is meant: in the named folder, or the only one of the repo, or the chosen one."""
+    """Find the suite: in the named folder, or the only one of the repo, or the chosen one."""
     paths, read = house.trees.files(base), partial(house.trees.read, base)
     if named is not None:
         if named.command and (told := _started_suite(named, paths, read)):
             return told
         found = place_in(named.folder, paths, read) or SuitePlace(named.folder, "")
-        # A command of the user's that starts no runner of the language is for whatever reads its report.
+        # A user's command that starts no runner of the language belongs to the reader of its report.
         language = language_of_runner(found.runner)
         starts_other = bool(named.command) and language is not None and not language.loads_hooks
         return SuitePlace(named.folder, "" if starts_other else found.runner, named.command or found.command)
@@ -160,18 +160,18 @@ def _started_suite(named: SuitePlace, paths: Sequence[str], read: Read) -> Suite
 
 
 def _started_by(command: tuple[str, ...]) -> str:
-    """The runner that the user's command starts, where that can be told from the command alone; empty otherwise."""
+    """Find the runner that the user's command starts; empty if the command alone does not show it."""
     told = (language.runner_of_command(command) for language in languages() if command)
     return next((runner for runner in told if runner), "")
 
 
 def served(house: AppContext, environment: Environment) -> Environment:
-    """The same with the services that the user (never the repo) lets the tests reach."""
+    """Add the services that the user (never the repo) lets the tests reach."""
     return environment.model_copy(update={"services": house.settings.sandbox.services})
 
 
 def own_environment(root: Path, folder: str = "") -> Environment:
-    """Redstart's own interpreter. The pytest plugins that its dependencies bring are none of the project's."""
+    """Make an environment of Redstart's own interpreter. The pytest plugins of its dependencies are not loaded."""
     environment = find_environment(root, folder=folder, python=sys.executable, environ=os.environ)
     alone = {**environment.variables, "PYTEST_DISABLE_PLUGIN_AUTOLOAD": "1"}
     return environment.model_copy(update={"variables": alone, "chosen": "redstart's own"})

@@ -1,4 +1,4 @@
-"""Use cases: put what a run made into the user's working tree or on a branch, and take it back."""
+"""Use cases: apply the patch of a run to the user's working tree or a branch, and undo it."""
 
 from __future__ import annotations
 
@@ -26,14 +26,14 @@ from redstart.toolkit.repo.handover import (
 )
 
 LINE = 72
-"""Characters of a line of a commit message, as git's own tools expect."""
+"""The line length of a commit message that git's own tools expect."""
 
 
 async def apply_run(house: AppContext, run_id: str, *, branch: str | None = None) -> HandoverOutcome:
-    """Puts the verified patch of a run into the folder it was started in, or on a new branch there.
+    """Apply the verified patch of a run to the folder where it was started, or commit it on a new branch there.
 
-    Files that moved on since are merged. Where one conflicts nothing is written. Raises `ConfigError` where the run has
-    no verified patch, where its folder is gone, and where the branch cannot be made.
+    Merge files that changed since. If a file conflicts, write nothing. Raises `ConfigError` if the run has no verified
+    patch, its folder no longer exists, or the branch cannot be created.
     """
     require_git()
     state = await house.adapters.store.load(run_id)
@@ -49,9 +49,9 @@ async def apply_run(house: AppContext, run_id: str, *, branch: str | None = None
 
 
 def commit_message(state: RunState) -> str:
-    """Why the change was made, in the model's words; where it gave none, which tests it fixes.
+    """Format the model's reason for the change; without one, name the tests that it fixes.
 
-    The model's words are one printable line: they cannot add a trailer or write on a terminal.
+    The model's text is one printable line, so it can neither add a trailer nor control a terminal.
     """
     why = one_line(state.now.patch.why) if state.now.patch else ""
     title = _title(why or _without_words(state))
@@ -60,7 +60,7 @@ def commit_message(state: RunState) -> str:
 
 
 def _title(text: str) -> str:
-    """As a git log shows it: in one line, cut at a word, with a capital letter and no period."""
+    """Format a title as a git log shows it: one line, cut at a word, with a capital letter and no period."""
     short = text.rstrip(". ")
     if len(short) > LINE:
         head = short[: LINE - 1]
@@ -79,7 +79,7 @@ def _without_words(state: RunState) -> str:
 
 
 async def undo_run(house: AppContext, run_id: str) -> HandoverOutcome:
-    """Takes back what `apply_run` wrote into the folder. Raises `ConfigError` where the folder is gone,
+    """Undo the changes of `apply_run` in the folder. Raises `ConfigError` if the folder no longer exists,
     and `StoreError` for an unknown run."""
     require_git()
     desk = await _desk(house, await house.adapters.store.load(run_id))
@@ -104,7 +104,7 @@ async def _desk(house: AppContext, state: RunState) -> HandoverContext:
 
 @contextmanager
 def _alone(desk: HandoverContext) -> Generator[None]:
-    """Waits until nobody else hands anything over: two at once would each see the other's files half written."""
+    """Wait until no other handover is active: two at once would see each other's half-written files."""
     desk.record.parent.mkdir(parents=True, exist_ok=True)
     with (desk.record.parent / "lock").open("w") as lock:
         fcntl.flock(lock, fcntl.LOCK_EX)

@@ -1,4 +1,4 @@
-"""The use case of `redstart sandbox build`: the image that docker's containers are made of."""
+"""The use case of `redstart sandbox build`: build the image of the Docker containers."""
 
 from __future__ import annotations
 
@@ -16,14 +16,15 @@ from redstart.ports.sandbox.prove import in_thread
 
 
 class BuiltImage(NamedTuple):
-    """The image, and whether it had to be made."""
+    """The image, and whether it had to be built."""
 
     name: str
     new: bool
 
 
 def containers(settings: SandboxSettings, environ: Mapping[str, str]) -> ContainerOptions:
-    """Which containers the settings and `DOCKER_HOST` mean. Raises `ConfigError` for an address of another kind."""
+    """Return the container options of the settings and `DOCKER_HOST`. Raises `ConfigError` for an unsupported
+    address."""
     return ContainerOptions(
         socket=socket_of(environ.get("DOCKER_HOST", "")),
         image=settings.image or recipe_here().name,
@@ -33,12 +34,12 @@ def containers(settings: SandboxSettings, environ: Mapping[str, str]) -> Contain
 
 
 def wanted(settings: SandboxSettings, environ: Mapping[str, str]) -> SandboxChoice:
-    """The sandbox that the settings ask for."""
+    """Return the choice of sandbox that the settings ask for."""
     return SandboxChoice(settings.backend, lambda: containers(settings, environ))
 
 
 def runtimes(environ: Mapping[str, str]) -> frozenset[str]:
-    """What the daemon can run containers with; nothing where there is no daemon."""
+    """List the container runtimes of the daemon; empty if there is no daemon."""
     try:
         about = in_thread(DaemonApi(socket_of(environ.get("DOCKER_HOST", ""))).call("GET", "/info"))
     except (SandboxUnavailable, ConfigError, DaemonRefused):
@@ -49,9 +50,9 @@ def runtimes(environ: Mapping[str, str]) -> frozenset[str]:
 async def build_image(
     environ: Mapping[str, str], *, anew: bool = False, say: Callable[[str], None] = lambda _: None
 ) -> BuiltImage:
-    """Makes the image of this machine's recipe, where it is not there yet or `anew` asks for it.
+    """Build the image of this machine's recipe if it does not exist yet or a rebuild is requested.
 
-    Raises `ConfigError` where a tool is missing, and `SandboxUnavailable` where the daemon or the tool fails.
+    Raises `ConfigError` if a tool is missing, and `SandboxUnavailable` if the daemon or the tool fails.
     """
     api, recipe = DaemonApi(socket_of(environ.get("DOCKER_HOST", ""))), recipe_here()
     try:

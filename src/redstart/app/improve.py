@@ -1,4 +1,4 @@
-"""The use case of `redstart improve`: begin one, and tell what its cycles did."""
+"""The use case of `redstart improve`: start a run, and report its cycles."""
 
 from __future__ import annotations
 
@@ -25,34 +25,34 @@ _FLAGS = "set a limit with --max-usd or --max-minutes, or run without one: --no-
 
 
 class ImproveRequest(NamedTuple):
-    """What the user says of improvements, besides where."""
+    """The user's options for improvements, besides the folder."""
 
     asked: RunRequest
     goal: str = ""
     cycles: int = 0
-    """How many are tried; 0 for no end."""
+    """How many improvements to try; 0 for no limit."""
     pause: float = 0.0
     command: tuple[str, ...] = ()
-    """Of the metric; empty for none."""
+    """The command of the metric; empty for none."""
     better: MetricDirection = MetricDirection.smaller
 
 
 class ImproveLimits(NamedTuple):
-    """What all improvements together may take; None for no end."""
+    """The limits of all improvements together; None for no limit."""
 
     usd: float | None = None
     minutes: float | None = None
 
 
 class CycleView(FrozenValue):
-    """One improvement that was tried."""
+    """One tried improvement."""
 
     number: int
     run: str
     title: str
     kept: bool
     going: bool = False
-    """Whether it has not ended yet."""
+    """Whether it is still under way."""
     reason: str = ""
     usd: float = 0.0
     calls: int = 0
@@ -60,9 +60,9 @@ class CycleView(FrozenValue):
 
 
 async def begin_improve(house: AppContext, path: Path, wanted: ImproveRequest) -> RunState:
-    """Keeps a new run that improves the program in this folder, or makes it first where there is none.
+    """Store a new run that improves the program in this folder, or creates it first if there is none.
 
-    The folder is not touched. Raises `ConfigError` where there is neither a program nor a goal.
+    The folder is not changed. Raises `ConfigError` if there is neither a program nor a goal.
     """
     if len(wanted.goal) > GOAL_LIMIT:
         raise ConfigError(
@@ -90,9 +90,9 @@ async def begin_improve(house: AppContext, path: Path, wanted: ImproveRequest) -
 
 
 def capped(settings: Settings, cap: ImproveLimits) -> Limits:
-    """The limits of all improvements together: of each kind only what the user named, and no other.
+    """Return the limits of all improvements together: of money and time only those that the user named.
 
-    Where the price of the model is not known, money is bound by the tokens that the settings allow.
+    If there is a limit of money and the price of the model is unknown, the settings' token limit applies as well.
     """
     known = profile(settings)
     name = settings.models.strong
@@ -102,7 +102,7 @@ def capped(settings: Settings, cap: ImproveLimits) -> Limits:
 
 
 def read_cap(said: str) -> ImproveLimits:
-    """What a person answers to how much it may take: `5` or `$5`, `90 min`, `2 h`, or `none`. Raises `ConfigError`."""
+    """Parse a person's answer about limits: `5` or `$5`, `90 min`, `2 h`, or `none`. Raises `ConfigError`."""
     words = said.strip().lower()
     if words in ("none", "no", "no limit", "no cap"):
         return ImproveLimits()
@@ -114,17 +114,17 @@ def read_cap(said: str) -> ImproveLimits:
 
 
 def no_cap_said() -> ConfigError:
-    """Nobody is there to ask for a limit, and none was given."""
+    """Return the error for a run without a limit and without a person to ask for one."""
     return ConfigError("improve runs until it is stopped, and no limit is set", remedy=_FLAGS)
 
 
 async def cycles(house: AppContext, state: RunState) -> list[CycleView]:
-    """Every improvement that was tried, in order, and what became of it."""
+    """List every tried improvement in order, with its outcome."""
     found: list[CycleView] = []
     for number in range(1, state.work.begun + 1):
         run_id = errand_id(state.run_id, number)
         if not await house.adapters.store.runs(prefix=run_id, limit=1):
-            break  # it was decided on, and not begun yet
+            break  # the improvement was decided on, but has not started yet
         child = await house.adapters.store.load(run_id)
         told, going = ended(child), child.status is not Status.finished
         found.append(

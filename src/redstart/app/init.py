@@ -1,4 +1,4 @@
-"""A first `redstart.toml` for a project, from what can be seen of it."""
+"""Propose a first `redstart.toml` for a project from its files."""
 
 from __future__ import annotations
 
@@ -14,20 +14,20 @@ from redstart.toolkit.base.code_files import FOREIGN
 from redstart.toolkit.languages.registry import languages
 
 LARGEST_READ = 1_000_000
-"""How much of a file is looked at; tests are told from others by less."""
+"""The number of bytes to read of a file: more than enough to recognize tests."""
 
 
 class Proposal(NamedTuple):
     path: Path
     runner: str | None
-    """None where no tests were found."""
+    """None if no tests were found."""
     text: str
 
 
 def propose(folder: Path) -> Proposal:
-    """The file that would be written. Nothing is written and nothing of the project is run.
+    """Return the file to write. Nothing is written, and no code of the project runs.
 
-    Raises `ConfigError` where the project has settings already, or is not a directory.
+    Raises `ConfigError` if the project already has settings or is not a directory.
     """
     if not folder.is_dir():
         raise ConfigError(f"{folder} is not a directory")
@@ -41,7 +41,7 @@ def propose(folder: Path) -> Proposal:
 
 
 def _suite(folder: Path) -> tuple[str | None, str]:
-    """The runner of the folder's tests and the command that starts it."""
+    """Return the runner of the folder's tests and the command that starts it."""
     paths = list(files_in(folder))
     for language in languages():
         if language.commands and (place := language.suite_in("", paths, lambda name: read_start(folder / name))):
@@ -50,7 +50,7 @@ def _suite(folder: Path) -> tuple[str | None, str]:
 
 
 def write(proposal: Proposal) -> None:
-    """Raises `ConfigError` where something has come to lie there: it is never overwritten."""
+    """Write the proposed file. Raises `ConfigError` if a file exists there by now: it is never overwritten."""
     try:
         with proposal.path.open("x", encoding="utf-8") as file:
             file.write(proposal.text)
@@ -82,7 +82,7 @@ protect = []
 
 
 def files_in(folder: Path) -> Iterator[str]:
-    """The files of a project, without those of its environments and builds; relative to the folder."""
+    """Yield the files of a project relative to the folder, without those of its environments and builds."""
     for place, folders, names in os.walk(folder):
         folders[:] = sorted(name for name in folders if name not in FOREIGN and not name.startswith("."))
         for name in sorted(names):
@@ -90,7 +90,7 @@ def files_in(folder: Path) -> Iterator[str]:
 
 
 def read_start(path: Path) -> bytes | None:
-    """The first million bytes; None for what is not a plain file or cannot be read."""
+    """Return the first million bytes; None if it is not a plain file or cannot be read."""
     if path.is_symlink() or not path.is_file():
         return None
     try:

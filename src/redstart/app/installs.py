@@ -1,4 +1,4 @@
-"""Installing what a project asks for, from the indexes that the user's pip and npm are set to."""
+"""Install a project's dependencies from the indexes that the user's pip and npm are configured for."""
 
 from __future__ import annotations
 
@@ -9,11 +9,11 @@ from redstart.ports.install.port import InstallRequest, InstallResult
 from redstart.toolkit.installs.manager import manager_of
 
 FOLDER = "installs"
-"""In redstart's home: one folder an environment, named by the hash of its lock."""
+"""A directory of Redstart's home with one folder per environment, named by the hash of its lock."""
 
 
 class IndexInstaller:
-    """The installer that fetches. Environments stay in `home / FOLDER` and serve every run that has the same lock."""
+    """The installer that downloads packages. Environments stay in `home / FOLDER` for every run with the same lock."""
 
     def __init__(self, home: Path, environ: Mapping[str, str]) -> None:
         self._home, self._environ = home / FOLDER, environ

@@ -1,4 +1,4 @@
-"""An issue's text, from a file, from a page or as it is typed. Whoever wrote it is not trusted: it is data."""
+"""Read an issue's text from a file, a page or the command line. Its author is not trusted: the text is data."""
 
 from __future__ import annotations
 
@@ -27,9 +27,9 @@ from redstart.core.noun import clip
 from redstart.core.run import GOAL_LIMIT
 
 LARGEST = 1 << 20
-"""Bytes of a file or page."""
+"""The maximum number of bytes to read of a file or page."""
 SECONDS = 20.0
-"""That fetching a page may take."""
+"""The time limit to fetch a page."""
 _PIECE = 1 << 16
 _ISSUE = re.compile(r"^/(?P<repo>[\w.-]+/[\w.-]+)/(?:issues|pull)/(?P<number>\d+)/?$")
 _FILE = re.compile(r"[^\s:]+\.(?:md|txt|rst|json|html?)")
@@ -39,7 +39,7 @@ _REMEDY = "save the text in a file: redstart fix --issue FILE"
 
 
 class FetchedPage(NamedTuple):
-    """What an address gave."""
+    """A page that was fetched from an address."""
 
     kind: str
     """Its media type."""
@@ -47,9 +47,9 @@ class FetchedPage(NamedTuple):
 
 
 def read_issue(given: str) -> str:
-    """The text of an issue that is named by a file or an address, or given as it is; cut to what a run can hold.
+    """Return the text of an issue from a file, an address or the text itself, cut to what a run can hold.
 
-    Raises `ConfigError` where there is none, and `PortError` where an address cannot be read.
+    Raises `ConfigError` if there is no text, and `PortError` if an address cannot be read.
     """
     text = _found(given.strip()).strip()
     if not text:
@@ -69,7 +69,7 @@ def _found(given: str) -> str:
 
 
 def _fetched(address: str) -> str:
-    """What people read at an address. An issue of a forge that speaks GitHub's language is asked for as data."""
+    """Fetch the text at an address. If the address is an issue of a forge with GitHub's API, use the API."""
     if (source := api_address(address)) and (told := _of_json(_page(source, or_none=True))):
         return told
     page = _page(address)
@@ -79,7 +79,7 @@ def _fetched(address: str) -> str:
 
 
 def api_address(address: str) -> str:
-    """Where the issue at this address is told as JSON; empty where the address is none of an issue."""
+    """Return the API address of this issue, which returns JSON; empty if the address is not that of an issue."""
     parts = urlsplit(address)
     found = _ISSUE.match(parts.path)
     if found is None:
@@ -103,7 +103,7 @@ def _of_json(page: FetchedPage | None) -> str:
 
 
 def _page(address: str, *, or_none: bool = False) -> FetchedPage | None:
-    """What is there; None where nothing is or, with `or_none`, where it cannot be had. Raises `PortError`."""
+    """Fetch a page; None if it does not exist or, with `or_none`, if it cannot be read. Raises `PortError`."""
     asked = Request(address, headers={"Accept": "application/json, text/html, text/plain", "User-Agent": "redstart"})  # noqa: S310
     try:
         with cast("HTTPResponse", _opener().open(asked, timeout=SECONDS)) as reply:
@@ -122,7 +122,7 @@ def _page(address: str, *, or_none: bool = False) -> FetchedPage | None:
 
 
 def _opener() -> OpenerDirector:
-    """Knows HTTP alone: a redirect leads nowhere else."""
+    """Make an opener that supports only HTTP and HTTPS, so that no redirect leads to another scheme."""
     opener = OpenerDirector()
     errors = (HTTPDefaultErrorHandler, HTTPRedirectHandler, HTTPErrorProcessor)
     for handler in (ProxyHandler, HTTPHandler, HTTPSHandler, *errors):
@@ -131,18 +131,18 @@ def _opener() -> OpenerDirector:
 
 
 def _read(reply: HTTPResponse) -> bytes:
-    """As much as is taken, before the time is over. Raises `TimeoutError`."""
+    """Read up to the size limit within the time limit. Raises `TimeoutError`."""
     until = time.monotonic() + SECONDS
     data = b""
     while len(data) < LARGEST and (piece := reply.read1(_PIECE)):
         data += piece
         if time.monotonic() > until:
-            raise TimeoutError(f"no end within {SECONDS:g} seconds")
+            raise TimeoutError(f"not complete after {SECONDS:g} seconds")
     return data[:LARGEST]
 
 
 def plain_text(page: str) -> str:
-    """The text of an HTML page, without what is not shown."""
+    """Extract the visible text of an HTML page."""
     reader = _Reader()
     reader.feed(page)
     reader.close()

@@ -1,4 +1,4 @@
-"""Lessons, for people to look at and to decide on."""
+"""Show lessons to people, and approve, forget and export them."""
 
 from __future__ import annotations
 
@@ -17,15 +17,15 @@ POINTS = 100
 
 
 class MeasuredEffect(FrozenValue):
-    """What runs say of a lesson, in points of green: with it, less without it."""
+    """The measured effect of a lesson: the solve rate with it minus the rate without it, in percentage points."""
 
     runs: int
     estimate: float
     low: float
     high: float
-    """The interval is right at every look, with 95 %."""
+    """The 95 % interval is valid no matter how often it is looked at."""
     helps: float
-    """The chance that it helps, with its family in mind: an estimate, no proof."""
+    """The probability that it helps, given the other lessons of its family: an estimate, not a proof."""
     harms: float
 
 
@@ -39,18 +39,18 @@ class LessonStory(LessonView):
 
 
 def is_lesson(given: str) -> bool:
-    """Whether an id, or the beginning of one, is a lesson's."""
+    """Whether an ID, or the beginning of one, is the ID of a lesson."""
     return given.startswith(PREFIX)
 
 
 async def list_lessons(opened: TenantMemory, *, repo: str | None = None) -> list[Lesson]:
-    """As they stand by now, the newest first; those of other tenants that are for everyone too."""
+    """List the lessons with their current status, newest first, including other tenants' lessons for everyone."""
     found = await advisor_of(opened.lessons, _now).judged()
     return [item for item in reversed(found) if repo is None or item.repo == repo]
 
 
 async def show_lesson(opened: TenantMemory, given: str) -> LessonStory:
-    """`given` is the beginning of an id. Raises `ConfigError` where there is none, or several."""
+    """Return a lesson with its measured effect. Raises `ConfigError` if no lesson or several match the ID prefix."""
     lesson = await _find(opened, given)
     own, pooled = await advisor_of(opened.lessons, _now).measured(lesson)
     worth = MeasuredEffect(
@@ -65,8 +65,8 @@ async def show_lesson(opened: TenantMemory, given: str) -> LessonStory:
 
 
 async def approve_lesson(opened: TenantMemory, given: str, *, by: str, scope: LessonScope | None = None) -> Lesson:
-    """Widens a lesson's scope, or lets it out of quarantine or retirement, in somebody's name; its measuring begins
-    anew. Raises `ConfigError` as `show_lesson` does, for a narrower scope, and for a lesson of another tenant."""
+    """Widen a lesson's scope, or release it from quarantine or retirement, in a person's name. Its measurement starts
+    again. Raises `ConfigError` as `show_lesson` does, for a narrower scope, and for a lesson of another tenant."""
     lesson = approved(await _find(opened, given), signed(by), _now(), scope)
     if not await opened.lessons.put(lesson):
         raise ConfigError(f"{lesson.id} belongs to another tenant", remedy="only that tenant can approve it")
@@ -74,12 +74,12 @@ async def approve_lesson(opened: TenantMemory, given: str, *, by: str, scope: Le
 
 
 async def forget_lesson(opened: TenantMemory, given: str) -> ForgetReport:
-    """Removes a lesson, with all that says the same, and its words from all that redstart keeps."""
+    """Remove a lesson and its duplicates, and erase its text from all stored data."""
     return await forgotten(opened, opened.lessons, (await _find(opened, given)).id, "lesson")
 
 
 def skill_of(lessons: Sequence[Lesson], name: str) -> str:
-    """The lessons that are known to help as a `SKILL.md`, which other agents read too; `ConfigError` for none."""
+    """Render the lessons that help as a `SKILL.md`, which other agents also read. Raises `ConfigError` if none do."""
     active = [lesson for lesson in lessons if lesson.status is LessonStatus.active]
     if not active:
         raise ConfigError("no lesson is measured to help yet", remedy="see how far each one is: redstart memory list")
@@ -100,8 +100,10 @@ def skill_of(lessons: Sequence[Lesson], name: str) -> str:
 
 
 def write_skill(lessons: Sequence[Lesson], folder: Path) -> Path:
-    """The file, in a folder that is made and gives the skill its name. Raises `ConfigError` as `skill_of` does, and
-    where it cannot be written."""
+    """Write `SKILL.md` into the folder, which is created and names the skill, and return its path.
+
+    Raises `ConfigError` if no lesson helps or the file cannot be written.
+    """
     file = folder / "SKILL.md"
     text = skill_of(lessons, folder.resolve().name)
     try:

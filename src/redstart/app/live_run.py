@@ -1,4 +1,4 @@
-"""A run that goes on while its caller does something else."""
+"""A run that works in the background while its caller does something else."""
 
 from __future__ import annotations
 
@@ -14,10 +14,10 @@ Item = TypeVar("Item")
 
 
 class ThreadLoop(Generic[T]):
-    """A coroutine that runs in a thread, in an event loop of its own, for a caller whose loop must stay free.
+    """Runs a coroutine in a thread with an event loop of its own, for a caller whose loop must stay free.
 
-    Store, git and tools block while they work. The store is opened, used and closed in that one thread. Signals stay
-    with the caller: where its task is cancelled (Ctrl-C does that), the work is cancelled and waited for.
+    Store, git and tools block while they work. The store is opened, used and closed in that one thread. The caller
+    handles signals: if its task is cancelled (for example by Ctrl-C), the work is cancelled and awaited.
     """
 
     def __init__(self, work: Callable[[], Coroutine[Any, Any, T]]) -> None:
@@ -29,7 +29,7 @@ class ThreadLoop(Generic[T]):
         self._failure: BaseException | None = None
 
     async def run(self) -> T:
-        """Raises what the work raises, and what a relayed call raised."""
+        """Run the work and return its result. Raises what the work or a relayed call raises."""
         done = asyncio.ensure_future(asyncio.to_thread(asyncio.run, self._tracked()))
         try:
             result = await asyncio.shield(done)
@@ -44,7 +44,7 @@ class ThreadLoop(Generic[T]):
         return result
 
     def relay(self, call: Callable[[Item], None]) -> Callable[[Item], None]:
-        """The same call, made in the caller's loop whenever the work makes it. Where it raises, the work is stopped."""
+        """Return a function that makes this call in the caller's loop. If the call raises, the work is stopped."""
 
         def in_callers_loop(item: Item) -> None:
             if self._failure is None:
@@ -62,7 +62,7 @@ class ThreadLoop(Generic[T]):
     def _stop(self) -> None:
         self._stopped = True
         if self._task is not None and self._inner is not None:
-            with suppress(RuntimeError):  # the loop is closed: the work is over
+            with suppress(RuntimeError):  # the loop is closed, so the work has ended
                 self._inner.call_soon_threadsafe(self._task.cancel)
 
     async def _tracked(self) -> T:
@@ -73,7 +73,7 @@ class ThreadLoop(Generic[T]):
 
 
 class Run(Generic[T]):
-    """A run that was started. It works in a thread with an event loop of its own; the caller's loop stays free."""
+    """A started run. It works in a thread with an event loop of its own; the caller's loop stays free."""
 
     def __init__(
         self,
@@ -91,9 +91,9 @@ class Run(Generic[T]):
         self._task.add_done_callback(lambda _: self._news.set())
 
     async def events(self) -> AsyncIterator[Event]:
-        """Every event from the first one on, until the run ends. Leaving the loop early does not stop the run.
+        """Yield every event from the first one until the run ends. Leaving the loop early does not stop the run.
 
-        An error of the run is raised by `result()`, not here.
+        `result()` raises an error of the run; this method does not.
         """
         position = 0
         while True:
@@ -107,13 +107,13 @@ class Run(Generic[T]):
                 await self._news.wait()
 
     async def result(self) -> T:
-        """Wait for the end. Raises what the run raises; where the waiting task is cancelled, the run is stopped."""
+        """Wait for the end. Raises what the run raises. If the waiting task is cancelled, the run is stopped."""
         return await self._task
 
     def stop(self) -> None:
         """Stop the run at once. `result()` then raises `asyncio.CancelledError`; `redstart.resume(run.id)` continues.
 
-        Does nothing where the run has ended.
+        Does nothing if the run has ended.
         """
         self._task.cancel()
 
@@ -126,4 +126,4 @@ class Run(Generic[T]):
 
     def __repr__(self) -> str:
         state = "running" if not self._task.done() else "stopped" if self._task.cancelled() else "ended"
-        return f"<Run {self.id or '(not begun)'} {state}>"
+        return f"<Run {self.id or '(not started)'} {state}>"

@@ -1,4 +1,4 @@
-"""What was learned, for people to look at and to decide on; the terminal and other programs use the same functions."""
+"""Show, approve and forget what runs have learned. The terminal and other programs use the same functions."""
 
 from __future__ import annotations
 
@@ -28,15 +28,15 @@ from redstart.ports.store.port.blobs import SweptBlobs
 
 VIEW_VERSION = 1
 OFTEN = 10
-"""Of the cards that were recalled, so many are told of."""
+"""The number of recalled cards to list."""
 NAME_LIMIT = 100
 BY_HAND = "by-hand"
 _STORE = ("redstart.db", "blobs", "snapshots", "tenants")
-"""What in the folder of the data is looked through by name, is another tenant's, or is the code that was worked on."""
+"""Entries of the data folder that are not searched as files: the store, other tenants' data and code snapshots."""
 
 
 class TenantMemory(NamedTuple):
-    """Memory as one tenant has it, opened."""
+    """The opened memory of one tenant."""
 
     settings: Settings
     cards: SqlCards
@@ -57,7 +57,7 @@ class CardView(FrozenValue):
 
 class CardStory(CardView):
     recalled_by: tuple[str, ...]
-    """The runs that were shown it, as far as they are still kept."""
+    """The stored runs that were shown the card."""
 
 
 class CardRecalls(FrozenValue):
@@ -74,15 +74,15 @@ class MemoryStats(FrozenValue):
     """Cards by state; `shown` may be recalled, `quarantined` may not."""
     repos: dict[str, int]
     failures: int
-    """Attempts that stayed red, of which what was tried is kept."""
+    """Failed attempts that are stored with what was tried."""
     recalled: int
-    """Cards that some run has recalled; this and what follows is told by runs that are still kept."""
+    """Cards that a run has recalled. This and the following figures count only runs that are still stored."""
     recalling_runs: int
     often: tuple[CardRecalls, ...]
 
 
 class Questions(NamedTuple):
-    """What is asked of the graph."""
+    """The questions to ask the graph."""
 
     files: bool = False
     signature: str = ""
@@ -93,7 +93,7 @@ class Questions(NamedTuple):
 
 
 class GraphAnswers(FrozenValue):
-    """What was not asked is None."""
+    """The answers to the questions. A field is None if its question was not asked."""
 
     v: int = VIEW_VERSION
     files: tuple[FailingFile, ...] | None = None
@@ -102,29 +102,29 @@ class GraphAnswers(FrozenValue):
 
 
 class ForgetsByName(Protocol):
-    """Where something of a name is kept that can be forgotten."""
+    """A store whose entries can be forgotten by name."""
 
     async def told(self, card_id: str, /) -> ForgottenTexts | None: ...
     async def forget(self, card_id: str, /) -> ForgottenTexts | None: ...
 
 
 class ForgetReport(NamedTuple):
-    """What forgetting came to."""
+    """What was forgotten, and what was removed with it."""
 
     kind: str
     """What was forgotten: a fix card, a lesson or a failed attempt."""
     name: str
     blobs: int
-    """Parts of runs that went because its words stood in them."""
+    """The number of removed blobs of runs that contained its text."""
     notes: int
-    """Questions and answers of a person who answered by hand that went too."""
+    """The number of removed questions and answers of a person who answered by hand."""
     left: tuple[Path, ...]
-    """Other files among the data in which the same words stand, and which were left: patches."""
+    """Other data files that contain the same text and were not removed: patches."""
 
 
 @contextmanager
 def open_memory(settings: Settings) -> Generator[TenantMemory]:
-    """Raises `StoreError` where the store cannot be used."""
+    """Open the memory of the settings' tenant. Raises `StoreError` if the store cannot be used."""
     with open_database(settings) as opened:
         database = opened.of(settings.tenant)
         blobs = blobs_of(settings, database)
@@ -133,21 +133,22 @@ def open_memory(settings: Settings) -> Generator[TenantMemory]:
 
 
 async def list_cards(shelf: TenantMemory, *, repo: str | None = None, limit: int = 50) -> list[CardView]:
-    """The newest first."""
+    """List fix cards, newest first."""
     return [_view(card) for card in await shelf.cards.cards(repo=repo, limit=limit)]
 
 
 async def show_card(shelf: TenantMemory, given: str) -> CardStory:
-    """`given` is the beginning of an id. Raises `ConfigError` where there is none, or several."""
+    """Return a fix card and the runs that recalled it. Raises `ConfigError` if no card or several match the ID
+    prefix."""
     kept = await _find(shelf, given)
     recalls = (await shelf.cards.holdings()).recalls.get(kept.card.id, frozenset())
     return CardStory(**dict(_view(kept)), recalled_by=tuple(sorted(recalls)))
 
 
 async def approve_card(shelf: TenantMemory, given: str, *, by: str, now: datetime) -> CardView:
-    """Has a card in quarantine shown again, in somebody's name, which is kept. Raises `ConfigError`, see `show_card`.
+    """Release a card from quarantine in a person's name, which is stored. Raises `ConfigError`, see `show_card`.
 
-    One that is shown stays as it is.
+    A card that is not in quarantine stays unchanged.
     """
     name = signed(by)
     kept = await _find(shelf, given)
@@ -159,7 +160,7 @@ async def approve_card(shelf: TenantMemory, given: str, *, by: str, now: datetim
 
 
 def signed(by: str) -> str:
-    """The name of who approves something. Raises `ConfigError` where it is none."""
+    """Return the approver's name with normalized spaces. Raises `ConfigError` if it is not a usable name."""
     name = " ".join(by.split())
     if not name.isprintable() or not 0 < len(name) <= NAME_LIMIT:
         raise ConfigError(
@@ -169,7 +170,7 @@ def signed(by: str) -> str:
 
 
 async def forget_learned(shelf: TenantMemory, given: str) -> ForgetReport:
-    """Removes a fix card, or a failed attempt of this very id, and its words from all that redstart keeps.
+    """Remove a fix card, or a failed attempt with exactly this ID, and erase its text from all stored data.
 
     Raises as `show_card` and `SqlCards.forget` do.
     """
@@ -179,7 +180,7 @@ async def forget_learned(shelf: TenantMemory, given: str) -> ForgetReport:
 
 
 async def forgotten(shelf: TenantMemory, kept: ForgetsByName, name: str, kind: str) -> ForgetReport:
-    """What lies in files goes before what is kept does: after an interruption it is there, to be forgotten again."""
+    """Remove the text from files, then the stored entry: after an interruption, the entry can be forgotten again."""
     known = await kept.told(name)
     dropped = _drop_blobs(shelf.blobs, known) if known else 0
     files = list(_files_with(shelf.settings.home, known.texts)) if known else []
@@ -219,12 +220,12 @@ async def ask_graph(shelf: TenantMemory, asked: Questions) -> GraphAnswers:
 
 
 async def whole_graph(shelf: TenantMemory, *, repo: str | None = None) -> Graph:
-    """What all runs of the tenant left, or those of a repo."""
+    """Load the graph of all runs of the tenant, or of those of one repo."""
     return graph_of(shelf.settings.tenant, await shelf.edges.edges(repo=repo))
 
 
 async def mirror_graph(shelf: TenantMemory, url: str, database: str, environ: Mapping[str, str]) -> MirrorCounts:
-    """Brings the copy on a graph database to what all runs of the tenant left. Raises as `mirror_to` does."""
+    """Update the copy of the tenant's graph in a graph database. Raises `ConfigError` without the extra `neo4j`."""
     return mirror_to(await whole_graph(shelf), url, database, environ)
 
 
@@ -243,7 +244,7 @@ def _view(kept: KeptCard) -> CardView:
 
 
 def _drop_blobs(blobs: SweptBlobs, found: ForgottenTexts) -> int:
-    """Removes those in which the card's words stand, and those that such a one names where they do too."""
+    """Remove the blobs, and the blobs that they name, that contain the forgotten text. Return their number."""
     traces = TextTraces(found.texts)
     held: list[str] = []
     for name in sorted(closed(found.blobs, blobs)):
@@ -253,14 +254,14 @@ def _drop_blobs(blobs: SweptBlobs, found: ForgottenTexts) -> int:
     blobs.drop(held, math.inf)
     if kept := {item.name for item in blobs.kept()}.intersection(held):
         raise StoreError(
-            f"blob {min(kept)} quotes what is to be forgotten and cannot be removed",
+            f"blob {min(kept)} quotes the text to forget and cannot be removed",
             remedy="check its owner and permissions, then run the command again",
         )
     return len(held)
 
 
 def _files_with(home: Path, texts: Iterable[str]) -> Iterator[Path]:
-    """The files of `home` that are no part of the store, and in which these texts stand."""
+    """Yield the files of `home` outside of the store that contain these texts."""
     traces = TextTraces(texts)
     parts = [item for item in home.iterdir() if not item.name.startswith(_STORE)] if home.is_dir() else []
     for path in (file for part in parts for file in ([part] if part.is_file() else sorted(part.rglob("*")))):

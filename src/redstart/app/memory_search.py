@@ -1,4 +1,4 @@
-"""What memory knows about an error that somebody pastes: fixes, failed attempts and lessons. No model is asked."""
+"""Search memory for a pasted error: fixes, failed attempts and lessons. No model is asked."""
 
 from __future__ import annotations
 
@@ -20,11 +20,11 @@ from redstart.toolkit.languages.registry import is_test_path
 from redstart.toolkit.learning.signature import sign
 
 LONGEST = 200_000
-"""Characters of a text that is searched for."""
+"""The maximum length of a text to search for, in characters."""
 LOOKED_THROUGH = 2_000
-"""Cards and failed attempts, the newest of each, that are compared by their words."""
+"""The number of newest cards, and of newest failed attempts, to compare."""
 MOST_WORDS_ALIKE = 0.6
-"""From which share of the text's words on a card or an attempt that holds them counts."""
+"""The minimum share of the text's words that a card or an attempt must contain to count as similar."""
 _SUMMARY = re.compile(r"^(?:FAILED|ERROR) (?P<id>\S+?::\S+)(?: - (?P<message>.+))?$", re.MULTILINE)
 _RAISED = re.compile(
     r"^(?:E\s+)?(?P<line>(?:[A-Za-z_][\w.]*(?:Error|Exception|Warning|Exit|Interrupt)\b.*|assert .+))$"
@@ -54,11 +54,11 @@ class LessonMatch(FrozenValue):
 
 
 class MemoryAnswer(FrozenValue):
-    """What memory knows about a text, the best of each first."""
+    """The matches for a text, the best of each kind first."""
 
     v: int = VIEW_VERSION
     error: str
-    """The line of the text that says what went wrong."""
+    """The line of the text that contains the error."""
     fixes: tuple[FixMatch, ...] = ()
     failures: tuple[FailureMatch, ...] = ()
     lessons: tuple[LessonMatch, ...] = ()
@@ -67,9 +67,9 @@ class MemoryAnswer(FrozenValue):
 async def search_memory(
     shelf: TenantMemory, text: str, *, root: Path, repo: str | None = None, limit: int = 5
 ) -> MemoryAnswer:
-    """Search by the failure that the text tells of, then by its words; `root` is where the text's paths may lie.
+    """Search by the failure in the text, then by its words. Paths in the text may be relative to `root`.
 
-    Raises `ConfigError` where there is nothing to search for.
+    Raises `ConfigError` if the text is empty.
     """
     if not text.strip():
         raise ConfigError("there is no text to search for", remedy="redstart memory search \"KeyError: 'price'\"")
@@ -85,7 +85,7 @@ async def search_memory(
 
 
 def read_error(text: str) -> Case:
-    """The failure that a pasted traceback, test output or line tells of."""
+    """Read the failure from a pasted traceback, test output or line."""
     lines = [line.strip() for line in text.splitlines() if line.strip()]
     summary = _SUMMARY.search(text)
     raised = [found["line"] for line in lines if (found := _RAISED.match(line))]
@@ -95,7 +95,7 @@ def read_error(text: str) -> Case:
 
 
 class _Wanted:
-    """What is searched for, in the ways in which it is compared."""
+    """The search query in the forms in which it is compared."""
 
     def __init__(self, signature: Signature, case: Case) -> None:
         self.signature = signature
@@ -103,7 +103,7 @@ class _Wanted:
         self._words = set(_words(case.message))
 
     def match(self, key: str, family: str, *texts: str) -> tuple[float, str] | None:
-        """How well something fits, and why; None where it does not."""
+        """Return the score and the reason of a match; None if it does not match."""
         if key and key == self.signature.key:
             return 3.0, SAME
         if family and family == self.signature.family:

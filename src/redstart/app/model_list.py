@@ -1,4 +1,4 @@
-"""Which models can be asked from here: what each endpoint offers, what it costs and how much it can read."""
+"""List the models that each endpoint offers, with their prices and context windows."""
 
 from __future__ import annotations
 
@@ -20,28 +20,28 @@ from redstart.ports.model.tiers import profile_of
 
 VERSION = 1
 SECONDS = 5.0
-"""How long an endpoint has to answer; one on this machine a third of that."""
+"""The timeout for one endpoint. An endpoint on this machine gets a third of it."""
 _NOT_CHAT = re.compile(
     r"embed|whisper|tts|dall-e|moderation|image|audio|realtime|transcribe|sora|babbage|davinci|rerank", re.IGNORECASE
 )
-"""Models that answer no question in words."""
+"""Models that do not answer in text."""
 _SAMPLE = 1_000
-"""Tokens of which a price is taken: few enough for no surcharge on long questions."""
+"""The number of tokens to price: small enough to avoid surcharges for long prompts."""
 
 
 class OfferedModel(FrozenValue):
     name: str
     input_usd: float | None = None
-    """Dollars for a million tokens; None where the price is not known."""
+    """Dollars per million tokens; None if the price is unknown."""
     output_usd: float | None = None
     window: int
-    """Tokens that question and answer may have together."""
+    """The maximum number of tokens of prompt and answer together."""
     window_known: bool
-    """False where it is only assumed."""
+    """False if the window is only assumed."""
     listed: bool = True
     """False for a configured model that its endpoint does not list."""
     used: str = ""
-    """What a run would ask it for now: `strong`, `fast`, `fallback`, `step`; empty for nothing."""
+    """The role that it would have in a run now: `strong`, `fast`, `fallback`, `step`; empty for none."""
 
 
 class ListedEndpoint(FrozenValue):
@@ -50,9 +50,9 @@ class ListedEndpoint(FrozenValue):
     origin: str = ""
     """The setting or variable that names the host; empty for the provider's own."""
     key_variable: str = ""
-    """Where its key is; empty where none is sent."""
+    """The variable that holds its key; empty if no key is sent."""
     problem: str = ""
-    """Why it gave no list; empty where it did."""
+    """Why it returned no list; empty if it did."""
     remedy: str = ""
     models: tuple[OfferedModel, ...] = ()
 
@@ -62,28 +62,28 @@ class ModelList(FrozenValue):
 
     v: int = VERSION
     uses: str
-    """The model that writes the patches of a run begun now; empty for none."""
+    """The model that would write the patches of a run started now; empty for none."""
     host: str = ""
     endpoints: tuple[ListedEndpoint, ...]
     plugins: tuple[str, ...] = ()
-    """What other packages bring, as `plugin:NAME`; none of them was asked or loaded."""
+    """Models from other packages, as `plugin:NAME`; they are neither asked nor loaded."""
     missing: tuple[str, ...] = ()
     """The key variables of the providers that were not asked."""
     remedy: str = ""
-    """What to set where no model is configured."""
+    """What to set if no model is configured."""
 
 
 class _Place(NamedTuple):
     address: ModelAddress
     origin: str
     named: tuple[str, ...] = ()
-    """The models of the settings that are there."""
+    """The configured models at this endpoint."""
 
 
 def offered_models(settings: Settings, environ: Mapping[str, str], seconds: float = SECONDS) -> ModelList:
-    """Ask every endpoint with a key or an address of its own for its models, all at once. No model is asked a question.
+    """Ask every endpoint that has a key or a configured address for its models, all at once.
 
-    Ollama is asked too where it is on this machine. No key is in the result.
+    No model is asked a question. Ollama is also asked if it runs on this machine. The result contains no key.
     """
     places = list(_places(settings, environ))
     endpoints = asyncio.run(_ask_all(settings, places, seconds))
@@ -92,7 +92,7 @@ def offered_models(settings: Settings, environ: Mapping[str, str], seconds: floa
     return ModelList(
         uses=strong,
         host=model_host(settings, strong, environ) if strong else "",
-        # An Ollama that nobody set up is not worth a word.
+        # Do not mention an Ollama that nobody set up.
         endpoints=tuple(endpoint for endpoint in endpoints if not (endpoint.problem and _is_guess(endpoint))),
         plugins=tuple(f"{PLUGIN}:{name}" for name in plugin_names(MODELS)),
         missing=tuple(
@@ -107,7 +107,7 @@ def _is_guess(endpoint: ListedEndpoint) -> bool:
 
 
 def _places(settings: Settings, environ: Mapping[str, str]) -> Iterator[_Place]:
-    """The endpoints that are worth asking, each once, with the configured models that are there."""
+    """Yield each endpoint to ask once, with its configured models."""
     models = settings.models
     named = [name for name in (*models.roster.names, *models.options) if name and has_endpoint(name)]
     places: dict[tuple[str, str, str], _Place] = {}

@@ -1,4 +1,4 @@
-"""Where the models of the settings are reached: which host a question goes to, and with which key."""
+"""Find where the models of the settings are reached: the host that gets a question, and the key."""
 
 from __future__ import annotations
 
@@ -20,19 +20,19 @@ from redstart.ports.model.endpoints import (
 
 NO_MODEL = "no model"
 LONGEST_NAME = 50
-"""Characters of a command's name in the header of a run."""
+"""The maximum length of a command's name in the header of a run."""
 
 
 def has_endpoint(name: str) -> bool:
-    """Whether asking this model sends something over a network; false for `manual`, `command:` and `replay:`."""
+    """Whether a question to this model is sent over a network; false for `manual`, `command:` and `replay:`."""
     return name.partition(":")[0] not in WITHOUT_ENDPOINT
 
 
 def model_route(settings: Settings, name: str, environ: Mapping[str, str]) -> Route:
-    """Where questions to this model go, whether or not it has a key.
+    """Find where questions to this model go, whether or not it has a key.
 
     `models.options.<name>.base_url` outranks `models.base_url`, which outranks the variable of the provider's SDK.
-    Raises `ConfigError` for an unknown provider and an unusable variable.
+    Raises `ConfigError` for an unknown provider or an unusable variable.
     """
     refuse_unknown_form(name, tuple(ENDPOINTS))
     models, own = settings.models, settings.models.option(name)
@@ -41,7 +41,7 @@ def model_route(settings: Settings, name: str, environ: Mapping[str, str]) -> Ro
 
 
 def model_address(settings: Settings, name: str, environ: Mapping[str, str]) -> ModelAddress:
-    """The same with its key. Raises `ConfigError` also where the key is missing."""
+    """Find the route of this model and its key. Raises `ConfigError` also if the key is missing."""
     route, variable = model_route(settings, name, environ), settings.models.option(name).key_variable
     key = api_key(name, environ, variable)
     return address(
@@ -50,7 +50,7 @@ def model_address(settings: Settings, name: str, environ: Mapping[str, str]) -> 
 
 
 def model_host(settings: Settings, name: str, environ: Mapping[str, str]) -> str:
-    """The host of the model, with its port and without credentials; empty where nothing goes over a network."""
+    """Return the model's host with its port and without credentials; empty if it is not reached over a network."""
     if not has_endpoint(name):
         return ""
     try:
@@ -60,7 +60,7 @@ def model_host(settings: Settings, name: str, environ: Mapping[str, str]) -> str
 
 
 def models_in_words(settings: Settings, environ: Mapping[str, str]) -> str:
-    """The model that writes the patches and its host, then every other host that a question may go to."""
+    """Name the model that writes the patches and its host, then every other host that may get a question."""
     strong = settings.models.strong
     if not strong:
         return NO_MODEL
@@ -72,7 +72,7 @@ def models_in_words(settings: Settings, environ: Mapping[str, str]) -> str:
 
 
 def short_model_name(model: str) -> str:
-    """The model's name; of a command, the program and its arguments without their directories."""
+    """Return the model's name; for a command, the program and its arguments without their directories."""
     kind, _, command = model.partition(":")
     if kind != "command":
         return model

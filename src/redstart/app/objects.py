@@ -1,4 +1,4 @@
-"""Names of models and sandboxes that are objects of a Python program: a run stores the name, never the object."""
+"""Names for models and sandboxes that are objects of a Python program: a run stores the name, never the object."""
 
 from __future__ import annotations
 
@@ -8,13 +8,13 @@ PREFIX = "python:"
 
 
 def object_name(thing: object) -> str:
-    """The class of the object, as a run stores it: `python:MyModel`."""
+    """Return the object's class as a run stores it: `python:MyModel`."""
     kind = thing if isinstance(thing, type) else type(thing)
     return f"{PREFIX}{kind.__qualname__}"
 
 
 def refuse_object_name(name: str, option: str) -> None:
-    """Raises `ConfigError` for the name of an object: only the program that made the object can pass it."""
+    """Raise `ConfigError` for the name of an object: only the program that created the object can pass it."""
     if name.startswith(PREFIX):
         raise ConfigError(
             f"{name} is an object of a Python program and was not passed",

@@ -1,7 +1,6 @@
-"""Adapters that other packages bring, by entry point. A plug-in is asked for as `plugin:NAME`, never by a name of ours.
+"""Load adapters of other packages by entry point. A plug-in is named `plugin:NAME`, never by a name of ours.
 
-Nothing of a plug-in is imported before it is asked for. Whatever is wrong with it, or goes wrong in it, is an error
-that names its package.
+A plug-in is imported only when it is named. An error in it, or in loading it, names its package.
 """
 
 from __future__ import annotations
@@ -27,12 +26,12 @@ T = TypeVar("T")
 
 
 def plugin_names(group: str) -> tuple[str, ...]:
-    """The plug-ins that are installed, by name. None of them is imported."""
+    """List the names of the installed plug-ins without importing them."""
     return tuple(sorted({entry.name for entry in entry_points(group=group)}))
 
 
 def make_model(name: str, deadline: float) -> Model:
-    """The model `plugin:NAME:MODEL`, from `factory(MODEL, deadline)`. Raises `ConfigError` where that gives none."""
+    """Make the model `plugin:NAME:MODEL` by `factory(MODEL, deadline)`. Raises `ConfigError` if that returns none."""
     _, _, rest = name.partition(":")
     plugin, _, model = rest.partition(":")
     entry = _found(MODELS, plugin)
@@ -40,9 +39,9 @@ def make_model(name: str, deadline: float) -> Model:
 
 
 def make_sandbox(name: str, workspaces: Workspaces, scratch: Path) -> Sandbox:
-    """The sandbox `plugin:NAME`, from `factory(workspaces, scratch)`.
+    """Make the sandbox `plugin:NAME` by `factory(workspaces, scratch)`.
 
-    Raises `ConfigError` where that gives none, and `SandboxUnavailable` where it says so itself.
+    Raises `ConfigError` if that returns none, and `SandboxUnavailable` if the factory raises it.
     """
     entry = _found(SANDBOXES, name.partition(":")[2])
     inner = _made(entry, SANDBOXES, "run", lambda factory: cast("Sandbox", factory(workspaces, scratch)))
@@ -50,7 +49,7 @@ def make_sandbox(name: str, workspaces: Workspaces, scratch: Path) -> Sandbox:
 
 
 def proven_sandbox(name: str, workspaces: Workspaces, scratch: Path, *, unsafe: bool) -> Sandbox:
-    """The same once a program has tried to get out of it and did not; with `unsafe` as its package made it.
+    """Make the sandbox after a program failed to escape from it; `unsafe` skips that test.
 
     Raises as `prove` and `make_sandbox` do.
     """
@@ -60,7 +59,7 @@ def proven_sandbox(name: str, workspaces: Workspaces, scratch: Path, *, unsafe: 
 
 
 def package_of(group: str, name: str) -> str:
-    """The package that brings a plug-in, which is imported. Raises `ConfigError` where it cannot be."""
+    """Import a plug-in and name its package. Raises `ConfigError` if it cannot be imported."""
     entry = _found(group, name)
     _factory(entry)
     return _package(entry)
@@ -114,7 +113,7 @@ def _found(group: str, name: str) -> EntryPoint:
         packages = ", ".join(sorted(_package(entry) for entry in entries))
         raise ConfigError(
             f"several packages provide the {_WORDS[group]} plug-in {name!r}: {packages}",
-            remedy="uninstall all of them but the one that is meant",
+            remedy="uninstall all of them except the one to use",
         )
     return entries[0]
 

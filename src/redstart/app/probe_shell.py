@@ -1,4 +1,4 @@
-"""Looking at what the tests see: a command, or a person at a terminal, in the very sandbox that they run in."""
+"""Run a command or an interactive shell in the same sandbox as the tests."""
 
 from __future__ import annotations
 
@@ -25,18 +25,18 @@ from redstart.core.shell import IN, Completed, Environment, Execution, ExitCause
 from redstart.ports.sandbox.port import Sandbox, isolates
 
 SHELL_SECONDS = 12 * 3600.0
-"""How long a shell stays open: long enough for a person, short enough that a forgotten one ends."""
+"""The time limit of a shell: long enough for a person, short enough to end a forgotten one."""
 SHELLS = (("/bin/bash", "--norc"), ("/bin/sh",))
-"""The first that is there. Without a sandbox the machine's own settings would be read, and change the prompt."""
+"""The shells to try, in order. `--norc`: without a sandbox, the machine's own settings would change the prompt."""
 PROMPT = "(%s) $PWD $ "
 SCRIPT, TOKEN = "terminal.py", "token"
 HANDSHAKE_SECONDS = 10.0
 SMALLEST_WINDOW = (24, 80)
-"""Lines and columns for a terminal that does not know its own."""
+"""Lines and columns for a terminal that does not report its size."""
 
 
 async def run_command(house: AppContext, ground: RunGround, command: tuple[str, ...]) -> Completed:
-    """Runs a command as the tests are run: same files, variables, services and limits, and nothing to read from.
+    """Run a command like the tests: with the same files, variables, services and limits, and no standard input.
 
     Raises `SandboxUnavailable` with the remedy.
     """
@@ -51,10 +51,10 @@ async def run_command(house: AppContext, ground: RunGround, command: tuple[str, 
 
 
 async def run_shell(house: AppContext, ground: RunGround, keyboard: int, screen: int) -> Completed:
-    """Runs an interactive shell for the terminal of these two descriptors, until it ends or the terminal goes away.
+    """Run an interactive shell for the terminal of these two descriptors, until it ends or the terminal goes away.
 
-    The shell has a pseudo terminal that is made inside the sandbox; of the user's own nothing is there, so it can
-    neither be typed into nor be set from inside. Limits are those of the tests but for the time.
+    The shell has a pseudo terminal that is created inside the sandbox. The user's own terminal is not there, so code
+    inside can neither type into it nor change its settings. The limits are those of the tests, except for the time.
 
     Raises `SandboxUnavailable` with the remedy.
     """
@@ -69,13 +69,13 @@ async def run_shell(house: AppContext, ground: RunGround, keyboard: int, screen:
         server.close()
         line.close()
     if not line.opened:
-        # Nothing that the shell says can have reached the screen: what was printed is why.
+        # No output of the shell can have reached the screen, so the printed text is the reason.
         raise SandboxUnavailable(f"no shell could be started in the sandbox: {completed.output.strip()[-500:]}")
     return completed
 
 
 def whereabouts(house: AppContext, ground: RunGround) -> str:
-    """One line for a person who enters: where they are, and what is different there."""
+    """Describe the sandbox in one line for a person who enters it: where they are, and what differs there."""
     environment = ground.environment
     left_out = "ignored files with secrets (.env, keys)"
     if environment.left_out:
@@ -92,7 +92,7 @@ def whereabouts(house: AppContext, ground: RunGround) -> str:
 
 
 def what_ended_it(completed: Completed, limits: SandboxLimits) -> str:
-    """One sentence where a limit or a signal ended the command; empty where it ended by itself."""
+    """Return a sentence if a limit or a signal ended the command; empty if it ended by itself."""
     told = {
         ExitCause.timeout: f"it was stopped after {limits.wall:g} seconds, the limit of time (sandbox.wall)",
         ExitCause.cpu: f"one process used {limits.cpu} seconds of processor time, the limit",
@@ -107,7 +107,7 @@ def what_ended_it(completed: Completed, limits: SandboxLimits) -> str:
 
 
 def shell_limits(ground: RunGround) -> SandboxLimits:
-    """As of the tests, with time for a person."""
+    """Return the limits of the tests with more time, for a person."""
     return ground.limits.model_copy(update={"wall": SHELL_SECONDS})
 
 
@@ -118,7 +118,7 @@ def _sandbox(house: AppContext) -> Sandbox:
 
 
 def _is_open(house: AppContext) -> bool:
-    """Whether this is no sandbox at all, in which the network is that of the machine."""
+    """Whether commands run without isolation, so that the network is that of the machine."""
     return not isolates(_sandbox(house))
 
 
@@ -139,12 +139,12 @@ def _shell_request(ground: RunGround, port: int, line: _Line, prompt: str) -> Ex
 
 
 def _reaching(environment: Environment, port: int) -> Environment:
-    """The same with the way to our end of the line. It is taken once: nobody inside can open it again."""
+    """Allow the port of our end of the connection. It accepts one connection: nothing inside can open it again."""
     return environment.model_copy(update={"services": (*environment.services, f"127.0.0.1:{port}")})
 
 
 class _Line:
-    """Our end of the connection to the shell. The first who shows the token gets it, and nobody after them."""
+    """Our end of the connection to the shell. It accepts only the first client that sends the token."""
 
     def __init__(self, keyboard: int, screen: int) -> None:
         self.token = secrets.token_hex(32)
@@ -162,7 +162,7 @@ class _Line:
             task.cancel()
 
     def window(self) -> tuple[int, int]:
-        """Lines and columns of the user's terminal."""
+        """Return lines and columns of the user's terminal."""
         packed = fcntl.ioctl(self._screen, termios.TIOCGWINSZ, bytes(8))
         lines, columns, _, _ = struct.unpack("HHHH", packed)
         return (lines, columns) if lines and columns else SMALLEST_WINDOW
@@ -190,7 +190,7 @@ class _Line:
 
     @contextlib.contextmanager
     def _typing(self, writer: asyncio.StreamWriter) -> Generator[None]:
-        """While it lasts, every key goes inside as it is, and so does the size of the window."""
+        """Forward every key and the window size to the shell while the context is active."""
         loop = asyncio.get_running_loop()
 
         def send(kind: bytes, content: bytes) -> None:
@@ -203,7 +203,7 @@ class _Line:
                 keys = b""
             if keys:
                 send(b"d", keys)
-            else:  # the terminal is gone, and so the shell goes
+            else:  # the terminal is gone, so the shell ends
                 loop.remove_reader(self._keyboard)
                 writer.close()
 
@@ -225,7 +225,7 @@ class _Line:
 
 
 def _write_all(fd: int, content: bytes) -> None:
-    """Waits where the terminal is slow: what comes from inside then waits too."""
+    """Write everything. Wait if the terminal is slow; output from inside then waits too."""
     while content:
         try:
             content = content[os.write(fd, content) :]
@@ -235,7 +235,7 @@ def _write_all(fd: int, content: bytes) -> None:
 
 @contextlib.contextmanager
 def _ended_by_hangup() -> Generator[None]:
-    """A terminal that is closed ends the task in order, so that what was made for the shell is removed."""
+    """Cancel the task when the terminal is closed, so that everything created for the shell is removed."""
     loop, task = asyncio.get_running_loop(), asyncio.current_task()
     if task is None:
         yield

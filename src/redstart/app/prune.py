@@ -1,4 +1,4 @@
-"""Forgetting old runs, and with them what nothing else needs."""
+"""Remove old runs, and the data that only they need."""
 
 from __future__ import annotations
 
@@ -21,11 +21,11 @@ from redstart.toolkit.repo.trees import alive
 DAY = 86_400.0
 OVER = (Status.finished, Status.failed, Status.cancelled, Status.paused)
 FRESH = 3_600.0
-"""A blob that was written this many seconds ago may belong to a step that is not committed yet: it stays."""
+"""A blob younger than this may belong to a step that is not committed yet, so it is kept."""
 
 
 class PruneReport(FrozenValue):
-    """What went, or with a dry run would go."""
+    """What was removed, or would be removed by a dry run."""
 
     runs: tuple[str, ...] = ()
     blobs: int = 0
@@ -36,14 +36,14 @@ class PruneReport(FrozenValue):
 
 
 async def prune(settings: Settings, *, days: float, keep: int, dry: bool, now: float) -> PruneReport:
-    """Removes runs that are over, older than so many days, but for the `keep` newest; what was learned from them stays.
+    """Remove ended runs older than `days`, except the `keep` newest. Fix cards and lessons from them stay.
 
-    Over is what finished, failed or was cancelled, and what nobody drives any more. A run that is queued, is running or
-    needs input stays.
+    A run has ended if it finished, failed or was cancelled, or if nothing drives it any more. A run that is queued,
+    is running or needs input stays.
 
-    Then goes what no run that is left needs: blobs, patches of the removed runs, work folders of processes that are no
-    more. All of it is the settings' tenant's. Where there is no data yet, nothing is made. Raises `StoreError` for a
-    store that cannot be used.
+    Then remove what no remaining run needs: blobs, patches of the removed runs, and work folders of processes that no
+    longer exist. Only the data of the settings' tenant is affected. If there is no data yet, nothing is created.
+    Raises `StoreError` for a store that cannot be used.
     """
     if not settings.store.url and not (settings.home / "redstart.db").is_file():
         return PruneReport()
@@ -69,10 +69,10 @@ async def prune(settings: Settings, *, days: float, keep: int, dry: bool, now: f
 
 
 def closed(named: frozenset[str], blobs: SweptBlobs) -> set[str]:
-    """With the blobs that those blobs name: a journaled execution is one, and names the pack and diff of its snapshot.
+    """Return these blobs and all blobs that they name. A journaled execution names its snapshot's pack and diff.
 
-    Only JSON names others; packs, diffs and outputs hold none. A test's output that happens to hold such a name keeps
-    a blob too long, which does no harm.
+    Only JSON names other blobs; packs, diffs and outputs do not. If a test's output happens to contain such a name,
+    a blob is kept too long, which does no harm.
     """
     needed: set[str] = set()
     waiting = set(named)
@@ -83,7 +83,7 @@ def closed(named: frozenset[str], blobs: SweptBlobs) -> set[str]:
 
 
 def _left_behind(work: Path) -> Iterator[Path]:
-    """Work folders whose process, by which they are named, is no more."""
+    """Yield work folders whose process, which gives them their name, no longer exists."""
     for path in work.iterdir() if work.is_dir() else ():
         pid = path.name.partition("-")[0]
         if pid.isdigit() and not alive(int(pid)):

@@ -1,4 +1,4 @@
-"""The runs that a user may mean by the beginning of an id, read quickly."""
+"""List the runs that match the beginning of an ID, quickly."""
 
 from __future__ import annotations
 
@@ -10,9 +10,10 @@ SHOWN = 20
 
 
 def recent_runs(prefix: str, *, demo: bool = False, unfinished: bool = False) -> list[RecentRun]:
-    """The newest runs, or those of the last demo, whose IDs begin so; none of a store in Postgres, which is slower.
+    """List the newest runs, or those of the last demo, whose IDs start with the prefix.
 
-    With `unfinished` only those that can still be paused or cancelled.
+    A store in Postgres is slower, so its runs are not listed. With `unfinished`, list only runs that can still be
+    paused or cancelled.
     """
     settings = configuration.load()
     if settings.store.url and not demo:

@@ -1,7 +1,7 @@
-"""Check commands that a repo's own settings bring along: which they are, and that the user has seen them.
+"""Find the check commands of a repo's own settings and store the user's approval of them.
 
-They run in the sandbox, as the repo's tests do. The user is shown them and asked once; what was approved is kept among
-our data as a digest of the repo's directory and the commands, so that a change of either asks again.
+They run in the sandbox, as the repo's tests do. The user sees them and is asked once. An approval is stored in our data
+as a digest of the repo's directory and the commands, so that a change of either asks again.
 """
 
 from __future__ import annotations
@@ -16,11 +16,11 @@ from redstart.app.settings import Settings, keys_of, layers
 from redstart.core.errors import ConfigError
 
 FILE = "approved-commands"
-"""A file of our data with a digest in each line."""
+"""A file in our data with one digest per line."""
 
 
 class RepoCommands(NamedTuple):
-    """Commands by name, as the repo's own file has them."""
+    """Commands by name, as written in the repo's own file."""
 
     origin: str
     commands: Mapping[str, str]
@@ -28,7 +28,7 @@ class RepoCommands(NamedTuple):
 
 
 def repo_commands(settings: Settings, project: Path) -> RepoCommands | None:
-    """Those that are in force because the repo says so. The user's own tools are none of them."""
+    """Return the commands in force that come from the repo; None if there are none. The user's tools are excluded."""
     given = layers.of_project(project, keys_of(Settings)).get(layers.TOOLS)
     if given is None:
         return None
@@ -39,7 +39,7 @@ def repo_commands(settings: Settings, project: Path) -> RepoCommands | None:
 
 
 def is_approved(settings: Settings, commands: RepoCommands) -> bool:
-    """Whether the user said yes to these very commands in this directory before."""
+    """Whether the user approved exactly these commands in this directory before."""
     try:
         return commands.digest in (settings.home / FILE).read_text(encoding="utf-8").splitlines()
     except FileNotFoundError:
@@ -49,7 +49,7 @@ def is_approved(settings: Settings, commands: RepoCommands) -> bool:
 
 
 def approve_commands(settings: Settings, commands: RepoCommands) -> None:
-    """Keep that the user said yes. Raises `ConfigError` where that cannot be written."""
+    """Store the user's approval. Raises `ConfigError` if it cannot be written."""
     try:
         settings.home.mkdir(parents=True, exist_ok=True)
         with (settings.home / FILE).open("a", encoding="utf-8") as file:
@@ -59,6 +59,6 @@ def approve_commands(settings: Settings, commands: RepoCommands) -> None:
 
 
 def without_commands(settings: Settings, commands: RepoCommands) -> Settings:
-    """The settings in which none of these commands runs."""
+    """Return settings that run none of these commands."""
     kept = {name: text for name, text in settings.checks.commands.items() if name not in commands.commands}
     return settings.model_copy(update={"checks": settings.checks.model_copy(update={"commands": kept})})

@@ -1,4 +1,4 @@
-"""What the Python API returns."""
+"""The results that the Python API returns."""
 
 from __future__ import annotations
 
@@ -21,9 +21,9 @@ class RunResult(RunState):
     """
 
     diff: str = Field(default="", exclude=True)
-    """The verified or unproven change as a unified diff; empty where there is none."""
+    """The verified or unproven change as a unified diff; empty if there is none."""
     proof: Proof | None = Field(default=None, exclude=True)
-    """The recorded evidence; None where the run proposed no patch."""
+    """The recorded evidence; None if the run proposed no patch."""
 
     @classmethod
     def of(cls, state: RunState, diff: str, proof: Proof | None) -> Self:
@@ -37,7 +37,7 @@ class RunResult(RunState):
 
     @property
     def verdict(self) -> Verdict | None:
-        """What the last tests of a patch showed, test by test; None where no patch was tested."""
+        """The test-by-test verdict on the last patch; None if no patch was tested."""
         return self.now.test.verdict if self.now.test else None
 
     def __repr_args__(self) -> Iterable[tuple[str | None, Any]]:
@@ -54,11 +54,11 @@ class RunResult(RunState):
 
 
 class AuditResult(tuple[Finding, ...]):
-    """The findings of an audit, the gravest first; with what the audit could not do."""
+    """The findings of an audit, most serious first, and what the audit could not do."""
 
     run_id: str
     warnings: tuple[str, ...]
-    """What the audit could not do, a sentence each: for example, model answers that could not be read."""
+    """What the audit could not do, one sentence each: for example, model answers that could not be read."""
     unreviewed: tuple[str, ...]
     """Files that the model was asked to review without giving a readable answer."""
 
@@ -72,7 +72,7 @@ class AuditResult(tuple[Finding, ...]):
 
     @property
     def ok(self) -> bool:
-        """Whether nothing was found, and nothing kept the audit from looking."""
+        """Whether the audit was complete and found nothing."""
         return not self and not self.warnings
 
     def __repr__(self) -> str:

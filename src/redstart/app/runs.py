@@ -1,4 +1,4 @@
-"""Use cases: begin, go on, fork, and hand over what a run made. Writing to the user's folder happens only here."""
+"""Use cases: start, drive, replay, fork and find runs, and write their patches."""
 
 from __future__ import annotations
 
@@ -44,16 +44,16 @@ from redstart.toolkit.suites.detection.target_language import has_tests
 from redstart.toolkit.suites.select import chooser
 
 NameTests = Callable[[str], str]
-"""Given a sentence that says that no test file is known: a glob of the test files."""
+"""Takes a sentence that says that no test file is known; returns a glob of the test files."""
 
 
 def files_of_tests(
     house: AppContext, base: Snapshot, suite: Suite, given: Sequence[str], name_tests: NameTests | None
 ) -> tuple[str, ...]:
-    """Globs of the files that the suite's command starts from, and of those that the user names as tests.
+    """List globs of the files that the suite's command starts from, and of those that the user names as tests.
 
-    Where nothing says which files are the tests of a command that Redstart only reads the report of, `name_tests` is
-    asked. Raises `ConfigError` where nobody can be asked, or a glob of the user's matches no file.
+    If Redstart only reads the report of a command and nothing shows which files are its tests, call the callback.
+    Raises `ConfigError` if there is no callback, or if a glob of the user matches no file.
     """
     paths = tuple(house.trees.files(base))
     started = CommandFiles(suite.command, suite.folder, paths, partial(house.trees.read, base))
@@ -76,13 +76,13 @@ def files_of_tests(
 
 
 def _globs(folder: str, text: str) -> list[str]:
-    """The glob as paths of the tree have it. A folder stands for all that is in it."""
+    """Return globs relative to the tree. A folder stands for everything in it."""
     plain = normpath(join(folder, text.strip()))
     return [plain, f"{plain}/*", *([plain.replace("**/", "")] if "**/" in plain else [])]
 
 
 class RunRequest(NamedTuple):
-    """What the user may say of a run besides where and what."""
+    """The user's options for a run, besides the folder and the mode."""
 
     limits: Limits
     command: tuple[str, ...] = ()
@@ -90,25 +90,25 @@ class RunRequest(NamedTuple):
     protect: tuple[str, ...] = ()
     python: str | None = None
     targets: tuple[str, ...] = ()
-    """Test ids, files or folders, as the runner names them or as paths from where the user is."""
+    """Test IDs, files or folders, as the runner names them or as paths relative to the user's directory."""
     keyword: str = ""
     scope: tuple[str, ...] = ()
     junit: str = ""
     verify: Level = Level.standard
     looks: int | None = None
-    """How often a model may look around for each question; None for what its profile says."""
+    """The maximum number of tool calls per question; None for the limit of the model's profile."""
     approve: bool = False
-    """Whether packages that are not on the list of those allowed are approved beforehand."""
+    """Whether packages that are not on the allow list are approved in advance."""
     own_python: bool = False
-    """Whether the tests run with redstart's own interpreter, without looking for the project's (the demo)."""
+    """Whether the tests run with Redstart's own interpreter, without looking for the project's (the demo)."""
     issue: str = ""
-    """What is wrong, in words: the red test of it is written first."""
+    """The problem in words; a failing test for it is written first."""
     tests: tuple[str, ...] = ()
-    """Globs of test files whose names do not say what they are, from the project's folder."""
+    """Globs of test files that their names do not identify, relative to the project's folder."""
 
 
 class RunFolder(NamedTuple):
-    """A run that could be begun, and where."""
+    """The spec of a run that can start, and its folder."""
 
     spec: RunSpec
     path: Path
@@ -122,11 +122,11 @@ async def begin_fix(
     may_lend: MayLend | None = None,
     name_tests: NameTests | None = None,
 ) -> RunState:
-    """Takes a snapshot of the folder's git repo and keeps a new run on it. The folder is not touched.
+    """Take a snapshot of the folder's git repo and store a new run on it. The folder is not changed.
 
-    Where the folder holds several suites `choose` says which; without it they are listed in a `ConfigError`. Where the
-    project's environment has no pytest `may_lend` says whether Redstart's runs the tests; without it, `ConfigError`.
-    Where nothing says which files are the tests of a command `name_tests` is asked; without it, `ConfigError`.
+    The first callback chooses one of several suites; without it, `ConfigError` lists them. `may_lend` decides whether
+    Redstart's pytest runs the tests if the project's environment has none; without it, `ConfigError`.
+    The last callback names the test files of a command if nothing shows them; without it, `ConfigError`.
     """
     taken = take_folder(house, path, asked, choose, may_lend, name_tests)
     return await keep_run(house, taken.spec, folder=taken.path)
@@ -140,7 +140,7 @@ def take_folder(
     may_lend: MayLend | None = None,
     name_tests: NameTests | None = None,
 ) -> RunFolder:
-    """What a run on this folder is about, from a snapshot of its git repo. Raises as `begin_fix` does."""
+    """Make the spec of a run on this folder from a snapshot of its git repo. Raises as `begin_fix` does."""
     chooser(asked.targets, asked.keyword)
     if asked.issue and (asked.targets or asked.keyword):
         raise ConfigError(
@@ -175,12 +175,12 @@ def take_folder(
         hint=asked.hint,
         protect=asked.protect,
         tests=files_of_tests(house, ground.base, suite, asked.tests, name_tests),
-        # Edits stay in the suite's own folder, and in what the user names beside it.
         verify=asked.verify,
         looks=looks_of(house, asked),
         reflect=house.settings.reflect,
         asks=asking(house.settings),
         checks=house.settings.checks.checks,
+        # Edits stay in the suite's own folder and the paths that the user adds.
         scope=(ground.folder, *asked.scope) if ground.folder else asked.scope,
         repo=folder.name,
         tenant=house.settings.tenant,
@@ -190,7 +190,7 @@ def take_folder(
 
 
 def _as_shown(target: str, folder: Path) -> str:
-    """A target as the runner, started in `folder`, names it: a path is meant from where the user is."""
+    """Name a target as the runner, started in `folder`, does. A path is relative to the user's directory."""
     file, mark, rest = target.partition("::")
     there = Path(file).resolve()
     is_path = there.exists() and there.is_relative_to(folder)
@@ -198,13 +198,13 @@ def _as_shown(target: str, folder: Path) -> str:
 
 
 async def go_on(house: AppContext, run_id: str, engine: Engine, until: Step | None = None) -> StepAdvance:
-    """Claims a run and drives it until it ends, waits or `until` is done."""
+    """Claim a run and drive it until it ends, waits or has finished step `until`."""
     claim = await house.adapters.store.claim(run_id)
     return await drive(house.adapters, claim, engine, until)
 
 
 async def replay(house: AppContext, run_id: str) -> ReplayResult:
-    """The run and its parts once more, from their journals alone. Raises `ReplayDiverged` at the first difference."""
+    """Replay the run and its child runs from their journals alone. Raises `ReplayDiverged` at the first difference."""
     done = await replay_run(house.adapters, run_id)
     for id_ in await part_ids(house, done.state):
         part = await replay_run(house.adapters, id_)
@@ -213,7 +213,7 @@ async def replay(house: AppContext, run_id: str) -> ReplayResult:
 
 
 async def fork(house: AppContext, run_id: str, attempt: int, step: Step, limits: Limits | None = None) -> RunState:
-    """A new run that goes on from where this one stood after that step. Raises `ConfigError` if it never did."""
+    """Create a run that continues from this one's state after that step. Raises `ConfigError` if it never finished."""
     rows = [row for row in await house.adapters.store.steps(run_id) if (row.attempt, row.step) == (attempt, step)]
     if not rows:
         raise ConfigError(
@@ -229,10 +229,10 @@ async def fork(house: AppContext, run_id: str, attempt: int, step: Step, limits:
 
 
 async def find_run(house: AppContext, given: str | None, folder: Path, *, cancelled: bool = False) -> str:
-    """The id that `given` begins, or the last run of this folder that was not cancelled.
+    """Return the run ID that starts with the prefix or, without one, the last run of this folder that is not cancelled.
 
-    With `cancelled` it is the last one of all where every run of the folder was. Raises `ConfigError` where there is
-    none, or several.
+    With `cancelled`, return the last run of the folder if all of them were cancelled. Raises `ConfigError` if no run or
+    several match.
     """
     store = house.adapters.store
     if given is None:
@@ -249,12 +249,12 @@ async def find_run(house: AppContext, given: str | None, folder: Path, *, cancel
     if any(row.run_id == given for row in rows):
         return given
     if len(rows) > 1:
-        raise ConfigError(f"more than one run begins with {given}", remedy="type more of the id")
+        raise ConfigError(f"more than one run begins with {given}", remedy="type more of the ID")
     return rows[0].run_id
 
 
 async def stored_options(house: AppContext, run_id: str) -> RunOptions | None:
-    """What was chosen for the run; of a child run, for the run that began it. None for runs of earlier versions."""
+    """Load the options stored with the run, or with the run that started a child run. None for runs of old versions."""
     row = await row_of(house, run_id)
     if row.options is None and "." in run_id:
         return await stored_options(house, run_id.rpartition(".")[0])
@@ -262,9 +262,9 @@ async def stored_options(house: AppContext, run_id: str) -> RunOptions | None:
 
 
 def result_snapshot(state: RunState) -> Snapshot | None:
-    """What a verified or an unproven run made; None where there is nothing to hand over.
+    """Return the snapshot with the patch of a verified or unproven run; None if there is nothing to hand over.
 
-    Of improvements, the last good version: each of them is verified, and more may come.
+    For `improve`, return the last good version: each improvement is verified, and more may follow.
     """
     if state.spec.begins_cycles:
         return state.draft if state.work.kept else None
@@ -272,7 +272,8 @@ def result_snapshot(state: RunState) -> Snapshot | None:
 
 
 def write_patch(house: AppContext, state: RunState, to: Path | None = None) -> Path | None:
-    """Writes the patch of `result_snapshot` to a file, by default among our own data; the repo is not touched."""
+    """Write the run's patch to a file, by default in our own data. The repo is not changed. None if there is no
+    patch."""
     snapshot = result_snapshot(state)
     if snapshot is None:
         return None
@@ -283,7 +284,7 @@ def write_patch(house: AppContext, state: RunState, to: Path | None = None) -> P
 
 
 async def keep_run(house: AppContext, spec: RunSpec, folder: Path) -> RunState:
-    """A new run at its beginning, kept."""
+    """Create a run from its spec and store it."""
     entry = MODES[spec.mode][0]
     run_id = house.adapters.world.fresh_id()
     state = RunState(run_id=run_id, spec=spec, base=spec.base, now=Attempt(entry=entry))
@@ -292,16 +293,16 @@ async def keep_run(house: AppContext, spec: RunSpec, folder: Path) -> RunState:
 
 
 async def create_run(house: AppContext, state: RunState, folder: Path) -> None:
-    """Keeps a new run with the options that are in force here."""
+    """Store a new run with the options that are in force."""
     options = options_of(house.settings, house.flags)
     await house.adapters.store.create(state, folder=str(folder), created=house.moment, options=options)
 
 
 def looks_of(house: AppContext, asked: RunRequest) -> int:
-    """How often a model may look around: as the user says, else as its profile does."""
+    """Return the maximum number of tool calls: the user's choice, else the limit of the model's profile."""
     return min(profile(house.settings).looks if asked.looks is None else asked.looks, MOST_LOOKS)
 
 
 def keep_environment(house: AppContext, environment: Environment) -> str:
-    """The name of the blob that a suite names."""
+    """Store an environment and return its blob name for the suite."""
     return house.adapters.blobs.put(environment.model_dump_json().encode())

@@ -1,4 +1,4 @@
-"""What a run did, for people and scripts to read."""
+"""Show what a run did, for people and scripts."""
 
 from __future__ import annotations
 
@@ -24,7 +24,8 @@ from redstart.ports.store.port.runs import StepRow
 
 
 def reflections_of(rows: Sequence[StepRow]) -> dict[int, Reflection]:
-    """The reflection on each attempt, by its number: of the step `reflect`, else of the next attempt's answer."""
+    """Collect the reflection on each attempt by number, from the step `reflect`, else from the next attempt's
+    answer."""
     found: dict[int, Reflection] = {}
     last = 0
     for row in rows:
@@ -41,7 +42,7 @@ def reflections_of(rows: Sequence[StepRow]) -> dict[int, Reflection]:
 
 
 def reflection_lines(reflection: Reflection | None) -> Iterator[str]:
-    """A line for each part that says something."""
+    """Yield one line for each part that is not empty."""
     if reflection is not None:
         parts = {
             "root cause": reflection.root_cause,
@@ -53,7 +54,7 @@ def reflection_lines(reflection: Reflection | None) -> Iterator[str]:
 
 VIEW_VERSION = 1
 GONE = "[no longer kept]"
-"""Stands for what was forgotten with a card that it told of."""
+"""Replaces text that was forgotten together with a card that contained it."""
 
 T = TypeVar("T", bound=FrozenValue)
 
@@ -65,30 +66,30 @@ class StepView(FrozenValue):
 
 
 class AttemptView(FrozenValue):
-    """Everything about one attempt, a refused one too."""
+    """Everything about one attempt, including a refused one."""
 
     v: int = VIEW_VERSION
     run: str
     number: int
     why: str = ""
     answer: str = ""
-    """The model's words."""
+    """The model's answer."""
     diff: str = ""
     rejects: tuple[str, ...] = ()
     cases: tuple[Case, ...] = ()
-    """The red tests of its own test run, else of the baseline, with expected and actual values."""
+    """The failing tests of its own test run, else of the baseline, with expected and actual values."""
     output: str = ""
-    """What the test runner printed."""
+    """The output of the test runner."""
     steps: tuple[StepView, ...] = ()
     outcome: str = ""
     reflection: Reflection | None = None
-    """Why it failed, as a model says; None where none was asked."""
+    """The model's explanation of the failure; None if no model was asked."""
     failed_before: tuple[str, ...] = ()
     """Failed attempts of earlier runs that its question showed, as RUN-ATTEMPT."""
 
 
 async def view_attempt(house: AppContext, state: RunState, number: int) -> AttemptView:
-    """Raises `ConfigError` where the run has no such attempt."""
+    """Load everything about one attempt. Raises `ConfigError` if the run has no such attempt."""
     every = await house.adapters.store.steps(state.run_id)
     rows = [row for row in every if row.attempt == number]
     if not rows:
@@ -117,13 +118,13 @@ async def view_attempt(house: AppContext, state: RunState, number: int) -> Attem
 
 
 def state_document(state: RunState) -> dict[str, Any]:
-    """The state as JSON for programs: what one mode alone has stands beside the rest of the spec too."""
+    """Return the state as JSON for programs. Fields of a single mode also appear at the top level of the spec."""
     document = state.model_dump(mode="json")
     return {**document, "spec": with_flat_names(document["spec"], state.spec.task)}
 
 
 def final_diff(house: AppContext, state: RunState) -> str:
-    """The diff of the last attempt that got as far as making one; of improvements, of all that were kept."""
+    """Return the diff of the last attempt that made one; for `improve`, the diff of all improvements that were kept."""
     if state.spec.begins_cycles:
         kept = state.draft if state.work.kept else None
         return house.trees.diff(state.spec.base, kept).decode(errors="replace") if kept else ""
@@ -165,7 +166,7 @@ def _outcome(rows: list[StepRow]) -> str:
 
 
 async def spending(house: AppContext, state: RunState) -> list[ModelShare]:
-    """What each model of the run, and of its parts, answered and cost."""
+    """Summarize the calls and the cost of each model of the run and its child runs."""
     records = await all_records(house, state)
     answers = [KeptAnswer.of(record).answer for record in records if record.kind == "model"]
     recalls = [spent_by(record) for record in records if record.kind == "recall"]

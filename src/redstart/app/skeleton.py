@@ -1,4 +1,4 @@
-"""What a new project holds before its program: how it is called, installed, started and tested."""
+"""Make the files of a new project without its program: its name, and how to install, start and test it."""
 
 from __future__ import annotations
 
@@ -9,21 +9,21 @@ from redstart.toolkit.languages.new_program import NewPrograms, NewProject
 from redstart.toolkit.languages.registry import languages
 
 LONGEST_NAME = 40
-"""Letters of a directory that is named after a goal."""
+"""The maximum length of a directory name that is made from a goal."""
 _NO_NAME = frozenset({"a", "an", "the", "please", "create", "make", "write", "build", "implement", "develop"})
-"""Words at the beginning of a goal that name nothing."""
+"""Words at the beginning of a goal that do not belong in a name."""
 _NO_END = frozenset({"a", "an", "the", "and", "or", "that", "which", "to", "of", "in", "into", "for", "from", "with"})
-"""Words that no name ends with."""
+"""Words that a name does not end with."""
 
 
 def package_name(folder: str) -> str:
-    """A name that can be imported, from the name of a folder."""
+    """Make an importable name from the name of a folder."""
     name = re.sub(r"\W+", "_", folder.lower()).strip("_")
     return name if name.isidentifier() else f"p_{name}"
 
 
 def folder_name(goal: str) -> str:
-    """A directory name from the first words of a goal: `word-counter` for `Write a word counter`."""
+    """Make a directory name from the first words of a goal: `word-counter` for `Write a word counter`."""
     words = re.findall(r"[a-z0-9]+", goal.casefold())
     while len(words) > 1 and words[0] in _NO_NAME:
         del words[0]
@@ -35,12 +35,12 @@ def folder_name(goal: str) -> str:
 
 
 def skeleton(package: str, goal: str) -> dict[str, bytes | None]:
-    """The files of a project of which nothing more is known."""
+    """Make the files of a project from its name and goal alone."""
     return files_of(NewProject(package, goal))
 
 
 def files_of(project: NewProject) -> dict[str, bytes | None]:
-    """By path. The same project is described alike each time."""
+    """Make the files of a project by path. The same project always gets the same files."""
     given = new_programs(project.language).files(project)
     ways = (_code("Install", given.install), _code("Use", given.use), _code("Test", given.test))
     return {
@@ -51,7 +51,7 @@ def files_of(project: NewProject) -> dict[str, bytes | None]:
 
 
 def new_programs(language: str) -> NewPrograms:
-    """How a program is begun in the language of this key. Raises `ConfigError` where none can be."""
+    """Find how to start a program in this language. Raises `ConfigError` if the language does not support it."""
     able = {item.key: item.new_programs for item in languages() if item.key}
     programs = able.get(language)
     if programs is None:

@@ -1,4 +1,4 @@
-"""How runs stand now: the stored rows, what the processes that drive them say, and the runs that they began."""
+"""The current status of runs, from the stored rows, the processes that drive them and their child runs."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from redstart.ports.store.port.journal import JournalRecord
 from redstart.toolkit.repo.trees import alive
 
 ALIKE = 1000
-"""Runs whose ids begin alike: that of a child run is the beginning of those with more digits."""
+"""The maximum number of runs to read for one prefix: a child run's ID is a prefix of IDs with more digits."""
 
 
 class RunView(FrozenValue):
@@ -30,7 +30,7 @@ class RunView(FrozenValue):
     reason: str
     """Why it finished, failed or stopped."""
     model: str
-    """Empty where the run stored none."""
+    """Empty if the run stored none."""
     usd: float
     unpriced: int
     """Model calls of unknown price, which `usd` does not count."""
@@ -48,7 +48,7 @@ def row_status(row: RunRow, now: float) -> Status:
 
 
 async def row_of(house: AppContext, run_id: str) -> RunRow:
-    """Raises `StoreError` for an unknown run."""
+    """Load the stored row of a run. Raises `StoreError` for an unknown run."""
     rows = await house.adapters.store.runs(prefix=run_id, limit=ALIKE)
     for row in rows:
         if row.run_id == run_id:
@@ -57,12 +57,12 @@ async def row_of(house: AppContext, run_id: str) -> RunRow:
 
 
 async def status_now(house: AppContext, run_id: str) -> Status:
-    """Raises `StoreError` for an unknown run."""
+    """Load the current status of a run. Raises `StoreError` for an unknown run."""
     return row_status(await row_of(house, run_id), house.adapters.world.now())
 
 
 async def load_as_it_stands(house: AppContext, run_id: str) -> RunState:
-    """The stored state with the run's true status, and with why it stopped where its steps do not say it."""
+    """Load the stored state with the current status and, if its steps do not say why it stopped, the stored reason."""
     row, state = await row_of(house, run_id), await house.adapters.store.load(run_id)
     status = row_status(row, house.adapters.world.now())
     why = row.stop.reason if row.stop is not None and not state.reason else state.reason
@@ -70,7 +70,7 @@ async def load_as_it_stands(house: AppContext, run_id: str) -> RunState:
 
 
 async def list_runs(house: AppContext, *, folder: str | None, limit: int, every: bool) -> list[RunView]:
-    """Runs, newest first; child runs too with `every`."""
+    """List runs, newest first, on request with child runs."""
     rows = await house.adapters.store.runs(folder=folder, limit=limit, errands=every)
     return [await _view(house, row) for row in rows]
 
@@ -100,7 +100,8 @@ async def _view(house: AppContext, row: RunRow) -> RunView:
 
 
 async def part_ids(house: AppContext, state: RunState) -> list[str]:
-    """Their ids, in the order in which they were begun; those that were only decided on are not there."""
+    """List the IDs of the child runs in the order in which they started. Runs that were only decided on are left
+    out."""
     wanted = [errand_id(state.run_id, number) for number in range(1, state.work.begun + 1)]
     if not wanted:
         return []
@@ -110,7 +111,7 @@ async def part_ids(house: AppContext, state: RunState) -> list[str]:
 
 
 async def all_records(house: AppContext, state: RunState) -> list[JournalRecord]:
-    """The journal of a run, and after it those of its parts in their order."""
+    """Load the journal of a run, followed by the journals of its child runs in order."""
     journal = house.adapters.journal
     ids = (state.run_id, *await part_ids(house, state))
     return [record for id_ in ids for record in await journal.records(id_)]

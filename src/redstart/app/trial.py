@@ -1,4 +1,4 @@
-"""A whole fleet on this machine, for a trial: a server, a database where one is found, and workers."""
+"""Start a complete fleet on this machine for a trial: a server, a database if one is found, and workers."""
 
 from __future__ import annotations
 
@@ -18,27 +18,27 @@ from redstart.app.settings import Settings
 from redstart.core.errors import ConfigError
 
 DRAINED_WITHIN = 120.0
-"""Seconds that workers have to end the steps at hand."""
+"""How long workers may take to finish their current steps."""
 LOOK = 0.5
 
 
 class TrialServer(NamedTuple):
-    """What was started."""
+    """The started fleet."""
 
     address: str
     keeps: str
-    """Where runs are kept, in words."""
+    """Where runs are stored, in words."""
     variables: Path
-    """A file of shell, for this user alone, that has redstart use this fleet."""
+    """A shell file, readable only by this user, that makes Redstart use this fleet."""
     workers: list[subprocess.Popen[bytes]]
 
 
 @contextmanager
 def trial(settings: Settings, folder: Path, workers: int) -> Generator[TrialServer]:
-    """Starts all of it and, at the end, has the workers end their steps and stops it.
+    """Start the fleet. At the end, let the workers finish their steps and stop everything.
 
-    Where there is no Postgres, runs are kept as they are without a fleet. Raises `ConfigError` where there is no server
-    of Temporal's, and `PortError` where something does not start.
+    Without Postgres, runs are stored as they are without a fleet. Raises `ConfigError` if there is no Temporal server,
+    and `PortError` if something does not start.
     """
     folder.mkdir(mode=0o700, parents=True, exist_ok=True)
     with ExitStack() as stack:
@@ -46,7 +46,7 @@ def trial(settings: Settings, folder: Path, workers: int) -> Generator[TrialServ
         own = {"REDSTART_FLEET__ADDRESS": server.address, "REDSTART_FLEET__SAME_MACHINE": "true"}
         keeps = "where they were" if settings.store.url else str(settings.home)
         if not settings.store.url:
-            with suppress(ConfigError):  # There is none on this machine.
+            with suppress(ConfigError):  # no Postgres on this machine
                 own["REDSTART_STORE__URL"] = stack.enter_context(serve_postgres(folder)).url
                 keeps = f"Postgres in {folder}"
         started: list[subprocess.Popen[bytes]] = []
@@ -56,17 +56,17 @@ def trial(settings: Settings, folder: Path, workers: int) -> Generator[TrialServ
 
 
 def keep_up(running: TrialServer, tell: Callable[[str], None]) -> None:
-    """Until somebody interrupts. Raises `ConfigError` where a worker cannot do its part, as its own words say."""
+    """Watch the workers until interrupted. Raises `ConfigError` if a worker cannot serve or no worker is left."""
     while True:
         for process in list(running.workers):
             code = process.poll()
             if code == 2:
-                raise ConfigError("a worker cannot do its part", remedy="what it said stands above")
+                raise ConfigError("a worker cannot serve the fleet", remedy="see its message above")
             if code is not None:
                 running.workers.remove(process)
-                tell(f"worker {process.pid} has ended with {code}; what it was at goes to the others")
+                tell(f"worker {process.pid} ended with exit code {code}; the other workers take over its work")
         if not running.workers:
-            raise ConfigError("no worker is left", remedy="redstart doctor tells what is missing on this machine")
+            raise ConfigError("no worker is left", remedy="to see what is missing on this machine: redstart doctor")
         time.sleep(LOOK)
 
 
@@ -88,7 +88,7 @@ def _drained(workers: list[subprocess.Popen[bytes]]) -> None:
 
 
 def write_variables(file: Path, variables: Mapping[str, str]) -> Path:
-    """It may hold a password of the trial's database: it is the user's alone."""
+    """Write a shell file with the variables. Only the user can read it, because it may hold the database password."""
     file.unlink(missing_ok=True)
     file.touch(mode=0o600)
     file.write_text("".join(f"export {name}={shlex.quote(value)}\n" for name, value in variables.items()))

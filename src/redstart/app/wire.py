@@ -67,28 +67,28 @@ STEPS_ASKED = ("plan", "patch", "reproduce", "audit", "reflect", "remember")
 
 @dataclass(frozen=True, slots=True)
 class AppContext:
-    """Everything wired. `adapters` has no model and no sandbox until they are asked for."""
+    """All wired parts of the application. `adapters` has no model and no sandbox until they are added."""
 
     settings: Settings
     adapters: Adapters
     trees: GitTrees
     rates: RateLimits | None = None
-    """The rates of models, where others share them."""
+    """The rate limits of models, if they are shared with others."""
     flags: DriveFlags | None = None
-    """How runs that are begun here are driven; kept with them."""
+    """The flags that control how new runs are driven; stored with the runs."""
 
     @property
     def moment(self) -> datetime:
-        """Now, as a run is dated."""
+        """The current time, in the form that dates a run."""
         return datetime.fromtimestamp(self.adapters.world.now(), UTC)
 
     @property
     def shortcomings(self) -> tuple[str, ...]:
-        """What the sandbox could not get on this machine, each in a few words."""
+        """The features that the sandbox lacks on this machine, each in a few words."""
         return tuple(lack.short for lack in lacks_of(self.adapters.sandbox))
 
     def with_sandbox(self, own: Sandbox | SandboxFactory | None = None, *, unsafe: bool = False) -> AppContext:
-        """With this sandbox, or with that of the settings. Raises `SandboxUnavailable` with the remedy."""
+        """Add this sandbox, or the one of the settings. Raises `SandboxUnavailable` with the remedy."""
         scratch = self.settings.home / "scratch"
         scratch.mkdir(parents=True, exist_ok=True)
         backend = self.settings.sandbox.backend
@@ -102,24 +102,24 @@ class AppContext:
         return replace(self, adapters=replace(self.adapters, sandbox=sandbox))
 
     def with_options_of(self, options: RunOptions | None) -> AppContext:
-        """With the models that a run of another machine stored; as it is where the run stored none."""
+        """Use the models that a run of another machine stored; unchanged if the run stored none."""
         return self.with_settings(with_models(self.settings, options.models, elsewhere=True)) if options else self
 
     def with_settings(self, settings: Settings) -> AppContext:
-        """With the models of these settings."""
+        """Use these settings and their models."""
         return replace(self, settings=settings, adapters=replace(self.adapters, **_model_parts(settings)))
 
     def with_model(self, model: Model | None = None) -> AppContext:
-        """With this model, or with those of the settings. Raises `ConfigError` where one cannot be had."""
+        """Add this model, or those of the settings. Raises `ConfigError` if one is not available."""
         if model is None and self.settings.memory.embedder:
             embedding_address(self.settings)
         return replace(self, adapters=replace(self.adapters, model=model or connect(self.settings, rates=self.rates)))
 
 
 def leave_shared_group() -> None:
-    """Where the system's manager gives this user a control group to divide: starts the program anew in one, once.
+    """Restart the program once in its own control group, if the system's manager lets this user divide one.
 
-    To be called before anything else is done; it returns where there is nothing to gain.
+    Call this before anything else. It returns if a restart brings no advantage.
     """
     restart_in_own_group()
 
@@ -132,9 +132,9 @@ def open_house(
     world: World | None = None,
     opened: Database | None = None,
 ) -> Generator[AppContext]:
-    """Opens the store as the settings' tenant sees it; closes everything at the end.
+    """Open the store for the settings' tenant, and close everything at the end.
 
-    Who opens many houses gives a database that is `opened` already, which is left open.
+    A caller that opens many contexts passes a database that is already open; it stays open.
     """
     world = world or SystemWorld()
     database = (opened or open_database(settings)).of(settings.tenant)
@@ -153,7 +153,7 @@ def open_house(
 
 
 def open_database(settings: Settings) -> Database:
-    """Where the settings say. Raises `StoreError` where it cannot be used."""
+    """Open the database of the settings. Raises `StoreError` if it cannot be used."""
     return Database.open(settings.store.url or settings.home / DATABASE)
 
 
@@ -164,7 +164,7 @@ def blobs_of(settings: Settings, database: Database) -> SweptBlobs:
 
 
 def rates_of(database: Database) -> RateLimits | None:
-    """Those that everybody with this database and tenant shares; a file has nobody to share them with."""
+    """Open the rate limits shared by all users of this database and tenant; None for a file, which is not shared."""
     return SqlRates(database) if database.is_postgres else None
 
 
@@ -193,7 +193,7 @@ def edges_of(database: Database) -> SqlEdges:
 
 
 def mirror_to(graph: Graph, url: str, database: str, environ: Mapping[str, str]) -> MirrorCounts:
-    """Copies the graph to a server that speaks Bolt. See `mirror`; raises `ConfigError` without the extra `neo4j`."""
+    """Copy the graph to a server that speaks Bolt. See `mirror`. Raises `ConfigError` without the extra `neo4j`."""
     try:
         from redstart.ports.memory.neo4j import Neo4jServer, mirror  # noqa: PLC0415  (of the extra `neo4j`)
     except ModuleNotFoundError as error:
@@ -203,7 +203,7 @@ def mirror_to(graph: Graph, url: str, database: str, environ: Mapping[str, str])
 
 
 def reach_graph(url: str, environ: Mapping[str, str], seconds: float) -> None:
-    """Connects to that server once, within so many seconds. Raises as `mirror_to` does."""
+    """Connect to a graph server once within this time. Raises `ConfigError` without the extra `neo4j`."""
     try:
         from redstart.ports.memory.neo4j import Neo4jServer, reach  # noqa: PLC0415  (of the extra `neo4j`)
     except ModuleNotFoundError as error:
@@ -250,11 +250,11 @@ class _ModelParts(TypedDict):
 
 
 def _model_parts(settings: Settings) -> _ModelParts:
-    """What of the adapters depends on which models are chosen."""
+    """Make the parts of the adapters that depend on the chosen models."""
     names = {Tier.fast: settings.models.fast, Tier.strong: settings.models.strong}
 
     def budgeted(model: Model, ledger: TimedLedger) -> Model:
-        # The gateway reserves for each of its calls; whoever makes one call for a question is wrapped.
+        # The gateway reserves budget for each of its calls; a model with one call per question is wrapped.
         return model.under(ledger) if isinstance(model, Gateway) else BudgetedModel(model, ledger, names.__getitem__)
 
     roster = settings.models.roster
@@ -266,7 +266,7 @@ def _model_parts(settings: Settings) -> _ModelParts:
 
 
 def embedder_of(settings: Settings) -> Embedder:
-    """Whoever compares words. Nothing is asked yet, and what is wrong with the settings is told by who asks first."""
+    """Make the embedder of the settings. No call is made yet; the first call reports an error in the settings."""
     memory, name = settings.memory, settings.memory.embedder
     if not name:
         return HashingEmbedder(near=memory.near)
@@ -283,14 +283,14 @@ def embedder_of(settings: Settings) -> Embedder:
 
 
 def embedding_address(settings: Settings) -> ModelAddress:
-    """Where the embedder of the settings is reached. Raises `ConfigError` where it cannot be as they are."""
+    """Find the address of the settings' embedder. Raises `ConfigError` if the settings do not give a usable one."""
     from redstart.ports.model.embedding import refuse_unfit  # noqa: PLC0415
 
     return refuse_unfit(model_address(settings, settings.memory.embedder, os.environ))
 
 
 def _nobody(event: Event) -> None:
-    """Listens to nothing."""
+    """Ignore the event."""
     del event
 
 
@@ -299,7 +299,7 @@ def _say(text: str) -> None:
 
 
 def check_models(settings: Settings, *, keys: bool = True) -> None:
-    """Raises `ConfigError` where a model has no usable name or, with `keys`, no key. Nothing is asked or loaded."""
+    """Raise `ConfigError` if a model has no usable name or, with `keys`, no key. No model is asked or loaded."""
     require_model(settings)
     for name in settings.models.roster.names:
         if has_endpoint(name):
@@ -309,10 +309,10 @@ def check_models(settings: Settings, *, keys: bool = True) -> None:
 def connect(
     settings: Settings, tell: Callable[[str], None] = _say, rates: RateLimits | None = None, own: Model | None = None
 ) -> Model:
-    """Every model of the settings behind one gateway; or the recorded model, or the person, that stands for all.
+    """Put every model of the settings behind one gateway, or return the recorded or manual model that replaces all.
 
-    `tell` is for what a person who answers by hand is to know, `rates` are those that others share; `own` is the
-    caller's model, which the settings name. Raises `ConfigError` where a model or its key is missing.
+    `tell` shows messages to a person who answers by hand, `rates` are shared rate limits, and the last argument is the
+    caller's model, which the settings name. Raises `ConfigError` if a model or its key is missing.
     """
     if own is None:
         require_model(settings)
@@ -329,9 +329,9 @@ def connect(
 
 
 def profile(settings: Settings, step: str = "patch") -> Profile:
-    """What is known of the model that this step asks first; of a recording, what is known of who was recorded.
+    """Load the profile of the model that this step asks first; for a recording, that of the recorded model.
 
-    Raises `ConfigError` where a recording cannot be read.
+    Raises `ConfigError` if a recording cannot be read.
     """
     tier = Tier.strong if step in ("patch", "reproduce") else Tier.fast
     name = settings.models.roster.usual(step, tier)
@@ -343,7 +343,7 @@ def profile(settings: Settings, step: str = "patch") -> Profile:
 
 
 def asking(settings: Settings) -> QuestionOptions:
-    """How the models of the settings are asked: within the smallest window of them, edits as their writer's profile."""
+    """Make the options for questions: the smallest context window of all models, the writer's form of edits."""
     writer = profile(settings)
     window = min(profile(settings, step).context for step in STEPS_ASKED)
     shaped = writer.shapes and writer.json_edits
@@ -382,7 +382,7 @@ def _model_called(settings: Settings, name: str, deadline: float, known: Profile
 
 
 def _masked(model: Model) -> Model:
-    """Whoever is asked, no secret of this machine is in the question."""
+    """Wrap a model so that no question contains a secret of this machine."""
     return MaskedModel(model, secrets_of(os.environ))
 
 
@@ -399,7 +399,7 @@ def _recorded(file: str) -> Model:
 
 
 def engine_called(name: str = DEFAULT) -> Engine:
-    """`langgraph` or `inline`."""
+    """Load the engine `langgraph` or `inline`."""
     if name == "inline":
         from redstart.engines.inline import inline  # noqa: PLC0415
 

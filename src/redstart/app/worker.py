@@ -1,4 +1,4 @@
-"""Serving a fleet as one of its workers, with the privileges of a pool and no others."""
+"""Serve a fleet as one of its workers, with only the privileges of a pool."""
 
 from __future__ import annotations
 
@@ -28,7 +28,8 @@ Pool = Literal["think", "act", "both"]
 
 
 def refuse_keys(settings: Settings, environ: Mapping[str, str]) -> None:
-    """Who runs code of strangers must hold no key: raises `ConfigError` naming where one is, and not what it is."""
+    """Refuse to run untrusted code while holding a key. Raises `ConfigError` that names where a key is, not its
+    value."""
     named = {endpoint.variable for endpoint in ENDPOINTS.values()}
     named |= {option.key_variable for option in settings.models.options.values()}
     found = sorted(name for name in environ if environ[name] and (name in named or name.upper().endswith("_API_KEY")))
@@ -44,9 +45,9 @@ def refuse_keys(settings: Settings, environ: Mapping[str, str]) -> None:
 
 
 async def work(settings: Settings, pool: Pool, at_once: int, stop: asyncio.Event, ready: Callable[[], None]) -> None:
-    """Serves the fleet until `stop` is set, then ends each drive after the step that it is at.
+    """Serve the fleet until `stop` is set, then end each drive after its current step.
 
-    `ready` is called when orders are taken. Raises `ConfigError` where this worker may not or cannot do its part.
+    Call `ready` when the worker accepts orders. Raises `ConfigError` if this worker is not allowed or unable to serve.
     """
     require_fleet(settings)
     from redstart.engines.temporal.client import connect  # noqa: PLC0415  (slow to load)
@@ -71,9 +72,9 @@ async def go(
     order: DriveOrder,
     halting: Callable[[], HaltReason],
 ) -> StepAdvance:
-    """One drive of a run with the privileges of this pool, as the run's tenant sees the store."""
+    """Drive a run once with the privileges of this pool, on the store of the run's tenant."""
     with house_of(order.tenant) as house:
-        await house.adapters.store.load(order.run_id)  # One in a newer format is left as it is, whatever else is wrong.
+        await house.adapters.store.load(order.run_id)  # A run in a newer format fails here and stays unchanged.
         try:
             if pool != "think":
                 await refuse_missing(house, order.run_id)
@@ -87,7 +88,7 @@ async def go(
 
 
 def privileged(house: AppContext, pool: Pool) -> AppContext:
-    """With what this pool may do, and without the rest: who thinks can run nothing, who acts can ask nobody."""
+    """Keep only the privileges of this pool: `think` cannot run anything, `act` cannot ask a model."""
     if pool != "think":
         house = house.with_sandbox()
     if pool != "act":
@@ -96,7 +97,7 @@ def privileged(house: AppContext, pool: Pool) -> AppContext:
 
 
 async def refuse_missing(house: AppContext, run_id: str) -> None:
-    """Raises `ConfigError` where the interpreter of the run's tests is not on this machine."""
+    """Raise `ConfigError` if the interpreter of the run's tests is not on this machine."""
     state = await house.adapters.store.load(run_id)
     if state.spec.mode is Mode.audit:
         return

@@ -47,7 +47,7 @@ def apply(
 
 
 def report_applied(run_id: str, outcome: HandoverOutcome, branch: str | None = None) -> int:
-    """Print what became of each file and what to do next; return the exit code."""
+    """Print the outcome for each file and what to do next. Return the exit code."""
     from redstart.toolkit.repo.handover import HandoverEvent
 
     _print_files(outcome)
@@ -63,12 +63,12 @@ def report_applied(run_id: str, outcome: HandoverOutcome, branch: str | None = N
     else:
         echo(f"Applied. Undo with: redstart undo {run_id}")
     if any(file.what == "merged" for file in outcome.files):
-        echo("Merged files hold your own changes too, which the run has not tested: run your tests.")
+        echo("Merged files also contain your own changes, which the run did not test: run your tests.")
     return 0
 
 
 def undo(run: options.RunId = None) -> None:
-    """Take back what `redstart apply` wrote. Your later edits stay. If a file conflicts, nothing is written."""
+    """Undo what `redstart apply` wrote and keep your later edits. If a file conflicts, nothing is written."""
     import asyncio
 
     from redstart.app import settings as configuration
@@ -86,13 +86,13 @@ def undo(run: options.RunId = None) -> None:
         run_id, outcome = asyncio.run(go())
     _print_files(outcome)
     if outcome.happened is HandoverEvent.refused:
-        echo("error: the applied lines were changed since; nothing was written", err=True)
-        echo("hint: undo your edits of these lines first, or use git", err=True)
+        echo("error: the applied lines have changed since then; nothing was written", err=True)
+        echo("hint: undo your edits to these lines first, or use git", err=True)
         raise typer.Exit(_CONFLICT)
     if outcome.happened is HandoverEvent.unknown:
         echo(f"Nothing to undo: run {run_id} is not applied.")
     elif outcome.happened is HandoverEvent.already:
-        echo("Nothing to undo: it was undone already.")
+        echo("Nothing to undo: the patch is already undone.")
     else:
         echo(f"Undone. Apply again with: redstart apply {run_id}")
 
@@ -103,6 +103,6 @@ def _print_files(outcome: HandoverOutcome) -> None:
 
 
 def _line(file: FileOutcome) -> str:
-    """Names that are not valid Unicode are printed with their bytes spelled out."""
+    """Format the outcome of one file. Bytes of its name that are not valid Unicode are escaped."""
     path = file.path.encode(errors="surrogateescape").decode(errors="backslashreplace")
     return f"  {file.what:<9} {path}" + (f": {file.reason}" if file.reason else "")

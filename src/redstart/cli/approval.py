@@ -1,4 +1,4 @@
-"""Approving the packages that a run asks for: at the terminal, else by the commands that are printed."""
+"""Approve the packages that a run requests: at the terminal, or with the commands that are printed."""
 
 from __future__ import annotations
 
@@ -16,9 +16,9 @@ from redstart.ports.store.port.runs import PersonWord
 
 
 def settle_packages(settings: Settings, how: DriveMode, run_id: str, code: int, *, somebody_there: bool) -> int:
-    """Ask about packages that a run waits for, and go on with the answer. Returns the exit code.
+    """Ask about the packages that a run waits for, and continue with the answer. Return the exit code.
 
-    Where nobody can be asked, says how to approve them instead. Any other ending is passed on.
+    If nobody can be asked, print how to approve them instead. The exit code of any other ending is returned unchanged.
     """
     while _waits_for_packages(settings, run_id, code):
         if not somebody_there:

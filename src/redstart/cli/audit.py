@@ -24,7 +24,7 @@ if TYPE_CHECKING:
 
 
 class RiskName(StrEnum):
-    """The risks again: importing the real ones takes long, and help must not. A test compares them."""
+    """Copies the names of `Risk`: its import is slow, and help must be fast. A test compares them."""
 
     low = "low"
     medium = "medium"
@@ -39,7 +39,7 @@ class FormatName(StrEnum):
 
 
 class Output(NamedTuple):
-    """How the report is printed, or where it is kept instead."""
+    """How to print the report, or the baseline file to write instead."""
 
     form: FormatName
     show: RiskName | None
@@ -60,14 +60,14 @@ def audit(
     output: Annotated[FormatName, typer.Option("--format", help="Output format.")] = FormatName.text,
     show: Annotated[
         RiskName | None,
-        typer.Option("--show", help="Lowest risk that is listed as text (default medium); lower ones are counted."),
+        typer.Option("--show", help="Lowest risk to list as text (default medium); lower ones are only counted."),
     ] = None,
-    no_llm: Annotated[bool, typer.Option("--no-llm", help="Run the tools only; ask no model.")] = False,
+    no_llm: Annotated[bool, typer.Option("--no-llm", help="Run only the tools, without a model.")] = False,
     baseline: Annotated[
         Path | None,
         typer.Option("--baseline", help="File of accepted findings (default redstart-baseline.json, if present)."),
     ] = None,
-    no_baseline: Annotated[bool, typer.Option("--no-baseline", help="Read no baseline file.")] = False,
+    no_baseline: Annotated[bool, typer.Option("--no-baseline", help="Do not read a baseline file.")] = False,
     write_baseline: Annotated[
         bool, typer.Option("--write-baseline", help="Accept all current findings: write them to the baseline file.")
     ] = False,
@@ -78,7 +78,7 @@ def audit(
     detach: options.Detach = False,
     engine: options.Engine = options.EngineName.langgraph,
 ) -> None:
-    """Check a project for security defects and mistakes. Nothing is changed, and none of its code runs.
+    """Check a project for security defects and mistakes. Changes nothing and runs none of its code.
 
     Example: redstart audit --since main --fail-on high
     """
@@ -89,11 +89,11 @@ def audit(
     if not path.exists():
         raise ConfigError(f"{path} does not exist", remedy="give the path of a file or directory")
     if baseline is not None and no_baseline:
-        raise ConfigError("--baseline and --no-baseline exclude each other", remedy="give one of them")
+        raise ConfigError("--baseline and --no-baseline cannot be combined", remedy="use only one of them")
     use_env_file(env_file, folder := path if path.is_dir() else path.parent)
     settings = load_settings(folder, model, somebody_there=sys.stdin.isatty() and output is FormatName.text)
     if not no_llm and not settings.models.strong:
-        raise ConfigError("no model is configured", remedy="name one with -m, or run the tools only: --no-llm")
+        raise ConfigError("no model is configured", remedy="choose one with -m, or run only the tools with --no-llm")
     asked = AuditRequest(
         limits=options.limits_of(settings.limits, 1, max_usd, max_minutes),
         goal=goal,
@@ -109,13 +109,13 @@ def audit(
 
 
 def _hand_over(settings: Settings, path: Path, asked: AuditRequest, *, keeps: bool) -> int:
-    """To the fleet, which reads the same store: what it finds is shown there."""
+    """Submit the audit to the fleet, which reads the same store and shows the findings there."""
     from redstart.app.audit import begin_audit
     from redstart.cli.session import DriveMode, drive_run
     from redstart.core.errors import ConfigError
 
     if keeps:
-        raise ConfigError("--write-baseline and --detach exclude each other", remedy="write the baseline without it")
+        raise ConfigError("--write-baseline and --detach cannot be combined", remedy="leave out --detach")
 
     async def begin(house: AppContext) -> RunState:
         return await begin_audit(house, path, asked)
@@ -148,7 +148,7 @@ def _run(settings: Settings, path: Path, asked: AuditRequest, output: Output) ->
         async with ticking(shown):
             return (await go_on(house, state.run_id, engine_called(output.engine))).state
 
-    # The report alone is standard output: it may be JSON, or read by another program.
+    # Only the report goes to standard output: it may be JSON, or another program may read it.
     screen = Terminal(console=new_console(stderr=True), steps=False)
     with screen as shown, open_house(settings, listen=shown) as house:
         state = asyncio.run(go(house, shown))
@@ -183,7 +183,7 @@ def _print_text(report: FindingList, state: RunState, asked: AuditRequest, show:
     from redstart.cli.findings import ReportScreen, report_lines
     from redstart.core.finding import Risk
 
-    # A pipe gets a line for each finding: grep is to see all of it.
+    # In a pipe each finding is one line, so that grep sees all of it.
     is_wrapped = sys.stdout.isatty() or "COLUMNS" in os.environ
     least = Risk(show.value) if show else Risk.medium
     if show is None and asked.fail_on is not None and least.reaches(asked.fail_on):

@@ -22,7 +22,7 @@ def show(
     path: Annotated[Path, typer.Argument(help="The directory of the project.")] = Path(),
     json: Annotated[bool, typer.Option("--json", help="Print JSON instead.")] = False,
 ) -> None:
-    """Show every setting in force and where its value comes from. Keys are never shown."""
+    """Show every effective setting and where its value comes from. API keys are never shown."""
     import json as encoder
 
     from redstart.app.settings import public_values, resolve
@@ -33,7 +33,7 @@ def show(
         rows = [{"name": name, "value": value, "origin": origins[name]} for name, value in values.items()]
         echo_json(encoder.dumps({"v": VERSION, "settings": rows}, indent=2))
         return
-    # ASCII: a project's file may hold what a terminal would obey.
+    # ASCII only: a project's file may contain terminal control sequences.
     shown = {name: encoder.dumps(value) for name, value in values.items()}
     names, widest = max(map(len, shown)), min(max(map(len, shown.values())), 40)
     for name, value in shown.items():
@@ -42,7 +42,7 @@ def show(
 
 @app.command("get")
 def get(key: Key) -> None:
-    """Print the value of one setting that is in force here."""
+    """Print the effective value of one setting in this directory."""
     import json as encoder
 
     from redstart.app.settings import public_values, resolve
@@ -56,9 +56,9 @@ def get(key: Key) -> None:
 @app.command("set")
 def set_(
     key: Key,
-    value: Annotated[str, typer.Argument(metavar="VALUE", help='A value; a list is written as ["one", "two"].')],
+    value: Annotated[str, typer.Argument(metavar="VALUE", help='The value; write a list as ["one", "two"].')],
 ) -> None:
-    """Change one setting in your settings file. Comments and all other lines stay as they are."""
+    """Change one setting in your settings file. Comments and all other lines stay unchanged."""
     import os
 
     from redstart.app.settings import public_values, resolve
@@ -68,7 +68,7 @@ def set_(
     settings, origins = resolve(project=Path.cwd())
     echo(f"set {key} in {change.path}")
     if origins[key] != str(change.path):
-        echo(f"note: {origins[key]} outranks it: {key} = {public_values(settings)[key]!r} is in force", err=True)
+        echo(f"note: {origins[key]} overrides it: {key} = {public_values(settings)[key]!r} is in effect", err=True)
 
 
 @app.command("path")
@@ -95,9 +95,9 @@ def edit() -> None:
     try:
         code = subprocess.run([*words, str(file)], check=False).returncode
     except OSError as error:
-        raise ConfigError(f"{words[0]} cannot be started: {error.strerror}", remedy="set EDITOR to another") from error
+        raise ConfigError(f"{words[0]} cannot be started: {error.strerror}", remedy="change EDITOR") from error
     if code:
-        raise ConfigError(f"{words[0]} ended with exit code {code}", remedy=f"look at {file}")
+        raise ConfigError(f"{words[0]} ended with exit code {code}", remedy=f"check {file}")
     check_file(os.environ)
     echo(f"{file} is valid")
 
@@ -115,7 +115,7 @@ def schema() -> None:
 def init(
     path: Annotated[Path, typer.Argument(help="The directory of the project.")] = Path(),
     yes: Annotated[bool, typer.Option("--yes", "-y", help="Write the file without asking.")] = False,
-    no_input: Annotated[bool, typer.Option("--no-input", help="Ask nothing; write nothing without --yes.")] = False,
+    no_input: Annotated[bool, typer.Option("--no-input", help="Never ask; write nothing without --yes.")] = False,
 ) -> None:
     """Propose a redstart.toml for a project and write it. An existing file is never overwritten."""
     from redstart.app.init import propose, write

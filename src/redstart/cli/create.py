@@ -24,7 +24,7 @@ class LanguageName(StrEnum):
 
 
 class KindName(StrEnum):
-    """The kinds again: importing the real ones takes long, and help must not. A test compares them."""
+    """Copies the names of `ProgramKind`: its import is slow, and help must be fast. A test compares them."""
 
     web_app = "web_app"
     data_pipeline = "data_pipeline"
@@ -33,16 +33,16 @@ class KindName(StrEnum):
 
 
 def create(
-    goal: Annotated[str | None, typer.Argument(help="What to make, in words; - reads it from standard input.")] = None,
+    goal: Annotated[str | None, typer.Argument(help="What to create, in plain English; - reads it from stdin.")] = None,
     out: Annotated[
         Path | None,
-        typer.Option("-o", "--out", help="Directory for the program; new or empty. Default: named after the goal."),
+        typer.Option("-o", "--out", help="New or empty directory for the program (default: named after the goal)."),
     ] = None,
     goal_file: Annotated[Path | None, typer.Option("--goal-file", help="Read the goal from this file.")] = None,
     lang: Annotated[LanguageName, typer.Option("--lang", help="Programming language.")] = LanguageName.python,
     kind: Annotated[KindName | None, typer.Option("--kind", help="Kind of program.")] = None,
     spec_tests: Annotated[
-        Path | None, typer.Option("--spec-tests", help="Use these tests, a file or a directory; no others are written.")
+        Path | None, typer.Option("--spec-tests", help="Use the tests in this file or directory; write none.")
     ] = None,
     model: options.Model = None,
     env_file: EnvFile = None,
@@ -97,12 +97,12 @@ def goal_of(given: str | None, file: Path | None, *, somebody_there: bool) -> st
     from redstart.core.errors import ConfigError
 
     if given is not None and file is not None:
-        raise ConfigError("the goal is given twice", remedy="give it on the command line or with --goal-file, not both")
+        raise ConfigError("the goal is given twice", remedy="use either the argument or --goal-file")
     if file is not None:
         try:
             return file.read_text(encoding="utf-8").strip()
         except (OSError, UnicodeDecodeError) as error:
-            raise ConfigError(f"cannot read {file}", remedy="give --goal-file a text file in UTF-8") from error
+            raise ConfigError(f"cannot read {file}", remedy="give --goal-file a UTF-8 text file") from error
     if given == "-":
         return sys.stdin.read().strip()
     if given is not None:

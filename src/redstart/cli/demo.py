@@ -29,10 +29,10 @@ def demo(
     json: options.Json = False,
     verbose: options.Verbose = False,
 ) -> None:
-    """Watch Redstart fix a bug, without a key and without network.
+    """Watch Redstart fix a bug, without an API key or network.
 
-    The model's answers are recorded. Git, sandbox, tests and memory are real. The runs are kept until the next demo;
-    `redstart --demo` lets you explore them.
+    The model's answers are recorded; Git, the sandbox, the tests and memory are real. The runs are kept until the next
+    demo; explore them with `redstart --demo`.
     """
     import tempfile
 
@@ -61,7 +61,7 @@ def _show_cheat(stage: DemoStage) -> int:
 
 
 def _show_fixes(stage: DemoStage, repo: Path) -> int:
-    """Two runs: what the first one learns saves the second one an attempt."""
+    """Run twice: the fix card of the first run saves the second one an attempt."""
     from redstart.app.demo import copy_repo
     from redstart.core.run import Limits
 
@@ -80,7 +80,7 @@ def _show_fixes(stage: DemoStage, repo: Path) -> int:
 
 
 class DemoStage:
-    """The demo's directory, its own store, and the run that is on."""
+    """The demo's directory, its own store, and its runs."""
 
     def __init__(self, settings: Settings, repo: Path, world: World, json: bool, verbose: bool) -> None:
         self._settings, self._repo, self._world = settings, repo, world
@@ -124,7 +124,7 @@ class DemoStage:
             self._run_ids.append(state.run_id)
             return state
 
-        # The code that runs here is ours: where no sandbox works, the demo alone may do without.
+        # The demo runs only our own code, so it alone may run without a sandbox if none works.
         how = DriveMode(self._json, self._verbose, unsafe=True, patch=self._patch, world=self._world, passing=True)
         return drive_run(self._settings, how._replace(model=ReplayModel(recording(name))), begin)
 

@@ -1,4 +1,4 @@
-"""What the user sees while a run goes on: a moving line in a terminal, plain lines in a log, JSON Lines on demand."""
+"""Display a run in progress: a moving line in a terminal, plain lines in a log, JSON Lines on demand."""
 
 from __future__ import annotations
 
@@ -28,15 +28,15 @@ if TYPE_CHECKING:
 
 
 SURE_AFTER = 5
-"""Tests that must have ended before the time left is told from them."""
+"""Tests that must have ended before the remaining time is estimated from them."""
 WORTH_TELLING = 2.0
-"""Seconds below which no time is told."""
+"""Seconds that an activity must have run before its remaining time is shown."""
 ASIDE = 6
-"""Cells of the spinner and the margin."""
+"""Cells that the spinner and the margin take."""
 
 
 class MovingLine:
-    """Follows events and progress; renders one line that is never wider than the terminal."""
+    """Follow events and progress, and render one line that is never wider than the terminal."""
 
     def __init__(self, clock: Callable[[], float]) -> None:
         self._clock = clock
@@ -66,11 +66,11 @@ class MovingLine:
         self._progress = progress if progress.activity else None
 
     def activity(self) -> str:
-        """The step and how far it is, for a log; empty where nothing is under way."""
+        """Describe the step and its progress for a log. Empty if no step is active."""
         return f"{self._step}: {', '.join(self._parts())}" if self._step else ""
 
     def _parts(self) -> list[str]:
-        """What is done at the moment, how far it is, and how long it may still take."""
+        """List the current activity, its progress, and the estimated time left."""
         now = self._progress
         if now is None:
             return [_seconds(self._clock() - self._step_began)]
@@ -91,7 +91,7 @@ class MovingLine:
         yield self._spinner
 
     def fitted(self, width: int) -> str:
-        """What has room in a line of that width, the most telling first."""
+        """Return the parts that fit into a line of that width, the most important first."""
         elapsed = f"{_seconds(self._clock() - self._started)} in all"
         if not self._step:
             return f"starting · {elapsed}"
@@ -103,7 +103,7 @@ class MovingLine:
         return text
 
     def _seconds_left(self, progress: Progress, elapsed: float) -> float | None:
-        """By the tests that have ended, else by how long it took the last time; None where nobody can tell."""
+        """Estimate from the ended tests, else from the duration of the last time. None if neither is known."""
         counted = progress.done - self._first
         if progress.total and counted >= SURE_AFTER:
             return (self._clock() - self._first_at) * max(progress.total - progress.done, 0) / counted
@@ -116,7 +116,7 @@ def _seconds(seconds: float) -> str:
 
 _STYLES = {"good": "green", "bad": "red", "": ""}
 SOON, PACE = 5.0, 30.0
-"""Seconds of silence after which a log gets a line of progress: at first, and at most. Each wait is twice the last."""
+"""Seconds of silence before a log gets a line of progress: the first wait and the longest. Each doubles the last."""
 
 
 class Display(Protocol):
@@ -130,34 +130,34 @@ class Display(Protocol):
 
     @property
     def is_terminal(self) -> bool:
-        """Whether a person sits in front of it."""
+        """Whether the output goes to a terminal, where a person can read it."""
         ...
 
     def say(self, text: str, style: str = "", hang: int | None = None) -> None:
-        """A line for people. Where it has to be broken, the rest is indented by `hang` blanks."""
+        """Print a line for people. If it is wrapped, indent the continuation by `hang` blanks."""
         ...
 
     def progress(self, progress: Progress) -> None:
-        """What a step is doing at the moment."""
+        """Show what a step is doing now."""
         ...
 
     def tick(self) -> None:
-        """To be called every second or so while a run goes on."""
+        """Update the display. Call this about every second during a run."""
         ...
 
     def still(self) -> AbstractContextManager[None]:
-        """Within it nothing moves, so that somebody can be asked."""
+        """Return a context in which nothing moves, so that a person can be asked."""
         ...
 
     def finish(self, **data: JsonValue) -> None:
-        """Adds what is known only at the very end to the last event of the run."""
+        """Add data that is known only at the very end to the last event of the run."""
         ...
 
 
 class JsonLines:
-    """Every event as one line of JSON, flushed: the contract of `--json`.
+    """Write every event as one flushed line of JSON: the contract of `--json`.
 
-    The end of a run is held back until `finish`, or until another event follows.
+    Hold back the end of a run until `finish`, or until another event follows.
     """
 
     is_terminal = False
@@ -182,13 +182,13 @@ class JsonLines:
         sys.stdout.flush()
 
     def say(self, text: str, style: str = "", hang: int | None = None) -> None:
-        """People are not spoken to here."""
+        """Do nothing: text for people is not part of JSON Lines."""
 
     def progress(self, progress: Progress) -> None:
-        """Progress is no event."""
+        """Do nothing: progress is not an event."""
 
     def tick(self) -> None:
-        """Nothing moves here."""
+        """Do nothing: no line moves."""
 
     def still(self) -> AbstractContextManager[None]:
         return nullcontext()
@@ -208,7 +208,7 @@ class JsonLines:
 
 
 class Terminal:
-    """A line for each finished step, wrapped at words in a terminal, and there one more that moves.
+    """Print a line for each finished step. In a terminal, wrap it at words and add a moving line.
 
     In a log every step is one line, however long, so that it can be searched.
     """
@@ -236,7 +236,7 @@ class Terminal:
 
     @property
     def moving(self) -> str:
-        """The line that moves, as it is now."""
+        """The current text of the moving line."""
         return self._moving.fitted(self._console.width)
 
     def __enter__(self) -> Terminal:
@@ -272,7 +272,7 @@ class Terminal:
             self.__enter__()
 
     def finish(self, **data: JsonValue) -> None:
-        """People are told in words. Nothing moves any more."""
+        """Stop the moving line. People read the result in words, so `data` is not used."""
         del data
         self._live.stop()
 
@@ -303,7 +303,7 @@ class Terminal:
         lines = wrap(" " * len(start) + text, self._width, hang=len(start))
         took = f"  {seconds:.1f} s" if is_long else ""
         if self._width is not None and cell_len(lines[-1] + took) > self._width:
-            # The time does not stand alone: the last word comes with it.
+            # The time must not stand alone on a line: move the last word down with it.
             head, _, word = lines[-1].rpartition(" ")
             lines[-1:] = [head.rstrip() or " " * len(start), f"{' ' * len(start)}{word}"]
         for number, line in enumerate(lines, 1):
@@ -318,17 +318,17 @@ class Terminal:
 
 
 def _is_quiet(event: Event) -> bool:
-    """Whether the step did nothing that the lines around it do not say."""
+    """Whether the neighboring lines already say everything about this step."""
     return event.name == "reflect" and not explained(event.data)
 
 
 def _start(event: Event) -> str:
-    """How the line of a step begins."""
+    """Return the beginning of a step's line."""
     return f"{_numbered(event)}  {event.name:<10}"
 
 
 def _numbered(event: Event) -> str:
-    """The attempt; of a child run, with the number of that run before it."""
+    """Format the number of the attempt, for a child run with the number of that run before it."""
     _, _, child = event.run.partition(".")
     return f"{child}.{event.attempt}".rjust(5) if child else f"{event.attempt:>3}"
 

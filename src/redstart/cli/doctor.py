@@ -25,9 +25,9 @@ def doctor(
     env_file: EnvFile = None,
     json: Annotated[bool, typer.Option("--json", help="Print JSON instead.")] = False,
 ) -> None:
-    """Check this machine, the project in this directory and the models, and say how to fix what is missing.
+    """Check this machine, the project in this directory and the models, and explain how to fix problems.
 
-    Nothing is changed. The exit code is 0 if a run can start, else 3.
+    Changes nothing. The exit code is 0 if a run can start, else 3.
     """
     from redstart.app.doctor.checks import examine
 
@@ -50,7 +50,7 @@ def doctor(
 
 
 def row_of(check: DoctorCheck, width: int) -> list[str]:
-    """The lines of one check, broken between words. What to do stands below, one line of it at a time."""
+    """Format one check, wrapped between words, with each line of its remedy below."""
     begins = f"  {check.health.value:<5} {check.name:<{NAMES}} "
     lines = _wrapped(check.detail, width, begins, " " * len(begins))
     for line in check.remedy.splitlines():
@@ -60,7 +60,7 @@ def row_of(check: DoctorCheck, width: int) -> list[str]:
 
 
 def _wrapped(text: str, width: int, first: str, later: str) -> list[str]:
-    # A word that is longer than the line, such as a path, stays whole: it is there to be copied.
+    # Do not break a word that is longer than the line, such as a path, so that users can copy it.
     return textwrap.wrap(
         text,
         width,

@@ -1,4 +1,4 @@
-"""How a run ends on the screen: the headline, the diff, where the result is and what to type next."""
+"""Show how a run ended: the headline, the diff, where the result is, and what to type next."""
 
 from __future__ import annotations
 
@@ -19,11 +19,11 @@ from redstart.flow.route import waits_for_a_person, waits_for_errands
 from redstart.toolkit.honesty.verdict.shortfall import green_in_words
 
 AROUND = 2
-"""Lines shown before and after each place that differs."""
+"""Unchanged lines shown before and after each difference."""
 
 
 def side_by_side(old: str, new: str, width: int) -> Iterator[tuple[str, str]]:
-    """Each line to show, with its mark: `changed`, `same` or `gap`. Lines that are too long are cut."""
+    """Yield each line with its mark: `changed`, `same` or `gap`. Lines that are too long are cut."""
     half = max((width - 3) // 2, 10)
     was, now = old.splitlines(), new.splitlines()
     matcher = difflib.SequenceMatcher(None, was, now, autojunk=False)
@@ -57,7 +57,7 @@ HEADLINES = {
     "found": ("FINDINGS", "bold red"),
 }
 MOST_LINES = 60
-"""Lines of a diff that are shown."""
+"""Maximum number of lines of a diff to show."""
 _NOISE = ("diff --git ", "index ")
 _DIFF_STYLES = (("+++", "bold"), ("---", "bold"), ("@@", "cyan"), ("+", "green"), ("-", "red"))
 
@@ -65,8 +65,8 @@ _DIFF_STYLES = (("+++", "bold"), ("---", "bold"), ("@@", "cyan"), ("+", "green")
 class EarlyGreen:
     """Announces a verified fix as soon as nothing can change its verdict, before the run saves what it learned.
 
-    A fix whose verdict is green is always accepted. A new program can still be found too weakly tested, an improvement
-    can make a measured figure worse: those are announced when they have ended.
+    A fix with a green verdict is always accepted. A new program can still prove too weakly tested, and an improvement
+    can make a metric worse, so those are announced only at their end.
     """
 
     def __init__(self, house: AppContext, shown: Display) -> None:
@@ -74,7 +74,7 @@ class EarlyGreen:
         self.announced: set[str] = set()
 
     def __call__(self, state: RunState, step: Step) -> None:
-        """Is told before each step, with the state that is committed."""
+        """Handle the next step of a run. Called before each step, with the committed state."""
         tested, made = state.now.test, state.now.made
         is_green = (
             state.spec.mode is Mode.fix and not state.spec.errand and tested is not None and tested.verdict.honest_green
@@ -94,7 +94,7 @@ def say_headline(shown: Display, result: str, reason: str) -> None:
 
 
 def say_diff(shown: Display, diff: str, run_id: str) -> None:
-    """The first lines of a diff, in color where the terminal has it."""
+    """Show the first lines of a diff, in color if the terminal supports it."""
     lines = [line for line in diff_lines(diff) if not line.startswith(_NOISE)]
     shown.say("")
     say_diff_lines(shown, lines[:MOST_LINES], indent="    ")
@@ -104,7 +104,7 @@ def say_diff(shown: Display, diff: str, run_id: str) -> None:
 
 
 def diff_lines(diff: str) -> list[str]:
-    """The lines as git counts them: nothing that a file holds begins a line that would look like ours."""
+    """Split a diff into lines as git counts them, so that no content of a file can imitate one of our lines."""
     return visible(diff).removesuffix("\n").split("\n")
 
 
@@ -123,10 +123,10 @@ async def say_ending(
     announced: bool = False,
     passing: bool = False,
 ) -> Path | None:
-    """How the run ended, what it made and what to type next. Writes the patch or the project where there is one.
+    """Show how the run ended, its result and what to type next. Write the patch or the project if there is one.
 
-    Returns where the patch is. `patch` is where to write it, by default among our own data. With `announced` the
-    headline and the diff were shown already; with `passing` nothing of the run is kept.
+    Return the path of the patch. `patch` is the path to write it to, by default in our data directory. With `announced`
+    the headline and the diff are already shown; with `passing` nothing of the run is kept.
     """
     if await status_now(house, state.run_id) is Status.cancelled:
         shown.say(f"run {state.run_id} was cancelled", "bold")
@@ -158,12 +158,12 @@ async def say_ending(
 
 
 def reason_in_words(state: RunState) -> str:
-    """Why the run ended, as its headline says it."""
+    """Return why the run ended, as its headline states it."""
     return state.reason.removeprefix("no tests: ")
 
 
 async def say_kept(house: AppContext, run_id: str, shown: Display, patch: Path | None) -> Path | None:
-    """Of a run that goes on for as long as it is let: what can be had of it already."""
+    """Show the improvements that a run of `improve` has kept so far. Return the path of their patch, if any."""
     state = await house.adapters.store.load(run_id)
     if state.spec.mode is not Mode.improve or result_snapshot(state) is None:
         return None
@@ -175,7 +175,7 @@ async def say_kept(house: AppContext, run_id: str, shown: Display, patch: Path |
 
 
 async def _say_who_waits(house: AppContext, state: RunState, shown: Display) -> None:
-    """The child runs that ask a person something, and how to answer them."""
+    """Show the child runs that ask a person something, and how to answer them."""
     for run_id in await part_ids(house, state):
         part = await house.adapters.store.load(run_id)
         if waits_for_a_person(part):
@@ -187,7 +187,7 @@ async def _say_who_waits(house: AppContext, state: RunState, shown: Display) -> 
 
 
 def _say_proposal(house: AppContext, state: RunState, shown: Display) -> None:
-    """The tests that the patch would change, as they are and as they would be."""
+    """Show the tests that the patch would change, now and as proposed."""
     made = state.now.made
     for path in state.now.apply.proposes if state.now.apply and made else ():
         old, new = (house.trees.read(tree, path) or b"" for tree in (state.base, made or state.base))

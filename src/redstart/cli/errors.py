@@ -1,4 +1,4 @@
-"""Errors on the screen: what happened, then what to do."""
+"""Print errors: what happened, then what to do."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from redstart.cli.output import echo
 
 
 def print_error(message: str, hint: str = "") -> None:
-    """What happened and what to do. Lines are wrapped at a terminal; each line of the text stays a line of its own."""
+    """Print what happened and what to do. Lines are wrapped at a terminal; line breaks in the text are kept."""
     _print(f"error: {message.strip()}")
     if hint.strip():
         _print(f"hint: {hint.strip()}")
@@ -32,7 +32,7 @@ def _print(text: str) -> None:
 
 
 def report_error(error: Exception) -> int | None:
-    """Prints an error that a user can do something about. Its exit code; None for a defect of ours."""
+    """Print an error that a user can act on and return its exit code. Return None for a defect of Redstart."""
     from redstart.core.errors import RedstartError
 
     if isinstance(error, RedstartError):
@@ -58,9 +58,9 @@ def _print_usage_error(error: Any) -> int:
     if type(error).__name__ == "NoSuchOption":
         close = difflib.get_close_matches(str(option), error.possibilities or (), n=1, cutoff=0)
         hint = f"did you mean {close[0]}?" if close else f"`{command} --help` lists the options"
-        print_error(f"there is no option {option}", hint)
+        print_error(f"unknown option {option}", hint)
     else:
-        print_error(_in_our_words(error.format_message()), f"`{command} --help` explains it")
+        print_error(_in_our_words(error.format_message()), f"see `{command} --help`")
     return error.exit_code
 
 

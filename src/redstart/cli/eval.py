@@ -21,12 +21,12 @@ Source = Annotated[
     str,
     typer.Argument(
         metavar="SET|PATH",
-        help="quixbugs, humanevalfix_py, humanevalfix_js, humaneval, mbpp, exercism; a file of tasks, also in "
+        help="quixbugs, humanevalfix_py, humanevalfix_js, humaneval, mbpp, exercism; a file of tasks, including "
         "SWE-bench format; or a directory of repos.",
     ),
 ]
 Repos = Annotated[Path | None, typer.Option("--repos", help="Directory of clones, for tasks in SWE-bench format.")]
-Name = Annotated[str, typer.Argument(metavar="NAME", help="Name of an evaluation, as `eval run` printed it.")]
+Name = Annotated[str, typer.Argument(metavar="NAME", help="Name of an evaluation, as printed by `eval run`.")]
 First = Annotated[int | None, typer.Option("--first", min=1, help="Only the first N tasks.")]
 Out = Annotated[Path, typer.Option("--out", help="File to write the tasks to, one per line.")]
 
@@ -34,14 +34,14 @@ Out = Annotated[Path, typer.Option("--out", help="File to write the tasks to, on
 @app.command("run", short_help="Run Redstart on every task of a set.")
 def run(
     source: Source,
-    name: Annotated[str, typer.Option("--name", help="Name of the evaluation; the same name continues it.")] = "",
-    goal: Annotated[str, typer.Option("--goal", help="The goal, for repos without a failing test.")] = "",
+    name: Annotated[str, typer.Option("--name", help="Name of the evaluation; use the same name to continue it.")] = "",
+    goal: Annotated[str, typer.Option("--goal", help="Goal for repos without a failing test, in plain English.")] = "",
     runs: Annotated[int, typer.Option("--runs", min=1, help="Runs per task and seed.")] = 1,
     seeds: Annotated[int, typer.Option("--seeds", min=1, help="Number of seeds.")] = 1,
     parallel: Annotated[int, typer.Option("--parallel", min=1, help="Runs in parallel.")] = 1,
     first: First = None,
     repos: Repos = None,
-    memory: Annotated[bool, typer.Option("--memory", help="Let runs recall fixes of other tasks.")] = False,
+    memory: Annotated[bool, typer.Option("--memory", help="Let runs recall fixes from other tasks.")] = False,
     model: options.Model = None,
     max_attempts: options.MaxAttempts = None,
     max_usd: options.MaxUsd = None,
@@ -50,7 +50,7 @@ def run(
     looks: options.Looks = None,
     engine: options.Engine = options.EngineName.langgraph,
 ) -> None:
-    """Run Redstart on every task of a set, graded by hidden tests. Interrupted, it continues where it stopped.
+    """Run Redstart on every task of a set and grade it with hidden tests. An interrupted evaluation can be continued.
 
     Example: redstart eval run quixbugs -m openai:gpt-6.1-sol --first 10
     """
@@ -129,7 +129,7 @@ def report(
 
 @app.command("compare", short_help="Compare two evaluations.")
 def compare(a: Name, b: Name) -> None:
-    """Compare two evaluations on the tasks and seeds that both ran."""
+    """Compare two evaluations on the tasks and seeds that both of them ran."""
     from redstart.app import settings as configuration
     from redstart.evals.desk import open_trials
     from redstart.evals.metrics import compare as compare_rows
@@ -142,9 +142,9 @@ def compare(a: Name, b: Name) -> None:
             echo(line)
 
 
-@app.command("export-predictions", short_help="Print patches in SWE-bench's format.")
+@app.command("export-predictions", short_help="Print the patches in SWE-bench format.")
 def export_predictions(name: Name) -> None:
-    """Print the patches of an evaluation in SWE-bench's format for predictions."""
+    """Print the patches of an evaluation in SWE-bench's predictions format."""
     from redstart.app import settings as configuration
     from redstart.evals.desk import open_trials, predictions
     from redstart.evals.outcome import Results
@@ -154,7 +154,7 @@ def export_predictions(name: Name) -> None:
             echo(line)
 
 
-@app.command("check-tasks", short_help="Check that tasks fail before their fix and pass after.")
+@app.command("check-tasks", short_help="Check that tests fail before the fix and pass after it.")
 @app.command("verify", hidden=True)
 def check_tasks(
     source: Source,
@@ -162,7 +162,7 @@ def check_tasks(
     first: First = None,
     repos: Repos = None,
 ) -> None:
-    """Check that each task's tests fail before its reference fix and pass after it; list the others."""
+    """Check that each task's tests fail before its reference fix and pass after it. List the tasks that do not."""
     import asyncio
 
     from redstart.app import settings as configuration
@@ -178,8 +178,8 @@ def check_tasks(
         async for item in verify_all(house.with_sandbox(), tasks, repeats):
             good, done = good + item.ok, done + 1
             if item.ok:
-                # Apart from the list of those left out, which is what the command is for.
-                echo(f"[{done}/{len(tasks)}] {item.task}: red, then green", err=True)
+                # Standard output is only for the list of unusable tasks, which is the result of the command.
+                echo(f"[{done}/{len(tasks)}] {item.task}: fails, then passes", err=True)
             else:
                 echo(f"unusable: {item.task}: {item.why}")
         return good
@@ -197,7 +197,7 @@ def mutate(
     repo: Annotated[Path, typer.Argument(help="A git repo whose tests pass.")],
     out: Out,
     count: Annotated[int, typer.Option("--count", min=1, help="Number of tasks to make.")] = 50,
-    seed: Annotated[int, typer.Option("--seed", help="Seed of the random choice; another seed makes other tasks.")] = 0,
+    seed: Annotated[int, typer.Option("--seed", help="Seed of the random choice of changes.")] = 0,
     python: options.Python = None,
 ) -> None:
     """Make tasks from a repo's own code: one small change per task, kept if a test fails."""
@@ -231,7 +231,7 @@ def mine(
     repeats: Annotated[int, typer.Option("--repeats", min=1, help="Test runs in each state.")] = 3,
     python: options.Python = None,
 ) -> None:
-    """Make tasks from a git history: commits whose tests fail before and pass after, every time."""
+    """Make tasks from the commits of a git history whose tests fail before and pass after, in every test run."""
     import asyncio
 
     from redstart.app import settings as configuration

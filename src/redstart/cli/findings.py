@@ -1,4 +1,4 @@
-"""The findings of an audit as text for the terminal."""
+"""Format the findings of an audit as text for the terminal."""
 
 from __future__ import annotations
 
@@ -17,18 +17,18 @@ GRAVEST_FIRST = tuple(reversed(Risk))
 
 
 class ReportScreen(NamedTuple):
-    """How a report is shown."""
+    """How to show a report."""
 
     width: int | None = None
-    """Columns that lines are wrapped at; None where each line stays whole, as a program reads it."""
+    """Column to wrap lines at; None to keep each line whole, for programs."""
     least: Risk = Risk.medium
     """Findings with a lower risk are counted and not listed."""
     baseline: Path | None = None
-    """The file that accepted findings are read from."""
+    """The file of accepted findings, if there is one."""
 
 
 def report_lines(report: FindingList, state: RunState, screen: ReportScreen) -> list[str]:
-    """The listed findings, the counts by risk, the warnings, and what the run cost."""
+    """Format the listed findings, the counts by risk, the warnings, and the cost of the run."""
     listed = [finding for finding in report.findings if finding.risk.reaches(screen.least)]
     lines = [line for finding in listed for line in _wrapped(finding_text(finding), screen, "    ")]
     lines += [""] if listed else []
@@ -40,7 +40,7 @@ def report_lines(report: FindingList, state: RunState, screen: ReportScreen) -> 
 
 
 def finding_text(finding: Finding) -> str:
-    """One finding in one line, with every tool that reports it."""
+    """Format a finding as one line, with every tool that reports it."""
     used = f" (used on line {finding.reaches})" if finding.reaches else ""
     also = f", {', '.join(finding.also)}" if finding.also else ""
     text = f"{finding.message}{used} [{finding.tool} {finding.rule}{also}]"
@@ -48,7 +48,7 @@ def finding_text(finding: Finding) -> str:
 
 
 def summary_lines(found: Sequence[Finding], least: Risk) -> list[str]:
-    """How many findings there are, a line for each risk, the highest first."""
+    """Format the number of findings, then a line for each risk, the highest first."""
     if not found:
         return ["no findings"]
     counts = Counter(finding.risk for finding in found)
@@ -76,7 +76,7 @@ def _remarks(report: FindingList, state: RunState, screen: ReportScreen) -> list
 
 def _accepted(count: int, file: str) -> str:
     if not count:
-        return f"none of them is accepted in {file}"
+        return f"no finding is accepted in {file}"
     them = "it" if count == 1 else "them"
     return f"{many(count, 'finding')} accepted in {file} {_are(count)} left out (--no-baseline lists {them})"
 

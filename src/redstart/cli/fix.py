@@ -18,13 +18,13 @@ if TYPE_CHECKING:
     from redstart.core.run import RunState
 
 NO_LIMIT = 1_000
-"""Attempts of `--until-green` alone: the limits on money, tokens and time come first."""
+"""Attempts allowed by `--until-green`: the limits on money, tokens and time are reached first."""
 
 
 def fix(
     path: Annotated[Path, typer.Argument(help="Directory of the project.")] = Path(),
     tests: Annotated[
-        list[str] | None, typer.Argument(help="Failing tests to fix (default: all): IDs, files or directories.")
+        list[str] | None, typer.Argument(help="Failing tests to fix: IDs, files or directories (default: all).")
     ] = None,
     issue: Annotated[
         str | None,
@@ -65,7 +65,7 @@ def fix(
     unsafe_no_sandbox: options.Unsafe = False,
     engine: options.Engine = options.EngineName.langgraph,
 ) -> None:
-    """Fix the failing tests of a project. The result is a patch file; your files stay as they are."""
+    """Fix the failing tests of a project. The result is a patch file; your files stay unchanged."""
     path, named = _place(path, tests or (), json=json)
     use_env_file(env_file, path)
 
@@ -107,13 +107,13 @@ def fix(
 
 
 def _place(path: Path, tests: Sequence[str], *, json: bool) -> tuple[Path, tuple[str, ...]]:
-    """The project's folder and the tests in it: a first argument that names tests leaves out the folder."""
+    """Separate the project directory from the tests. If the first argument names tests, no directory is given."""
     named = tuple(tests)
     if not path.is_dir() and ("::" in str(path) or path.is_file()):
         path, named = Path(), (str(path), *named)
     options.require_folder(path)
     if not json:
-        # What follows takes a second or two to load, and longer to look at a large repo: say at once that it is on.
+        # The imports take a second or two, and a large repo takes longer to read: show at once that it has started.
         echo(f"reading {path.resolve().name}")
     return path, named
 
@@ -147,4 +147,4 @@ def _ask_for_tests(what: str) -> str:
 
 
 def _ask_whether(seconds: float) -> bool:
-    return confirm(f"To prove a green will take about {seconds / 60:.0f} minutes. Go on?")
+    return confirm(f"Verifying a fix will take about {seconds / 60:.0f} minutes. Continue?")

@@ -24,9 +24,9 @@ app = typer.Typer(
 @app.command("up", short_help="Start a trial fleet on this machine.")
 def up(
     workers: Annotated[int, typer.Option("--workers", min=1, help="Number of workers.")] = 2,
-    folder: Annotated[Path | None, typer.Option("--folder", help="Directory for its data.")] = None,
+    folder: Annotated[Path | None, typer.Option("--folder", help="Directory for the data of the fleet.")] = None,
 ) -> None:
-    """Start a trial fleet on this machine: a server, Postgres if installed, and workers. Ctrl-C stops it.
+    """Start a trial fleet on this machine: a server, workers, and Postgres if it is installed. Ctrl-C stops it.
 
     Example: redstart fleet up --workers 4
     """
@@ -42,7 +42,7 @@ def up(
         echo("  redstart fix --detach        # start a run on the fleet")
         echo("  redstart runs watch          # follow the run")
         echo("  redstart fleet status        # list workers and active runs")
-        echo("Ctrl-C stops it after the current steps; finished steps are kept.")
+        echo("Ctrl-C stops the fleet after the current steps; finished steps are kept.")
         with suppress(KeyboardInterrupt):
             keep_up(running, echo)
         echo("stopping")
@@ -79,14 +79,14 @@ def register() -> None:
 
     async def make_known(fleet: FleetClient) -> None:
         new = await fleet.register()
-        echo(f"registered: {', '.join(new)}" if new else "all attributes are registered already")
+        echo(f"registered: {', '.join(new)}" if new else "all attributes are already registered")
 
     _with_fleet(make_known)
 
 
 @app.command("promote", short_help="Let workers of a build continue all runs.")
 def promote(
-    build: Annotated[str | None, typer.Argument(help="The build (default: fleet.build of the settings).")] = None,
+    build: Annotated[str | None, typer.Argument(help="The build (default: the setting fleet.build).")] = None,
 ) -> None:
     """Let workers of this build continue all runs, including those that an earlier build started."""
     from importlib.metadata import version
@@ -129,13 +129,13 @@ class PoolName(StrEnum):
 def worker(
     pool: Annotated[
         PoolName,
-        typer.Option("--pool", help="What it does: think (ask models), act (run tests, without any key), or both."),
+        typer.Option("--pool", help="Work to do: think (ask models), act (run tests, without API keys), or both."),
     ] = PoolName.both,
     at_once: Annotated[
         int | None, typer.Option("--at-once", min=1, help="Runs in parallel per pool (default 4).")
     ] = None,
 ) -> None:
-    """Work on a fleet's runs until stopped. Ctrl-C or SIGTERM stops it after the current steps; nothing is lost.
+    """Drive the runs of a fleet until stopped. Ctrl-C or SIGTERM stops it after the current steps; nothing is lost.
 
     Example: redstart worker --pool act
     """

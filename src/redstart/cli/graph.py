@@ -11,7 +11,7 @@ from redstart.cli.output import echo
 
 
 class ModeName(StrEnum):
-    """The modes again: importing the real ones takes long, and help must not. A test compares them."""
+    """Copies the names of `Mode`: its import is slow, and help must be fast. A test compares them."""
 
     fix = "fix"
     create = "create"
@@ -25,13 +25,13 @@ class DrawingName(StrEnum):
 
 
 def graph(
-    mode: Annotated[ModeName, typer.Option("--mode", help="Whose steps to draw.")] = ModeName.fix,
+    mode: Annotated[ModeName, typer.Option("--mode", help="Mode whose steps to draw.")] = ModeName.fix,
     form: Annotated[
         DrawingName | None,
         typer.Option("--format", help="Output format (default: text at a terminal, else mermaid)."),
     ] = None,
 ) -> None:
-    """Draw the steps of a run and where each can lead.
+    """Draw the steps of a run and the transitions between them.
 
     Example: redstart graph --mode create --format mermaid > create.mmd
     """

@@ -1,4 +1,4 @@
-"""How help looks and what it says: one screen of commands by purpose, in order of use, and examples."""
+"""Format help: one screen of commands by purpose, in order of use, and examples."""
 
 from __future__ import annotations
 
@@ -35,11 +35,11 @@ _FLAGS_BY_GROUP = {
     ADVANCED: "--verify --junit --tests --stop-after --detach --engine --seeds --seed --repos --candidates --project",
 }
 GROUP_BY_FLAG = {flag: group for group, flags in _FLAGS_BY_GROUP.items() for flag in flags.split()}
-"""In which group of the help an option stands, by its longest name. A test fails for an option that is missing here."""
+"""The help group of each option, by its longest name. A test fails for an option that is missing here."""
 
 
 class CommandSection(NamedTuple):
-    """A titled part of the first screen."""
+    """A titled section of the first screen."""
 
     title: str
     names: tuple[str, ...]
@@ -63,19 +63,19 @@ SUMMARIES = {
     "resume": "Resume a run where it stopped, or answer its question.",
     "runs": "List, watch, pause, cancel, replay and export runs.",
     "doctor": "Check that this machine has what Redstart needs.",
-    "demo": "Watch Redstart fix a bug; needs no key and no network.",
+    "demo": "Watch Redstart fix a bug, without an API key or network.",
     "init": "Propose a redstart.toml for a project.",
     "config": "Show and change settings; see where each value comes from.",
-    "models": "List the models that can be reached, with price and window.",
+    "models": "List the available models with price and context window.",
     "memory": "Search, approve or delete what earlier runs learned.",
     "stats": "Summarize past runs: outcomes, attempts, time and cost.",
-    "eval": "Measure Redstart on tasks whose answers are known.",
-    "graph": "Draw the steps of a run and where each can lead.",
+    "eval": "Measure Redstart on tasks with known solutions.",
+    "graph": "Draw the steps of a run and the transitions between them.",
     "worker": "Drive the runs of a fleet until stopped.",
     "fleet": "Start and inspect a fleet of workers.",
     "sandbox": "Run a command or a shell in the sandbox; build its image.",
 }
-"""One line each on the first screen."""
+"""The line of each command on the first screen."""
 
 FIRST_EXAMPLES = ("redstart demo", "redstart fix -m openai:gpt-6.1-sol")
 EXAMPLES: dict[str, tuple[str, ...]] = {
@@ -143,7 +143,7 @@ EXAMPLES: dict[str, tuple[str, ...]] = {
     "memory graph": ("redstart memory graph --files",),
     "memory mirror": ("redstart memory mirror bolt://localhost:7687",),
 }
-"""By command. A test parses each of them, and fails for a command without one."""
+"""Examples by command. A test parses each example, and fails for a command without one."""
 
 HABITS = {
     "": {
@@ -205,7 +205,7 @@ HABITS = {
     },
     "memory": {"ls": "redstart memory list", "rm": "redstart memory forget ID", "delete": "redstart memory forget ID"},
 }
-"""What to type instead, by group of commands (the first is `redstart` itself) and the word that was typed."""
+"""What to type instead, by command group (the first is `redstart` itself) and typed word."""
 
 
 WIDEST = 100
@@ -227,7 +227,7 @@ _RANGE = re.compile(r"\s*\[(?:[\d.]+<=?)?x[<>]=?[\d.]+\]$")
 
 
 class HelpfulCommand(TyperCommand):
-    """A command whose help has its options in groups, and examples."""
+    """A command whose help shows options in groups, and examples."""
 
     def format_options(self, ctx: Any, formatter: Any) -> None:
         write_parameters(self.get_params(ctx), ctx, formatter)
@@ -240,7 +240,7 @@ class HelpfulCommand(TyperCommand):
 
 
 class HelpfulGroup(TyperGroup):
-    """A group whose help shows whole sentences, and that knows what people type from habit."""
+    """A group whose help shows whole sentences, and that suggests commands for words people type from habit."""
 
     def format_commands(self, ctx: Any, formatter: Any) -> None:
         rows = [(name, summarize(path_of(ctx), name, command)) for name, command in visible(self)]
@@ -254,7 +254,7 @@ class HelpfulGroup(TyperGroup):
 
 
 class FirstScreen(HelpfulGroup):
-    """`redstart` itself: the everyday commands first."""
+    """The group `redstart` itself, with the everyday commands first."""
 
     def format_help(self, ctx: Any, formatter: Any) -> None:
         formatter.write_usage("redstart", "COMMAND [OPTIONS]")
@@ -277,7 +277,7 @@ class FirstScreen(HelpfulGroup):
 
 
 def adopt(app: typer.Typer, cls: type[HelpfulGroup] = HelpfulGroup) -> None:
-    """Gives an app and all that is registered in it this kind of help."""
+    """Use this kind of help for an app and everything registered in it."""
     app.info.cls = cls
     for command in app.registered_commands:
         command.cls = HelpfulCommand
@@ -288,7 +288,7 @@ def adopt(app: typer.Typer, cls: type[HelpfulGroup] = HelpfulGroup) -> None:
 
 
 def path_of(ctx: Any) -> str:
-    """The words of a command behind `redstart`."""
+    """Return the words of a command after `redstart`."""
     names: list[str] = []
     while ctx.parent is not None:
         names.insert(0, ctx.info_name)
@@ -301,7 +301,7 @@ def visible(group: Any) -> list[tuple[str, Any]]:
 
 
 def summarize(group: str, name: str, command: Any) -> str:
-    """The line of a command in a list: never cut."""
+    """Return the line of a command in a list. It is never cut."""
     if not group and name in SUMMARIES:
         return SUMMARIES[name]
     first = re.split(r"(?<=[.;:])\s", " ".join((command.help or "").split()), maxsplit=1)[0]
@@ -309,12 +309,12 @@ def summarize(group: str, name: str, command: Any) -> str:
 
 
 def flag_of(parameter: Any) -> str:
-    """The name by which an option is known: its longest."""
+    """Return the longest name of an option, by which it is known."""
     return max(parameter.opts, key=len)
 
 
 def write_parameters(parameters: Iterable[Any], ctx: Any, formatter: Any) -> None:
-    """The arguments, then the options by group; under one title where all of them are of one group."""
+    """Write the arguments, then the options by group. If all options are in one group, its title is Options."""
     arguments: list[tuple[str, str]] = []
     groups: dict[str, list[tuple[str, str]]] = {group: [] for group in GROUPS}
     for parameter in parameters:
@@ -345,7 +345,7 @@ def write_examples(examples: Iterable[str], formatter: Any) -> None:
 
 
 def unknown_command(group: str, typed: str, names: list[str]) -> Exception:
-    """What to say of a word that is no command: what we call it, else what it may be a misspelling of."""
+    """Make the error for an unknown command: suggest our name for it, else the closest name."""
     from redstart.core.errors import ConfigError
 
     prefix = f"redstart {group}".strip()
@@ -357,11 +357,11 @@ def unknown_command(group: str, typed: str, names: list[str]) -> Exception:
     else:
         hint = f"`{prefix} --help` lists the commands"
     shown = f"{group} {typed}".strip()
-    return ConfigError(f"there is no command {shown!r}", remedy=hint)
+    return ConfigError(f"unknown command {shown!r}", remedy=hint)
 
 
 def _in_plain_words(names: str, text: str) -> tuple[str, str]:
-    """The record of an option with a short placeholder; a long list of choices goes into the text."""
+    """Return the help record of an option with a short placeholder. Move a long list of choices into the text."""
     text = _without_range(text)
     found = _PLACEHOLDER.search(names)
     if found is None:

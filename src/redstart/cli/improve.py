@@ -22,20 +22,20 @@ ASK = "Limit for all cycles together: an amount ($5), a time (90 min), or none"
 
 
 class BetterName(StrEnum):
-    """Which way a metric is better, again: importing the real one takes long. A test compares them."""
+    """Copies the names of `MetricDirection`: its import is slow, and help must be fast. A test compares them."""
 
     smaller = "smaller"
     larger = "larger"
 
 
 def improve(
-    path: Annotated[Path, typer.Argument(help="Directory of the program; an empty one needs --goal.")] = Path(),
-    goal: Annotated[str, typer.Option("--goal", help="What the program is for.")] = "",
+    path: Annotated[Path, typer.Argument(help="Directory of the program; if empty, give --goal.")] = Path(),
+    goal: Annotated[str, typer.Option("--goal", help="Purpose of the program.")] = "",
     metric: Annotated[str, typer.Option("--metric", help="Command whose last printed number must not get worse.")] = "",
-    better: Annotated[BetterName, typer.Option("--better", help="Which numbers are better.")] = (BetterName.smaller),
-    max_cycles: Annotated[int, typer.Option("--max-cycles", min=0, help="Cycles to run; 0 for no limit.")] = 0,
+    better: Annotated[BetterName, typer.Option("--better", help="Which values are better.")] = BetterName.smaller,
+    max_cycles: Annotated[int, typer.Option("--max-cycles", min=0, help="Stop after N cycles; 0 for no limit.")] = 0,
     max_attempts: Annotated[int, typer.Option("--max-attempts", min=0, hidden=True)] = 0,
-    pause: Annotated[float, typer.Option("--pause", min=0, help="Seconds between two cycles.")] = 5.0,
+    pause: Annotated[float, typer.Option("--pause", min=0, help="Seconds between cycles.")] = 5.0,
     max_usd: Annotated[float | None, typer.Option("--max-usd", min=0, help="Money limit in dollars.")] = None,
     max_minutes: Annotated[float | None, typer.Option("--max-minutes", min=0, help="Time limit in minutes.")] = None,
     no_limit: Annotated[bool, typer.Option("--no-limit", help="Run without a money or time limit.")] = False,
@@ -60,9 +60,9 @@ def improve(
     unsafe_no_sandbox: options.Unsafe = False,
     engine: options.Engine = options.EngineName.langgraph,
 ) -> None:
-    """Improve a program, cycle after cycle. A change is kept only if a new test fails before it and passes after it.
+    """Improve a program in cycles. A change is kept only if a new test fails before it and passes after it.
 
-    Your files are not changed: `redstart apply` applies what was kept. Ctrl-C stops, `redstart resume` continues.
+    Your files stay unchanged; `redstart apply` applies the kept changes. Ctrl-C stops, `redstart resume` continues.
     """
     from redstart.app.improve import ImproveRequest, begin_improve, capped
     from redstart.app.runs import RunRequest
@@ -92,12 +92,15 @@ def improve(
 
 
 def _cap(usd: float | None, minutes: float | None, *, no_cap: bool, silent: bool) -> ImproveLimits:
-    """The limits of all cycles together: from the flags, else from the user's answer."""
+    """Return the limits of all cycles together, from the flags or else from the user's answer.
+
+    Raises `ConfigError` for flags that contradict each other, and if nobody can be asked.
+    """
     from redstart.app.improve import ImproveLimits, no_cap_said, read_cap
     from redstart.core.errors import ConfigError
 
     if no_cap and (usd is not None or minutes is not None):
-        raise ConfigError("--no-limit contradicts --max-usd and --max-minutes", remedy="give one of them")
+        raise ConfigError("--no-limit contradicts --max-usd and --max-minutes", remedy="use only one of them")
     if no_cap or usd is not None or minutes is not None:
         return ImproveLimits(usd, minutes)
     if not options.is_somebody_there(silent=silent):

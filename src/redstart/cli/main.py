@@ -74,7 +74,7 @@ app.add_typer(memory.app, name="memory")
 adopt(app, FirstScreen)
 
 RUN_CODE = {"fix", "create", "improve", "resume", "sandbox", "worker", "eval"}
-"""Commands that start a sandbox, which bounds more in a control group of its own."""
+"""Commands that start a sandbox, which can limit more in its own control group."""
 ONLY_HELP = {"-h", "--help", "--version"}
 NO_WINDOWS = ("Windows is not supported", "install WSL2 with `wsl --install` and run redstart in it")
 
@@ -91,13 +91,13 @@ def _print_version(asked: bool) -> None:
 def root(
     ctx: typer.Context,
     demo_store: Annotated[
-        bool, typer.Option("--demo", help="Show the runs of the last `redstart demo` instead of yours.")
+        bool, typer.Option("--demo", help="Use the runs of the last `redstart demo` instead of yours.")
     ] = False,
     _version: Annotated[
         bool, typer.Option("--version", callback=_print_version, is_eager=True, help="Print the version.")
     ] = False,
 ) -> None:
-    """What goes before every command."""
+    """Handle the options before every command."""
     if demo_store:
         from redstart.app.demo.store import use_store
 
@@ -105,13 +105,13 @@ def root(
 
 
 def is_refused(platform: str, arguments: Sequence[str]) -> bool:
-    """Whether this system can run nothing of redstart but its help. `platform` is as `sys.platform`."""
+    """Return whether this system can only show help. `platform` has the form of `sys.platform`."""
     before_command = itertools.takewhile(lambda each: each != "--", arguments)
     return platform == "win32" and bool(arguments) and not ONLY_HELP.intersection(before_command)
 
 
 def main() -> None:
-    """Runs the command; ends with one of the documented exit codes, whatever happens."""
+    """Run the command. Exit with one of the documented exit codes, whatever happens."""
     sys.excepthook = print_defect
     try:
         _run()
@@ -122,9 +122,10 @@ def main() -> None:
 
 
 def _leave_at_once(code: object) -> None:
-    """Ends the process without taking the interpreter down.
+    """Exit without shutting down the interpreter.
 
-    Threads of Temporal's library may still call into it then, which aborts the process, whatever its exit code was.
+    During a shutdown, threads of the Temporal library may still call into it, which aborts the process and loses the
+    exit code.
     """
     for stream in (sys.stdout, sys.stderr):
         with suppress(OSError, ValueError):

@@ -23,14 +23,14 @@ def search(
     text: Annotated[
         list[str] | None,
         typer.Argument(
-            metavar="TEXT", help="An error message or a pasted traceback; - or nothing reads standard input."
+            metavar="TEXT", help="Error message or pasted traceback; reads standard input if it is - or missing."
         ),
     ] = None,
     repo: Annotated[str | None, typer.Option("--repo", metavar="NAME", help="Search only this repo.")] = None,
-    limit: Annotated[int, typer.Option("--limit", min=1, help="Show at most this many of each kind.")] = 5,
+    limit: Annotated[int, typer.Option("--limit", min=1, help="Show at most N results of each kind.")] = 5,
     json: Annotated[bool, typer.Option("--json", help="Print JSON instead.")] = False,
 ) -> None:
-    """Search memory for an error: earlier fixes, failed attempts and lessons. No model is asked.
+    """Search memory for an error: earlier fixes, failed attempts and lessons. Uses no model.
 
     Example: redstart memory search "KeyError: 'price'"
     """
@@ -52,14 +52,14 @@ def search(
 
 
 def answer_lines(found: MemoryAnswer) -> Iterator[str]:
-    """What was found, wrapped at words."""
+    """Format the results of a search, wrapped at words."""
     from redstart.core.noun import many
     from redstart.core.visible import visible_line
 
     error = visible_line(found.error)
     if not (found.fixes or found.failures or found.lessons):
-        yield from _wrapped(f"nothing known about: {error}", "")
-        yield from _wrapped("hint: each run saves what it fixed and what failed; list it: redstart memory list", "")
+        yield from _wrapped(f"no results for: {error}", "")
+        yield from _wrapped("hint: each run saves its fixes and failed attempts; list them: redstart memory list", "")
         return
     fixes = "1 fix" if len(found.fixes) == 1 else f"{len(found.fixes)} fixes"
     counts = (fixes, many(len(found.failures), "failed attempt"), many(len(found.lessons), "lesson"))
@@ -115,16 +115,16 @@ def _wrapped(text: str, indent: str) -> list[str]:
 
 
 app = typer.Typer(
-    help="List, search, approve and forget what runs learned.", no_args_is_help=True, rich_markup_mode=None
+    help="List, search, approve and delete what runs learned.", no_args_is_help=True, rich_markup_mode=None
 )
 
-CardId = Annotated[str, typer.Argument(metavar="ID", help="ID of a fix card or a lesson, or its first characters.")]
+CardId = Annotated[str, typer.Argument(metavar="ID", help="ID of a fix card or lesson, or its beginning.")]
 Repo = Annotated[str | None, typer.Option("--repo", metavar="NAME", help="Only this repo.")]
 Json = Annotated[bool, typer.Option("--json", help="Print JSON instead.")]
 
 
 class ScopeName(StrEnum):
-    """The scopes again, as below."""
+    """Copies the names of `LessonScope`, for the same reason as below."""
 
     repo = "repo"
     tenant = "tenant"
@@ -132,7 +132,7 @@ class ScopeName(StrEnum):
 
 
 class FormName(StrEnum):
-    """The formats again: importing the real ones takes long, and help must not. A test compares them."""
+    """Copies the names of `GraphFormat`: its import is slow, and help must be fast. A test compares them."""
 
     json = "json"
     graphml = "graphml"
@@ -142,10 +142,10 @@ class FormName(StrEnum):
 @app.command("list")
 def list_memory(
     repo: Repo = None,
-    limit: Annotated[int, typer.Option("--limit", min=1, help="Show at most this many.")] = 20,
+    limit: Annotated[int, typer.Option("--limit", min=1, help="List at most N of each kind.")] = 20,
     json: Annotated[bool, typer.Option("--json", help="Print JSON Lines instead.")] = False,
 ) -> None:
-    """List fix cards and lessons, newest first, quarantined ones included."""
+    """List fix cards and lessons, newest first, including quarantined ones."""
     import asyncio
 
     from redstart.app import settings as configuration
@@ -193,7 +193,7 @@ def list_memory(
 
 @app.command("show")
 def show(card: CardId, json: Json = False) -> None:
-    """Show a fix card and the runs that it was shown to, or a lesson and its measured effect."""
+    """Show a fix card and the runs that saw it, or a lesson and its measured effect."""
     import asyncio
 
     from redstart.app import settings as configuration
@@ -213,12 +213,10 @@ def show(card: CardId, json: Json = False) -> None:
 @app.command("approve")
 def approve(
     card: CardId,
-    by: Annotated[str, typer.Option("--by", metavar="NAME", help="Who approves it (default: your user name).")] = "",
-    scope: Annotated[
-        ScopeName | None, typer.Option("--scope", help="Of a lesson: show it to more runs than now.")
-    ] = None,
+    by: Annotated[str, typer.Option("--by", metavar="NAME", help="Your name as approver (default: user name).")] = "",
+    scope: Annotated[ScopeName | None, typer.Option("--scope", help="Lessons only: the runs that may see it.")] = None,
 ) -> None:
-    """Show a quarantined fix card to later runs, or a lesson to more of them. Read it first: models will."""
+    """Show a quarantined fix card to later runs, or a lesson to more runs. Read it first: models will read it too."""
     import asyncio
     from datetime import UTC, datetime
 
@@ -235,10 +233,10 @@ def approve(
             lesson = asyncio.run(approve_lesson(shelf, card, by=name, scope=wider))
             who = {"repo": f"its repo {visible_line(lesson.repo)}", "tenant": "all of your repos", "global": "everyone"}
             echo(f"lesson {lesson.id} is for {who[lesson.scope.value]}, approved by {visible_line(name)}")
-            echo("Its effect is measured from now on: half of the runs that it applies to are shown it.")
+            echo("Its effect is measured from now on: half of the runs that it applies to see it.")
             return
         if scope is not None:
-            raise typer.BadParameter("--scope is for lessons")
+            raise typer.BadParameter("--scope applies only to lessons")
         found = asyncio.run(approve_card(shelf, card, by=name, now=datetime.now(UTC)))
     said = found.card.provenance.get("approved_by")
     echo(f"fix card {found.id} is shown to later runs{f', approved by {visible_line(said)}' if said else ''}")
@@ -246,7 +244,7 @@ def approve(
 
 @app.command("forget")
 def forget(card: CardId) -> None:
-    """Remove a fix card, a lesson or a failed attempt, and what runs quote of it. This cannot be undone."""
+    """Delete a fix card, a lesson or a failed attempt, and the run records that quote it. This cannot be undone."""
     import asyncio
 
     from redstart.app import settings as configuration
@@ -259,9 +257,9 @@ def forget(card: CardId) -> None:
         gone = asyncio.run(forget_lesson(shelf, card) if of_lesson else forget_learned(shelf, card))
     notes = f" and {many(gone.notes, 'note')} of manual answers" if gone.notes else ""
     echo(f"removed {gone.kind} {gone.name} and {many(gone.blobs, 'record')} of runs that quoted it{notes}")
-    echo("Runs that made or saw it can still be shown, but not replayed or exported.")
+    echo("Runs that made or saw it can still be shown, but no longer replayed or exported.")
     for path in gone.left:
-        echo(f"not removed: {path} holds the same words")
+        echo(f"not removed: {path} contains the same text")
 
 
 app.command("search")(search)
@@ -269,7 +267,7 @@ app.command("search")(search)
 
 @app.command("stats")
 def stats(json: Json = False) -> None:
-    """Count fix cards, lessons and failed attempts, and how often cards were recalled."""
+    """Count fix cards, lessons and failed attempts, and show how often cards were recalled."""
     import asyncio
 
     from redstart.app import settings as configuration
@@ -288,7 +286,7 @@ def export_skill(
     skill: Annotated[Path, typer.Option("--skill", metavar="DIR", help="Directory to write SKILL.md to.")],
     repo: Repo = None,
 ) -> None:
-    """Write the lessons that are measured to help as a skill, for agents that read such files."""
+    """Write the lessons with a measured benefit to SKILL.md, for agents that read such files."""
     import asyncio
 
     from redstart.app import settings as configuration
@@ -302,32 +300,35 @@ def export_skill(
 
 @app.command("graph")
 def graph(
-    files: Annotated[bool, typer.Option("--files", help="Files with the most failed attempts.")] = False,
+    files: Annotated[bool, typer.Option("--files", help="Show the files with the most failed attempts.")] = False,
     signature: Annotated[
-        str, typer.Option("--signature", metavar="KEY", help="Fixes of this failure; `memory show` prints the key.")
+        str,
+        typer.Option(
+            "--signature", metavar="KEY", help="Show the fixes of this failure; `memory show` prints its key."
+        ),
     ] = "",
-    types: Annotated[bool, typer.Option("--types", help="Exception types by repo and month.")] = False,
+    types: Annotated[bool, typer.Option("--types", help="Show exception types by repo and month.")] = False,
     export: Annotated[FormName | None, typer.Option("--export", help="Write the whole graph in this format.")] = None,
     out: Annotated[Path | None, typer.Option("--out", metavar="FILE", help="File to write (default: stdout).")] = None,
     repo: Repo = None,
-    limit: Annotated[int, typer.Option("--limit", min=1, help="Show at most this many rows of each.")] = 20,
+    limit: Annotated[int, typer.Option("--limit", min=1, help="Show at most N rows of each table.")] = 20,
     json: Json = False,
 ) -> None:
     """Query the graph of runs, files, failures and fixes; by default, show which files fail and how."""
     if export is not None:
         if files or signature or types or json:
-            raise typer.BadParameter("--export writes the whole graph: leave out the queries and --json")
+            raise typer.BadParameter("--export writes the whole graph; leave out the queries and --json")
         _export(export, out, repo)
         return
     if out is not None:
-        raise typer.BadParameter("--out is for --export")
+        raise typer.BadParameter("--out needs --export")
     none = not (files or signature or types)
     _ask(files=files or none, signature=signature, types=types or none, repo=repo, limit=limit, json=json)
 
 
 @app.command("mirror")
 def mirror(
-    url: Annotated[str, typer.Argument(metavar="URL", help="Graph database, e.g. bolt://host:7687.")],
+    url: Annotated[str, typer.Argument(metavar="URL", help="URL of the graph database, such as bolt://host:7687.")],
     database: Annotated[str, typer.Option("--database", metavar="NAME", help="Database on that server.")] = "",
 ) -> None:
     """Copy the graph to Neo4j, or update the copy. Set NEO4J_USERNAME and NEO4J_PASSWORD to log in."""
@@ -389,7 +390,7 @@ def _print(lines: Iterable[str]) -> None:
 
 
 def _user() -> str:
-    """The user's name; empty where the system knows none."""
+    """Return the name of the user, or an empty string if the system has none."""
     import getpass
 
     try:

@@ -1,4 +1,4 @@
-"""What `redstart memory` prints."""
+"""Format the output of `redstart memory`."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from redstart.core.graph import FailingFile, KnownFix, TypeInMonth
 
 LEAST = 30
-"""Columns of a last cell, however narrow the screen is."""
+"""Minimum width of the last cell, however narrow the screen is."""
 
 
 def card_lines(found: CardStory) -> Iterable[str]:
@@ -101,7 +101,7 @@ def type_lines(found: Sequence[TypeInMonth]) -> Iterable[str]:
 
 
 def table(head: Sequence[str], rows: Sequence[Sequence[str]], nothing: str = "") -> Iterable[str]:
-    """Columns as wide as what is in them, the last one cut to the screen; `nothing` where there are no rows."""
+    """Align the columns to their contents and cut the last one to the screen. Return `nothing` if there are no rows."""
     if not rows:
         return [nothing]
     widths = [max(map(len, column)) for column in zip(head, *rows, strict=True)]

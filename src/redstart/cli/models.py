@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     from redstart.app.model_list import ListedEndpoint, ModelList, OfferedModel
 
 SHOWN = 12
-"""Models of one endpoint that are listed without --all."""
+"""Maximum number of models listed for one endpoint without --all."""
 WIDEST = 100
 
 
@@ -26,9 +26,9 @@ def models(
     env_file: EnvFile = None,
     json: Annotated[bool, typer.Option("--json", help="Print JSON instead.")] = False,
 ) -> None:
-    """List the models that can be reached, with price and context window, and mark the ones that a run would use.
+    """List the available models with price and context window, and mark the ones that a run would use.
 
-    Endpoints are asked for their list; no model is asked a question. Prices are dollars per million tokens.
+    Asks each endpoint for its list, but no model a question. Prices are in dollars per million tokens.
     """
     import os
     from pathlib import Path
@@ -55,13 +55,13 @@ def lines_of(listed: ModelList, width: int, *, every: bool) -> list[str]:
         wrapped = textwrap.wrap(", ".join(listed.missing), width - 9, break_on_hyphens=False)
         lines += [f"not set  {wrapped[0]}", *(f"{' ' * 9}{line}" for line in wrapped[1:])]
     if any("?" in line for line in lines):
-        lines.append("?        price unknown, or window assumed: set models.profiles")
+        lines.append("?        unknown price or assumed window; set it in models.profiles")
     lines.append("always   manual (you answer), command:PROGRAM, replay:FILE")
     if listed.plugins:
         lines.append(f"plug-ins {', '.join(f'{name}:MODEL' for name in listed.plugins)}")
     if listed.uses:
         host = f" at {listed.host}" if listed.host else ""
-        return [*lines, f"\na run would use {listed.uses}{host}; another: -m MODEL"]
+        return [*lines, f"\na run would use {listed.uses}{host}; choose another with -m MODEL"]
     return [*lines, "\na run would use no model", *(f"  {line}" for line in listed.remedy.splitlines())]
 
 
@@ -84,14 +84,14 @@ def _endpoint(endpoint: ListedEndpoint, width: int, *, every: bool) -> list[str]
 
 
 def _rank(model: OfferedModel) -> tuple[bool, bool, bool, int]:
-    """Those in use first, then those whose price is known, then those that can read most; by name within each."""
+    """Return the sort key: models in use first, then known prices, known windows, and larger windows."""
     return not model.used, model.input_usd is None, not model.window_known, -model.window
 
 
 def _row(model: OfferedModel, names: int) -> str:
     window = f"{_short(model.window)}{'' if model.window_known else '?'}"
     numbers = f"{_usd(model.input_usd):>7}  {_usd(model.output_usd):>7}  {window:>7}"
-    return f"  {model.used:<8} {model.name:<{names}}  {numbers}{'' if model.listed else '  not listed there'}"
+    return f"  {model.used:<8} {model.name:<{names}}  {numbers}{'' if model.listed else '  not in its list'}"
 
 
 def _usd(amount: float | None) -> str:

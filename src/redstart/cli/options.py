@@ -1,4 +1,4 @@
-"""Options that more than one command has."""
+"""Options that several commands share."""
 
 from __future__ import annotations
 
@@ -17,12 +17,12 @@ if TYPE_CHECKING:
 
 
 def complete_run_id(ctx: typer.Context, incomplete: str) -> list[tuple[str, str]]:
-    """Ids of runs, newest first, each with what it was; nothing where the settings cannot be read."""
+    """Complete the ID of a run, newest first, with a description. Offer nothing if the settings cannot be read."""
     return _complete(ctx, incomplete, unfinished=False)
 
 
 def complete_unfinished_run_id(ctx: typer.Context, incomplete: str) -> list[tuple[str, str]]:
-    """The same of runs that can still be paused or cancelled."""
+    """Complete the ID of a run that can still be paused or cancelled."""
     return _complete(ctx, incomplete, unfinished=True)
 
 
@@ -40,16 +40,16 @@ def _complete(ctx: typer.Context, incomplete: str, *, unfinished: bool) -> list[
 
 
 OLD_NAMES = {"max-iters": "max-attempts", "looks": "max-tool-calls", "no-cap": "no-limit"}
-"""Flags of earlier versions, without their dashes, and what they are called now."""
+"""Current names of the flags of earlier versions, without dashes."""
 
 
 def current_name(flag: str) -> str:
-    """The name by which a flag is known now. Old names are accepted everywhere and shown nowhere."""
+    """Return the current name of a flag. Old names are accepted everywhere and shown nowhere."""
     return OLD_NAMES.get(flag, flag)
 
 
 class StepName(StrEnum):
-    """The eleven words again: importing the real ones takes long, and help must not. A test compares them."""
+    """Copies the names of `Step`: its import is slow, and help must be fast. A test compares them."""
 
     reproduce = "reproduce"
     plan = "plan"
@@ -70,7 +70,7 @@ class EngineName(StrEnum):
 
 
 SANDBOXES = ("auto", "bwrap", "docker", "seatbelt", "process")
-"""The sandboxes again, for the same reason; a plug-in is `plugin:NAME`."""
+"""The names of the sandboxes, copied for the same reason. A plug-in is `plugin:NAME`."""
 
 
 def _sandbox_name(text: str) -> str:
@@ -80,7 +80,7 @@ def _sandbox_name(text: str) -> str:
 
 
 class LevelName(StrEnum):
-    """The levels again, for the same reason."""
+    """Copies the names of `Level`, for the same reason."""
 
     quick = "quick"
     standard = "standard"
@@ -88,7 +88,7 @@ class LevelName(StrEnum):
 
 
 class ReflectName(StrEnum):
-    """The policies again, for the same reason."""
+    """Copies the names of `ReflectionPolicy`, for the same reason."""
 
     auto = "auto"
     always = "always"
@@ -99,13 +99,13 @@ Reflect = Annotated[
     ReflectName | None,
     typer.Option(
         "--reflect",
-        help="When to ask the strong model why an attempt failed: from the second failed attempt on (auto, the "
-        "default), after each one, or never.",
+        help="When to ask the strong model why an attempt failed: from the second failure on (auto, the default), "
+        "after every failure (always), or never.",
     ),
 ]
 Verify = Annotated[
     LevelName | None,
-    typer.Option("--verify", help="How thoroughly a fix is checked before it counts (default standard)."),
+    typer.Option("--verify", help="How thoroughly to verify a fix (default standard)."),
 ]
 Model = Annotated[
     str | None,
@@ -114,16 +114,14 @@ Model = Annotated[
     ),
 ]
 MaxAttempts = Annotated[int | None, typer.Option("--max-attempts", min=1, help="Stop after N attempts (default 5).")]
-MaxUsd = Annotated[float | None, typer.Option("--max-usd", min=0, help="Spend at most X dollars (default 2).")]
-MaxMinutes = Annotated[float | None, typer.Option("--max-minutes", min=0, help="Stop after M minutes (default 30).")]
+MaxUsd = Annotated[float | None, typer.Option("--max-usd", min=0, help="Spend at most N dollars (default 2).")]
+MaxMinutes = Annotated[float | None, typer.Option("--max-minutes", min=0, help="Stop after N minutes (default 30).")]
 StopAfter = Annotated[
     StepName | None, typer.Option("--stop-after", help="Stop after this step; `redstart resume` continues.")
 ]
 Json = Annotated[bool, typer.Option("--json", help="Print JSON Lines instead of text.")]
 Verbose = Annotated[bool, typer.Option("-v", "--verbose", help="Print more about each step.")]
-Unsafe = Annotated[
-    bool, typer.Option("--unsafe-no-sandbox", help="Run the tests without a sandbox if none works here.")
-]
+Unsafe = Annotated[bool, typer.Option("--unsafe-no-sandbox", help="Run the tests without a sandbox if none works.")]
 SandboxKind = Annotated[
     str | None,
     typer.Option(
@@ -137,7 +135,7 @@ SandboxKind = Annotated[
 SandboxImage = Annotated[
     str | None,
     typer.Option(
-        "--sandbox-image", help="Docker image to run the tests in (default: the one of `redstart sandbox build`)."
+        "--sandbox-image", help="Docker image to run the tests in (default: the image from `redstart sandbox build`)."
     ),
 ]
 SandboxCpus = Annotated[
@@ -164,7 +162,7 @@ UnfinishedRunId = Annotated[
 TestCommand = Annotated[
     str | None, typer.Option("--test-cmd", help="Command that runs the tests, for example 'pytest tests/unit'.")
 ]
-Keyword = Annotated[str, typer.Option("-k", help="Fix only the failing tests that match, like pytest's -k.")]
+Keyword = Annotated[str, typer.Option("-k", help="Fix only the failing tests that match, like -k of pytest.")]
 Scope = Annotated[
     list[str] | None, typer.Option("--scope", help="Directory or glob that edits may change; repeatable.")
 ]
@@ -174,14 +172,14 @@ TestFiles = Annotated[
     typer.Option(
         "--tests",
         metavar="GLOB",
-        help="Test files that no edit may change, where their names do not say what they are; repeatable.",
+        help="Test files with unusual names, which no edit may change; repeatable.",
     ),
 ]
 NoInput = Annotated[bool, typer.Option("--no-input", help="Never ask a question; stop with an error instead.")]
 Python = Annotated[str | None, typer.Option("--python", help="Python interpreter of the project's environment.")]
 Hint = Annotated[str, typer.Option("--hint", help="Advice for the model, in plain English.")]
 UntilGreen = Annotated[
-    bool, typer.Option("--until-green", help="Set no default limit on attempts. All other limits still apply.")
+    bool, typer.Option("--until-green", help="Remove the default limit on attempts. All other limits still apply.")
 ]
 Approve = Annotated[
     bool,
@@ -198,14 +196,14 @@ Looks = Annotated[
 ]
 DryRun = Annotated[bool, typer.Option("--dry-run", help="Run the tests, print the plan and its limits, and stop.")]
 Detach = Annotated[
-    bool, typer.Option("--detach", help="Hand the run to the fleet and return; follow it with `redstart runs watch`.")
+    bool, typer.Option("--detach", help="Submit the run to the fleet and return; follow it with `redstart runs watch`.")
 ]
-Apply = Annotated[bool, typer.Option("--apply", help="Apply a verified patch to the working tree, without asking.")]
+Apply = Annotated[bool, typer.Option("--apply", help="Apply a verified patch to your working tree without asking.")]
 PatchFile = Annotated[Path | None, typer.Option("--patch", help="Write the patch to this file.")]
 
 
 def require_folder(path: Path) -> Path:
-    """The path. Raises `ConfigError` where there is no such directory, before anything else is said of the command."""
+    """Return the path. Raise `ConfigError` if it is not a directory, before any other check of the command."""
     if not path.is_dir():
         from redstart.core.errors import ConfigError
 
@@ -215,7 +213,7 @@ def require_folder(path: Path) -> Path:
 
 
 def is_somebody_there(*, silent: bool) -> bool:
-    """Whether a person can be asked; `silent` where they do not want to be."""
+    """Return whether a person can be asked. `silent` means that they do not want to be asked."""
     return sys.stdin.isatty() and not silent
 
 
@@ -224,13 +222,13 @@ def level_of(default: Level, asked: LevelName | None) -> Level:
 
 
 def sandbox_flags(kind: str | None, image: str | None, cpus: float | None, memory: str | None) -> dict[str, object]:
-    """Those that were given, by the names of their settings."""
+    """Return the given values, by the names of their settings."""
     asked = {"backend": kind, "image": image, "cpus": cpus, "memory": memory}
     return {f"sandbox.{name}": value for name, value in asked.items() if value is not None}
 
 
 def reflect_flag(policy: ReflectName | None) -> dict[str, object]:
-    """The setting that `--reflect` stands for, where it was given."""
+    """Return the setting for `--reflect`, if it is given."""
     return {} if policy is None else {"reflect": policy.value}
 
 
@@ -241,25 +239,25 @@ def policy_of(policy: ReflectName | None) -> ReflectionPolicy | None:
 
 
 def limits_of(defaults: Limits, attempts: int | None, usd: float | None = None, minutes: float | None = None) -> Limits:
-    """The default limits with what was asked for instead."""
+    """Return the default limits, overridden by the given ones."""
     asked = {"attempts": attempts, "usd": usd, "minutes": minutes}
     return defaults.model_copy(update={name: value for name, value in asked.items() if value is not None})
 
 
 EnvFile = Annotated[
     Path | None,
-    typer.Option("--env-file", metavar="FILE", help="Take API keys, and nothing else, from this file."),
+    typer.Option("--env-file", metavar="FILE", help="Read API keys, and nothing else, from this file."),
 ]
 
 
 def use_env_file(file: Path | None, folder: Path) -> None:
-    """Takes the keys of the file into this process and says which; without one, says that a `.env` is not loaded.
+    """Load the API keys of the file into this process and print their names. Without a file, note an unused `.env`.
 
-    To be called before the settings are loaded. What it says goes to standard error: it is not part of any result.
+    Call this before the settings are loaded. The messages go to standard error: they are not part of any result.
     """
     if file is None:
         if (folder / ".env").is_file():
-            echo("note: .env is not loaded; to take API keys from it: --env-file .env", err=True)
+            echo("note: .env is not loaded; to read API keys from it, add --env-file .env", err=True)
         return
     import os
 
@@ -269,4 +267,4 @@ def use_env_file(file: Path | None, folder: Path) -> None:
 
     taken = take_keys(file, key_variables(load()), os.environ)
     names = f" ({', '.join(taken)})" if taken else ""
-    echo(f"{file}: took {many(len(taken), 'API key')}{names} and nothing else", err=True)
+    echo(f"{file}: read {many(len(taken), 'API key')}{names} and nothing else", err=True)

@@ -1,4 +1,4 @@
-"""The one way to the screen: whatever a command prints or asks is printed here, and nothing reaches a terminal raw.
+"""Print and ask everything here, so that no unescaped text reaches a terminal.
 
 A test refuses every other call that writes (tests/test_architecture.py).
 """
@@ -20,41 +20,41 @@ if TYPE_CHECKING:
 
 
 def echo(text: str = "", *, err: bool = False, nl: bool = True) -> None:
-    """Print a text of any origin."""
+    """Print a text of any origin, with control characters escaped."""
     typer.echo(visible(text), err=err, nl=nl)
 
 
 def echo_json(text: str, *, nl: bool = True) -> None:
-    """Print a value as JSON, and flush it: a program reads it as it comes."""
+    """Print a value as JSON and flush it, because a program may read it at once."""
     sys.stdout.write(visible_json(text) + "\n" * nl)
     sys.stdout.flush()
 
 
 def echo_output(text: str) -> None:
-    """Pass on what a command in the sandbox printed: as it is to a file or a program, visible in a terminal."""
+    """Pass on the output of a command in the sandbox: unchanged to a file or program, escaped in a terminal."""
     sys.stdout.write(visible(text) if sys.stdout.isatty() else text)
     sys.stdout.flush()
 
 
 def confirm(question: str, *, default: bool | None = False) -> bool:
-    """Ask a person yes or no. Raises `typer.Abort` where nobody answers."""
+    """Ask a person yes or no. Raises `typer.Abort` if nobody answers."""
     return typer.confirm(visible_line(question), default=default)
 
 
 def prompt(question: str, kind: Any = None) -> Any:
-    """Ask a person for a value of that type. Raises `typer.Abort` where nobody answers."""
+    """Ask a person for a value of that type. Raises `typer.Abort` if nobody answers."""
     return typer.prompt(visible_line(question), type=kind)
 
 
 def new_console(*, stderr: bool = False) -> Console:
-    """The terminal as rich writes to it: give it only what `styled` makes."""
+    """Return a console of rich. Print only the results of `styled` to it."""
     from rich.console import Console
 
     return Console(stderr=stderr, highlight=False, soft_wrap=True)
 
 
 def styled(*parts: tuple[str, str], **layout: Any) -> Text:
-    """One line of parts, each a text and its style."""
+    """Make one line of parts, each a text and its style."""
     from rich.text import Text
 
     line = Text(**layout)
@@ -64,5 +64,5 @@ def styled(*parts: tuple[str, str], **layout: Any) -> Text:
 
 
 def print_defect(kind: type[BaseException], error: BaseException, trace: TracebackType | None) -> None:
-    """A traceback, for an error of ours: as `sys.excepthook` prints it."""
+    """Print the traceback of a defect of Redstart. For use as `sys.excepthook`."""
     echo("".join(traceback.format_exception(kind, error, trace)), err=True, nl=False)

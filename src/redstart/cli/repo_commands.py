@@ -1,4 +1,4 @@
-"""The question about check commands that a repo's own settings bring along."""
+"""Ask about check commands that the settings of a repo add."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ if TYPE_CHECKING:
 def load_settings(
     project: Path, model: str | None, flags: Mapping[str, object] | None = None, *, somebody_there: bool
 ) -> Settings:
-    """The settings in force for a project, with its own check commands where nobody refuses them.
+    """Load the effective settings of a project, with its own check commands unless the user refuses them.
 
     Raises `ConfigError` as `redstart.app.settings.load` does.
     """
@@ -25,9 +25,9 @@ def load_settings(
 
 
 def settle_commands(settings: Settings, project: Path, *, somebody_there: bool) -> Settings:
-    """Show such commands and ask about them once; return the settings without those that the user refuses.
+    """Show such commands and ask about them once. Return the settings without the commands if the user refuses them.
 
-    Where nobody can be asked they run, as the repo's own test command does, and standard error names them.
+    If nobody can be asked, the commands run, like the repo's own test command, and standard error names them.
     """
     from redstart.app.repo_commands import approve_commands, is_approved, repo_commands, without_commands
     from redstart.core.noun import many

@@ -18,18 +18,18 @@ if TYPE_CHECKING:
     from redstart.app.wire import AppContext
     from redstart.core.run import RunState
 
-Say = Annotated[str | None, typer.Option("--say", help="Tell the run something, in words.")]
-Accept = Annotated[bool, typer.Option("--accept", help="Answer yes to what the run asks.")]
+Say = Annotated[str | None, typer.Option("--say", help="Give the run advice or an answer, in plain English.")]
+Accept = Annotated[bool, typer.Option("--accept", help="Answer yes to the question of the run.")]
 Reject = Annotated[bool, typer.Option("--reject", help="Answer no. Give a reason with --say.")]
 Force = Annotated[bool, typer.Option("--force", help="Resume a run that was cancelled.")]
 Model = Annotated[
     str | None,
-    typer.Option("-m", "--model", help="Continue with another model, as provider:name. The default is the run's own."),
+    typer.Option("-m", "--model", help="Continue with this model, as provider:name (default: the model of the run)."),
 ]
 
 
 class DriverName(StrEnum):
-    """What can go on with a run: here in this process, or the fleet."""
+    """What can drive a resumed run: an engine in this process, or the fleet."""
 
     langgraph = "langgraph"
     inline = "inline"
@@ -38,12 +38,12 @@ class DriverName(StrEnum):
 
 Driver = Annotated[
     DriverName | None,
-    typer.Option("--engine", help="What drives the run; temporal is the fleet. The default is the run's own."),
+    typer.Option("--engine", help="Engine that drives the run; temporal is the fleet (default: that of the run)."),
 ]
 
 
 class _Ready(NamedTuple):
-    """A run that can go on, and how."""
+    """A run to resume, and how to resume it."""
 
     heard: ResumeAnswer
     resumption: Resumption
@@ -69,9 +69,9 @@ def resume(
     engine: Driver = None,
     force: Force = False,
 ) -> None:
-    """Continue a run from its last committed step, with its own model and options. Nothing is paid for twice.
+    """Continue a run from its last committed step, with its own model and options. No step is paid for twice.
 
-    With --say, --reflect or new limits, a run that finished while tests still fail continues as a new run.
+    With --say, --reflect or new limits, a run that ended while tests still fail continues as a new run.
     """
     import asyncio
 
@@ -84,7 +84,7 @@ def resume(
     from redstart.ports.store.port.runs import PersonWord
 
     if accept and reject:
-        raise ConfigError("--accept and --reject cannot be combined", remedy="give one of them")
+        raise ConfigError("--accept and --reject cannot be combined", remedy="use only one of them")
     use_env_file(env_file, Path())
     settings = configuration.load(model)
     word = PersonWord.accept if accept else PersonWord.reject if reject else None
@@ -114,7 +114,7 @@ def resume(
 async def _listen(
     house: AppContext, run: str | None, wish: ResumeWish, engine: DriverName | None, *, flagged: bool
 ) -> _Ready:
-    """Keeps what the person says; raises before that where the model that they name cannot be had."""
+    """Store the answer of the person. Raise first if the model that they name is not available."""
     from redstart.app.answers import hear
     from redstart.app.choices import resume_with
     from redstart.app.control import clear
@@ -133,7 +133,7 @@ async def _listen(
 
 
 async def _begin(house: AppContext, ready: _Ready) -> RunState:
-    """The run as it goes on. Raises `ConfigError` where its model cannot be had."""
+    """Return the state of the resumed run. Raise `ConfigError` if its model is not available."""
     from redstart.app.answers import check_models_of, standing
     from redstart.core.run import Status
     from redstart.flow.route import waits_for_errands
@@ -148,7 +148,7 @@ async def _begin(house: AppContext, ready: _Ready) -> RunState:
 
 
 async def _by_fleet(house: AppContext, run_id: str, engine: DriverName | None) -> bool:
-    """Whether the fleet goes on with the run. Where it is to go on here instead, the fleet is told to let go of it."""
+    """Return whether the fleet continues the run. If it continues here instead, tell the fleet to release it."""
     from redstart.app.fleet import is_supervised, tell
     from redstart.core.errors import PortError
 
@@ -164,5 +164,5 @@ async def _by_fleet(house: AppContext, run_id: str, engine: DriverName | None) -
     try:
         await tell(house.settings, state, "let_go")
     except PortError as error:
-        echo(f"{error}\nThe fleet may take the run over again when it is back.", err=True)
+        echo(f"{error}\nThe fleet may take over the run again when it is back.", err=True)
     return False

@@ -1,4 +1,4 @@
-"""Runs as a table that fits the terminal."""
+"""Format runs as a table that fits the terminal."""
 
 from __future__ import annotations
 
@@ -24,12 +24,12 @@ RESULTS = {
     "reported": "reported",
     "found": "findings",
 }
-"""Every result in the words of the screen."""
+"""The text on the screen for every result."""
 _STEPS = ((60.0, 1.0, "s"), (3600.0, 60.0, "min"), (86_400.0, 3600.0, "h"), (30 * 86_400.0, 86_400.0, "d"))
 
 
 def table(views: Sequence[RunView], now: datetime, width: int) -> list[str]:
-    """A header and a line a run. Where it is narrow the goal and the model's name are cut, by turns."""
+    """Format a header and one line per run. If the terminal is narrow, cut the goal and the model name in turns."""
     rows = [HEAD, *(_cells(view, now) for view in views)]
     widths = [max(len(row[column]) for row in rows) for column in range(len(HEAD))]
     model, goal = HEAD.index("MODEL"), len(HEAD) - 1
@@ -45,7 +45,7 @@ def table(views: Sequence[RunView], now: datetime, width: int) -> list[str]:
 
 
 def age(since: timedelta) -> str:
-    """How long ago that was, in the largest unit that fits: `3 min`."""
+    """Format an age in the largest unit that fits: `3 min`."""
     seconds = max(since.total_seconds(), 0.0)
     for end, unit, name in _STEPS:
         if seconds < end:

@@ -17,7 +17,7 @@ app = typer.Typer(
 
 @app.command("list")
 def list_runs(
-    here: Annotated[bool, typer.Option("--here", help="List only runs of this folder.")] = False,
+    here: Annotated[bool, typer.Option("--here", help="List only runs in this directory.")] = False,
     every: Annotated[bool, typer.Option("--all", help="List child runs too.")] = False,
     limit: Annotated[int, typer.Option("--limit", min=1, help="List at most N runs.")] = 20,
     json: Annotated[bool, typer.Option("--json", help="Print JSON Lines instead.")] = False,
@@ -76,12 +76,10 @@ def replay(
 
 @app.command("export")
 def export(
-    cassette: Annotated[
-        Path, typer.Option("--cassette", help="Write the questions and answers of the models to this file.")
-    ],
+    cassette: Annotated[Path, typer.Option("--cassette", help="Write the model calls to this file.")],
     run: options.RunId = None,
 ) -> None:
-    """Write a run's model calls to a file. `-m replay:FILE` answers from it without a model."""
+    """Write the model calls of a run to a file. `-m replay:FILE` replays them without a model."""
     import asyncio
 
     from redstart.app import settings as configuration
@@ -98,17 +96,17 @@ def export(
         done = asyncio.run(go())
     echo(f"wrote {many(done.calls, 'call')} to {cassette}. Use it with: redstart fix -m replay:{cassette}")
     if done.begins_late:
-        echo(f"this run continues run {done.begins_late}, whose calls are not in the file")
+        echo(f"This run continues run {done.begins_late}, whose calls are not in the file.")
 
 
 @app.command("fork")
 def fork(
     run: options.NamedRunId,
-    after: Annotated[options.StepName, typer.Option("--after", help="Keep the steps up to this one.")],
-    attempt: Annotated[int, typer.Option("--attempt", min=1, help="The attempt that the step belongs to.")] = 1,
+    after: Annotated[options.StepName, typer.Option("--after", help="Keep the steps up to and including this one.")],
+    attempt: Annotated[int, typer.Option("--attempt", min=1, help="Attempt that the step belongs to.")] = 1,
     max_attempts: options.MaxAttempts = None,
 ) -> None:
-    """Start a new run from a step of an old one, with its model and options."""
+    """Start a new run from a step of an earlier run, with its model and options."""
     import asyncio
 
     from redstart.app import settings as configuration
@@ -126,7 +124,7 @@ def fork(
             made = await fork_run(house, run_id, attempt, Step(after.value), limits)
             return made.run_id
 
-        echo(f"forked. Continue with: redstart resume {asyncio.run(go())}")
+        echo(f"Forked. Continue with: redstart resume {asyncio.run(go())}")
 
 
 @app.command("watch")
@@ -154,23 +152,23 @@ def watch(run: options.RunId = None, json: options.Json = False, verbose: option
 
 @app.command("pause")
 def pause(run: options.UnfinishedRunId) -> None:
-    """Pause a run after its current step, wherever it is driven. `resume` continues it."""
+    """Pause a run after its current step, on whatever machine it runs. `resume` continues it."""
     run_id, _ = _ask(run, "pause")
     echo(f"run {run_id} pauses after its current step. Continue with: redstart resume {run_id}")
 
 
 @app.command("cancel")
 def cancel(run: options.UnfinishedRunId) -> None:
-    """Cancel a run at once, wherever it is driven. Its committed steps stay; `resume --force` reopens it."""
+    """Cancel a run at once, on whatever machine it runs. Its committed steps stay; `resume --force` reopens it."""
     run_id, cancelled = _ask(run, "cancel")
     if cancelled:
         echo(f"run {run_id} is cancelled")
     else:
-        echo(f"run {run_id} is asked to cancel, and its driver has not answered yet. See: redstart runs list")
+        echo(f"run {run_id} will be cancelled; its driver has not answered yet. Check with: redstart runs list")
 
 
 def _ask(run: str, word: str) -> tuple[str, bool]:
-    """Tells the run, and the fleet where there is one. The run's id, and whether it is cancelled."""
+    """Tell the run, and the fleet if there is one. Return the run ID and whether the run is cancelled."""
     import asyncio
 
     from redstart.app import settings as configuration
@@ -195,12 +193,12 @@ def prune(
     older_than: Annotated[
         float, typer.Option("--older-than", min=0, metavar="DAYS", help="Remove only runs that are older than this.")
     ] = 30.0,
-    keep: Annotated[int, typer.Option("--keep", min=0, metavar="N", help="Keep the newest N of them.")] = 0,
+    keep: Annotated[int, typer.Option("--keep", min=0, metavar="N", help="Keep the newest N of these runs.")] = 0,
     dry_run: Annotated[bool, typer.Option("--dry-run", help="Print what would be removed, and stop.")] = False,
 ) -> None:
-    """Remove old runs that finished, failed, were cancelled or are paused, with their records and patches.
+    """Remove old runs that are finished, failed, cancelled or paused, with their records and patches.
 
-    Runs that are queued, running or need input stay. What was learned from removed runs stays too.
+    Runs that are queued, running or need input stay. Fix cards and lessons of removed runs stay too.
     """
     import asyncio
     import time

@@ -1,4 +1,4 @@
-"""`redstart sandbox run`, `shell` and `build`: what the tests see."""
+"""`redstart sandbox run`, `shell` and `build`: use the environment of the tests."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ app = typer.Typer(
 )
 
 GONE = 129
-"""The exit code where the terminal went away."""
+"""The exit code if the terminal is closed."""
 
 
 @app.command(
@@ -34,12 +34,12 @@ GONE = 129
     short_help="Run a command in the sandbox of a project's tests.",
 )
 def run(
-    command: Annotated[list[str], typer.Argument(metavar="-- CMD...", help="The command to run.")],
+    command: Annotated[list[str], typer.Argument(metavar="-- CMD...", help="Command to run.")],
     path: Annotated[Path, typer.Option("--path", help="The project's directory.")] = Path(),
     python: options.Python = None,
     unsafe_no_sandbox: options.Unsafe = False,
 ) -> None:
-    """Run a command in the sandbox of a project's tests and return its exit code. Your files are not touched.
+    """Run a command in the sandbox of a project's tests and return its exit code. Your files stay unchanged.
 
     Example: redstart sandbox run -- python -m pytest -x
     """
@@ -61,7 +61,7 @@ def shell(
     python: options.Python = None,
     unsafe_no_sandbox: options.Unsafe = False,
 ) -> None:
-    """Open a shell in the sandbox of a project's tests. Your files are not touched; changes there are discarded."""
+    """Open a shell in the sandbox of a project's tests. Your files stay unchanged; changes in it are discarded."""
     from redstart.core.errors import ConfigError
 
     if not (sys.stdin.isatty() and sys.stdout.isatty()):
@@ -88,7 +88,7 @@ def shell(
 
 @app.command("build", short_help="Build the Docker image for tests.")
 def build(
-    anew: Annotated[bool, typer.Option("--anew", help="Build the image even if it exists.")] = False,
+    anew: Annotated[bool, typer.Option("--anew", help="Rebuild the image even if it exists.")] = False,
 ) -> None:
     """Build the Docker image for tests, with Python and Node, from this machine's package sources."""
     import asyncio
@@ -97,7 +97,7 @@ def build(
     from redstart.app.images import build_image
 
     built = asyncio.run(build_image(os.environ, anew=anew, say=lambda words: echo(words, err=True)))
-    echo(f"{built.name} {'built' if built.new else 'exists already'}")
+    echo(f"{built.name} {'built' if built.new else 'already exists'}")
 
 
 def _inside(path: Path, python: str | None, unsafe: bool, go: Callable[[AppContext, RunGround], Awaitable[int]]) -> int:
@@ -117,7 +117,7 @@ def _inside(path: Path, python: str | None, unsafe: bool, go: Callable[[AppConte
 
 
 def _which(folders: Sequence[str]) -> str:
-    """Nobody is asked: a command may be part of a script."""
+    """Raise an error instead of asking, because the command may be part of a script."""
     from redstart.core.errors import ConfigError
 
     raise ConfigError(

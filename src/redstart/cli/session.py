@@ -1,4 +1,4 @@
-"""Driving a run from the command line: header, live display, ending, exit code."""
+"""Drive a run from the command line: header, live display, ending, exit code."""
 
 from __future__ import annotations
 
@@ -43,14 +43,14 @@ from redstart.toolkit.repo.handover import HandoverEvent
 from redstart.toolkit.suites.detection.describe import describe_interpreter, describe_runner
 
 ASK_ABOVE = 600.0
-"""Seconds that a verification may take without anybody being asked."""
+"""Seconds that a verification may take before a person is asked."""
 NO_LIMIT = 1_000
-"""Attempts from which on nobody is told a limit of them."""
+"""Number of attempts from which their limit is not shown."""
 TICK = 1.0
 
 
 class DriveMode(NamedTuple):
-    """What the flags say of how a run is driven and shown."""
+    """How to drive and show a run, from the flags."""
 
     json: bool = False
     verbose: bool = False
@@ -62,33 +62,33 @@ class DriveMode(NamedTuple):
     world: World | None = None
     dry_run: bool = False
     may_take: Callable[[float], bool] | None = None
-    """Asks whether a proof may take so many seconds; None where nobody can be asked, and the caps decide."""
+    """Asks whether verification may take so many seconds. None if nobody can be asked; then the limits decide."""
     passing: bool = False
-    """Nothing of the run is kept (the demo): the patch is shown instead of where it lies."""
+    """The patch is not kept (the demo): show the patch, but not its path."""
     detach: bool = False
-    """The run is handed to the fleet instead."""
+    """Submit the run to the fleet instead of driving it here."""
     apply: bool = False
-    """A verified patch is applied to the working tree."""
+    """Apply a verified patch to the working tree."""
     no_input: bool = False
-    """Nobody is asked whether it is to be applied."""
+    """Do not ask whether to apply the patch."""
     resumed: bool = False
-    """The run is stored already."""
+    """The run is already stored."""
 
 
 class DriveOutcome(NamedTuple):
-    """How far a run was driven."""
+    """The outcome of driving a run."""
 
     code: int
     run_id: str = ""
     patch: Path | None = None
     is_over: bool = False
-    """Whether the run has ended, with a patch that can be applied if there is one."""
+    """Whether the run has ended. Then its patch, if there is one, can be applied."""
     is_unproven: bool = False
-    """Whether only a person can accept that patch."""
+    """Whether only a person can accept the patch."""
 
 
 def drive_run(settings: Settings, how: DriveMode, begin: Callable[[AppContext], Awaitable[RunState]]) -> int:
-    """Begins or finds a run with `begin`, drives it and says how it ended. Returns the exit code."""
+    """Begin or find a run with `begin`, drive it and show how it ended. Return the exit code."""
     if how.detach:
         require_fleet(settings)
     with ExitStack() as stack:
@@ -101,7 +101,7 @@ def drive_run(settings: Settings, how: DriveMode, begin: Callable[[AppContext], 
         code = _apply(house, driven.run_id, quiet=how.json) if has_patch and how.apply else driven.code
         kept = "" if how.passing else str(driven.patch or "")
         shown.finish(exit_code=code, patch=kept, applied=has_patch and how.apply and code == 0)
-        # Nobody can be asked in the middle of the loop: it would keep Ctrl-C from them.
+        # Ask only after the event loop has ended: inside it Ctrl-C would not reach the question.
         wants_it = has_patch and not how.apply and _is_there_to_ask(how, shown)
         if wants_it and _agrees_to("Apply this patch to your working tree?"):
             return _apply(house, driven.run_id)
@@ -131,7 +131,7 @@ def _agrees_to(question: str) -> bool:
 
 
 def _apply(house: AppContext, run_id: str, *, quiet: bool = False) -> int:
-    """Puts the patch into the working tree as `redstart apply` does. Returns that command's exit code."""
+    """Apply the patch to the working tree like `redstart apply`. Return the exit code of that command."""
     outcome = asyncio.run(apply_run(house, run_id))
     if quiet:
         return int(outcome.happened is HandoverEvent.refused)
@@ -186,7 +186,7 @@ async def _drive(
 
 @asynccontextmanager
 async def ticking(shown: Display) -> AsyncGenerator[None]:
-    """Lets the display say from time to time that something goes on."""
+    """Call the display's `tick` every second, so that it can show progress."""
 
     async def tick() -> None:
         while True:
@@ -201,14 +201,14 @@ async def ticking(shown: Display) -> AsyncGenerator[None]:
 
 
 def _checked(house: AppContext, how: DriveMode) -> AppContext:
-    """With the sandbox; raises where that or a model cannot be had. No run is stored before this is known."""
+    """Return the context with a sandbox. Raise if the sandbox or a model is missing, before a run is stored."""
     if how.model is None and not how.dry_run:
         check_models(house.settings, keys=not how.detach)
     return house if how.detach else house.with_sandbox(unsafe=how.unsafe)
 
 
 async def _go_on(house: AppContext, state: RunState, engine: Engine, how: DriveMode, shown: Display) -> RunState:
-    """To the end, or to where the user said; about a suite that takes long to verify the user is asked first."""
+    """Drive the run to the end or the requested step. Ask the user first if verification will take long."""
     fresh = state.spec.mode is Mode.fix and state.now.reproduce is None
     if fresh and how.may_take is not None and how.until is None:
         state = (await go_on(house, state.run_id, engine, Step.reproduce)).state
@@ -221,17 +221,17 @@ async def _go_on(house: AppContext, state: RunState, engine: Engine, how: DriveM
 
 
 async def _look(house: AppContext, run_id: str, engine: Engine) -> RunState:
-    """Sees which tests are red, and ends the run where there is nothing for a model to do. `house` has no model."""
+    """Run the tests, and end the run if there is nothing for a model to do. `house` has no model."""
     state = (await go_on(house, run_id, engine, Step.reproduce)).state
     found = state.now.reproduce
     return (await go_on(house, run_id, engine)).state if found and found.trouble else state
 
 
 def header(house: AppContext, state: RunState, platform: str) -> str:
-    """Two lines before the first call: what will be run; and where, by which model and within which limits.
+    """Format two lines to show before the first call: what will run; and where, with which model and limits.
 
-    How many tests there are is known when they have been run: from then on it is here, and until then the line of
-    the step that runs them says it, before any model is asked. `platform` is as `sys.platform`.
+    The number of tests is included once they have run. Before that, the line of the step that runs them shows it,
+    before any model is asked. `platform` has the form of `sys.platform`.
     """
     spec, sandbox = state.spec, house.adapters.sandbox
     cycles = spec.task.cycles if isinstance(spec.task, ImproveTask) else 0

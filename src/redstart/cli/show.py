@@ -31,19 +31,19 @@ class ShowForm(StrEnum):
 
 def show(
     run: options.RunId = None,
-    attempt: Annotated[int | None, typer.Option("--attempt", min=1, help="All about one attempt.")] = None,
-    proof: Annotated[bool, typer.Option("--proof", help="The evidence that its patch is a fix, for a review.")] = False,
-    form: Annotated[ShowForm | None, typer.Option("--format", help="Of the proof (default text).")] = None,
+    attempt: Annotated[int | None, typer.Option("--attempt", min=1, help="Show one attempt in detail.")] = None,
+    proof: Annotated[bool, typer.Option("--proof", help="Show the evidence for its patch.")] = False,
+    form: Annotated[ShowForm | None, typer.Option("--format", help="Format of the proof (default text).")] = None,
     json: Annotated[bool, typer.Option("--json", help="Print JSON instead.")] = False,
 ) -> None:
-    """Show what a run did: its attempts, their diffs, test results and timing; or the proof of its patch."""
+    """Show what a run did: its attempts, diffs, test results and timing. With --proof, show the proof of its patch."""
     if proof:
         if attempt is not None:
-            raise typer.BadParameter("a proof is about a whole run: leave out --attempt or --proof")
+            raise typer.BadParameter("a proof covers a whole run; leave out --attempt or --proof")
         _print_proof(run, ShowForm.json if json else form or ShowForm.text)
         return
     if form is not None:
-        raise typer.BadParameter("--format is for --proof")
+        raise typer.BadParameter("--format needs --proof")
     _show(run, attempt, json=json)
 
 
@@ -153,7 +153,7 @@ def _print_run(
 
 
 def _print_cycles(shown: Terminal, tried: Sequence[CycleView], word: str) -> None:
-    """What was done and why, for each improvement, or for each part of a program."""
+    """Show the outcome and the reason for each improvement, or for each part of a program."""
     from redstart.core.noun import many
 
     for cycle in tried:
@@ -174,7 +174,7 @@ def _print_attempt(shown: Terminal, view: AttemptView) -> None:
     for line in reflection_lines(view.reflection):
         shown.say(line, hang=2)
     if view.failed_before:
-        shown.say(f"shown as tried before and failed: {', '.join(view.failed_before)}", "dim", hang=2)
+        shown.say(f"shown to the model as failed before: {', '.join(view.failed_before)}", "dim", hang=2)
     _print_diff(shown, view.diff)
     for reject in view.rejects:
         shown.say(f"not applied: {reject}", "red", hang=2)

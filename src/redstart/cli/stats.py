@@ -11,7 +11,7 @@ from redstart.cli.output import echo, echo_json
 
 def stats(
     since: Annotated[
-        str, typer.Option("--since", metavar="7d|DATE", help="Only runs started since then: 12h, 7d, 2w or a date.")
+        str, typer.Option("--since", metavar="7d|DATE", help="Only runs started since 12h, 7d or 2w ago, or a date.")
     ] = "",
     json: Annotated[bool, typer.Option("--json", help="Print JSON.")] = False,
 ) -> None:

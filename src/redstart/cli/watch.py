@@ -1,4 +1,4 @@
-"""Follow a run that somebody else drives, from what they commit to the store."""
+"""Follow a run that another process drives, from what it commits to the store."""
 
 from __future__ import annotations
 
@@ -18,15 +18,15 @@ from redstart.core.standing import HaltReason, status_of
 from redstart.flow.route import waits_for_a_person
 
 LOOK = 0.3
-"""Seconds between two looks at the store."""
+"""Seconds between two reads of the store."""
 IDLE = 5.0
-"""Seconds without news after which it is asked who drives the run at all."""
+"""Seconds without news before checking whether anything drives the run."""
 PATIENCE = 60.0
-"""Seconds without news after which a fleet that does not answer is not waited for any longer."""
+"""Seconds without news before giving up on a fleet that does not answer."""
 
 
 async def watch(house: AppContext, run_id: str, shown: Display, how: DriveMode) -> int:
-    """Shows what is committed until the run ends, waits for a person, or nobody drives it. Returns the exit code."""
+    """Show what is committed until the run ends, waits for a person, or has no driver. Return the exit code."""
     seen: dict[str, int] = {}
     news = asked = time.monotonic()
     while True:
@@ -50,7 +50,7 @@ async def watch(house: AppContext, run_id: str, shown: Display, how: DriveMode) 
 
 
 async def _show_new(house: AppContext, state: RunState, seen: dict[str, int], shown: Display) -> bool:
-    """Events that were not shown yet, of the run and of those that it began; whether there were any."""
+    """Show the new events of the run and its child runs. Return whether there were any."""
     found = False
     for id_ in (state.run_id, *await part_ids(house, state)):
         for event in await house.adapters.store.events(id_, seen.get(id_, -1)):
@@ -60,7 +60,7 @@ async def _show_new(house: AppContext, state: RunState, seen: dict[str, int], sh
 
 
 async def _asks(house: AppContext, state: RunState) -> bool:
-    """Whether the run, or one that it began, asks a person something, and nobody has answered yet."""
+    """Return whether the run, or one of its child runs, has a question for a person that nobody has answered."""
     runs = [state, *[await house.adapters.store.load(id_) for id_ in await part_ids(house, state)]]
     for run in runs:
         if waits_for_a_person(run):
@@ -71,7 +71,7 @@ async def _asks(house: AppContext, state: RunState) -> bool:
 
 
 async def _stands_still(house: AppContext, state: RunState, *, patient: bool) -> str:
-    """Why nothing more will come, in words; empty where somebody is at it."""
+    """Return why no more events will come. Empty if something still drives the run."""
     run_id = state.run_id
     row = await row_of(house, run_id)
     if row_is_driven(row, house.adapters.world.now()):

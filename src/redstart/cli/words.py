@@ -1,4 +1,4 @@
-"""Events in the user's words."""
+"""Describe events in words for the user."""
 
 from __future__ import annotations
 
@@ -13,13 +13,13 @@ from redstart.core.noun import many
 Data = dict[str, Any]
 
 WORTH_SAYING = 90.0
-"""Seconds of verification that are announced."""
+"""Minimum seconds of verification to announce."""
 LONGEST = 600
-"""Characters of a step's line: more than that is in `redstart show`."""
+"""Maximum number of characters of a step's line; `redstart show` has the whole text."""
 
 
 def words(event: Event) -> str:
-    """What a finished step has to say, in one line."""
+    """Describe a finished step in one line."""
     render = {
         "reproduce": _reproduce,
         "plan": _plan,
@@ -37,7 +37,7 @@ def words(event: Event) -> str:
 
 
 def _brief(text: str) -> str:
-    """The text on one line; a long one ends after its last whole sentence, or word, that has room."""
+    """Return the text on one line. A long text ends after its last sentence, or word, that fits."""
     line = " ".join(text.split())
     if len(line) <= LONGEST:
         return line
@@ -47,7 +47,7 @@ def _brief(text: str) -> str:
 
 
 def tone(event: Event) -> str:
-    """`good`, `bad` or empty: how the line is to be shown."""
+    """Return how to show the line: `good`, `bad` or empty."""
     data = event.data
     if event.name == "test":
         return "good" if data["honest_green"] else "" if data["probe"] else "bad"
@@ -58,12 +58,12 @@ def tone(event: Event) -> str:
 
 
 def is_outcome(event: Event) -> bool:
-    """Whether the event only says how the whole run ends: its headline says the same."""
+    """Return whether the event only states how the run ends, as its headline does."""
     return event.name == "decide" and event.data["action"] not in ("retry", "spawn") and "." not in event.run
 
 
 def sandbox_in_words(tier: str, lacks: Sequence[str] = ()) -> str:
-    """Where the tests run, and what that place could not get on this machine."""
+    """Describe where the tests run, and what the sandbox lacks on this machine."""
     return f"sandbox {tier} ({', '.join(lacks)})" if lacks else f"sandbox {tier}"
 
 
@@ -93,17 +93,17 @@ def _reproduce(data: Data) -> str:
 
 
 def _confidence(level: str, why: str) -> str:
-    """How sure the model is that the test it wrote is what was meant."""
+    """Describe how sure the model is that its test matches the issue."""
     return f"confidence that the test matches the issue: {level}{f' ({why})' if why else ''}" if level else ""
 
 
 def _forecast(seconds: float) -> str:
-    """Of a verification that one has to wait for."""
+    """Describe the expected duration of a verification that takes long."""
     return f"verifying a fix will take about {seconds / 60:.0f} min" if seconds >= WORTH_SAYING else ""
 
 
 def tests_in_words(red: int, passed: int, skipped: int) -> str:
-    """How many tests there are and how they ended."""
+    """Format the number of tests and their outcomes."""
     counted = (
         f"{red:,} fail{'s' if red == 1 else ''}" if red else "",
         f"{passed:,} pass{'es' if passed == 1 else ''}" if passed else "",
@@ -125,7 +125,7 @@ def _plan(data: Data) -> str:
 
 
 def _lessons(data: Data) -> list[str]:
-    """What the run is told of earlier ones, and what is withheld from it to measure the effect."""
+    """Describe the lessons shown to the run, and those withheld to measure their effect."""
     shown, withheld = len(data.get("shown", ())), len(data.get("withheld", ()))
     effect = "its effect" if withheld == 1 else "their effect"
     return [
@@ -193,14 +193,14 @@ def _reflect(data: Data) -> str:
 
 
 def explained(data: Data) -> list[str]:
-    """Why an attempt failed, a line for each part; nothing where no model was asked."""
+    """Return why an attempt failed, one line per part. Empty if no model was asked."""
     parts = {name: data.get(name, "") for name in Reflection.model_fields}
     reflection = Reflection.model_validate(parts)
     return list(reflection_lines(reflection)) if reflection.explains else []
 
 
 def lines_below(event: Event) -> list[str]:
-    """What else a finished step has to say, a line each: what it recalled, and why an attempt failed."""
+    """Return the further lines of a finished step: what it recalled, and why an attempt failed."""
     data: Data = event.data
     if event.name == "reflect":
         return explained(data)[1:]
@@ -233,12 +233,12 @@ def _decide(data: Data) -> str:
 
 
 def warning_in_words(event: Event) -> str:
-    """What the user is to know before it happens; empty where there is nothing."""
+    """Return the warning of an event, or an empty string."""
     return f"warning: {text}" if (text := event.data.get("warning")) else ""
 
 
 def note_in_words(event: Event) -> str:
-    """What a step says on its way."""
+    """Describe a note that a step gives while it runs."""
     data: Data = event.data
     if "look" in data:
         return f"{'tool call' if data['served'] else 'tool call refused'}: {data['look']}"

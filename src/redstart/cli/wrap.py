@@ -9,15 +9,15 @@ from rich.cells import cell_len
 from redstart.core.visible import visible
 
 _BLANKS = re.compile(r"( +)(?!·)")
-"""Where a line may be broken: a separator stays at the end of its line."""
+"""Blanks where a line may be broken. A separator stays at the end of its line."""
 _AFTER_SEPARATOR = re.compile(r"(?<= ·)( +)")
 
 
 def wrap(text: str, width: int | None, *, hang: int | None = None) -> list[str]:
-    """The lines of a text, each at most `width` cells wide and broken between words only.
+    """Wrap a text into lines of at most `width` cells, between words only.
 
-    A line that continues another is indented by `hang` blanks; without it, as that line is. A word that is longer than
-    a whole line overflows. Without a width, which is for logs, nothing is broken.
+    Continuation lines are indented by `hang` blanks; without it, like the line that they continue. A word that is
+    longer than a whole line overflows. Without a width, as for logs, nothing is wrapped.
     """
     lines: list[str] = []
     for line in visible(text).replace("\t", "    ").split("\n"):
@@ -40,7 +40,7 @@ def _wrapped(line: str, width: int | None, hang: int) -> list[str]:
 
 
 def _words(line: str, room: int) -> list[tuple[str, str]]:
-    """The words of a line, each with the blanks before it; of a list with separators, its parts that have room."""
+    """Split a line into words, each with the blanks before it; at separators instead if the parts between them fit."""
     pieces = _AFTER_SEPARATOR.split(line)
     if len(pieces) == 1 or any(cell_len(piece) > room for piece in pieces):
         pieces = _BLANKS.split(line)

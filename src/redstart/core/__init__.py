@@ -1,1 +1,1 @@
-"""The nouns. Frozen values, no behaviour that touches the world, and no import of anything else of ours."""
+"""The nouns: frozen values without side effects. This package imports no other Redstart package."""

@@ -1,4 +1,4 @@
-"""Code as data: snapshots, patches and what came of applying them."""
+"""Code as data: snapshots, patches, and the results of applying them."""
 
 from __future__ import annotations
 
@@ -12,32 +12,32 @@ from redstart.core.noun import FrozenValue
 
 
 class Snapshot(FrozenValue):
-    """The files of a repo at one moment, wherever they are: it can be rebuilt on any machine that reaches the blobs.
+    """The files of a repo at one moment. Any machine that can read the blobs can rebuild them.
 
-    `tree` names the content (a git tree id). It is `base` with `diff` applied; `pack` holds the objects of `base`.
+    `tree` identifies the content (a git tree ID). It is `base` with `diff` applied; `pack` holds the objects of `base`.
     """
 
     tree: str
     base: str
     pack: str
-    """Blob: a git pack with everything `base` needs."""
+    """Blob: a git pack with everything that `base` needs."""
     diff: str = ""
-    """Blob: the binary diff from `base` to `tree`; empty where they are the same."""
+    """Blob: the binary diff from `base` to `tree`; empty if they are equal."""
 
 
 class EditKind(StrEnum):
     block = "block"
-    """Search text that must be found exactly once, and what stands there instead."""
+    """Search text that must occur exactly once, and its replacement."""
     diff = "diff"
     """A unified diff of one file."""
     whole = "whole"
-    """All of a file as it shall be."""
+    """The complete new text of a file."""
     envelope = "envelope"
-    """One file's part of an `apply_patch` envelope, with the line that says what is done to it."""
+    """One file's part of an `apply_patch` envelope, with the line that names the operation."""
 
 
 class Edit(FrozenValue):
-    """One edit of one file, as the model gave it. `search` is for blocks alone; `number` is its place in the answer."""
+    """One edit of one file, as the model wrote it. Only blocks use `search`; `number` is the place in the answer."""
 
     kind: EditKind
     path: str = ""
@@ -45,60 +45,60 @@ class Edit(FrozenValue):
     text: str = ""
     number: int = 1
     closed: bool = True
-    """Whether something besides the text itself says that this is all of it: a fence, an end marker."""
+    """Whether a fence or an end marker confirms that the text is complete."""
 
 
 class EditList(FrozenValue):
-    """What a patch's blob holds."""
+    """The content of a patch's blob."""
 
     edits: tuple[Edit, ...] = ()
 
 
 class Probe(FrozenValue):
-    """What a model wants run before it edits: tests by their ids, or a snippet of Python."""
+    """What a model asks to run before it edits: tests by their IDs, or a Python snippet."""
 
     ids: tuple[str, ...] = ()
     snippet: str = ""
 
 
 class PatchProblem(StrEnum):
-    """Why there is nothing usable in an answer, where the run goes by it."""
+    """Why an answer is unusable, as far as the run depends on the reason."""
 
     over_budget = "over_budget"
-    """The model was not asked, or not until it answered: the call could exceed a limit."""
+    """The model was not asked, or its call was aborted: the call could exceed a limit."""
     unchanged = "unchanged"
-    """The answer gives files back as they are."""
+    """The answer returns files unchanged."""
 
 
 class Patch(FrozenValue):
-    """What the model proposes: edits, or a probe (code to run before editing), or nothing that can be used."""
+    """The model's proposal: edits, a probe (code to run before editing), or nothing usable."""
 
     edits: str = ""
-    """Blob: an `EditList`. Empty where there are none."""
+    """Blob: an `EditList`; empty if there are no edits."""
     probe: str = ""
-    """Blob: a `Probe`, what to run instead of an edit."""
+    """Blob: a `Probe` to run instead of applying an edit."""
     looks: int = Field(default=0, exclude_if=lambda count: not count)
-    """How often the model looked around in the snapshot before it answered."""
+    """How many tool calls the model made before it answered."""
     answer: str = ""
-    """Blob: the model's words, as they came."""
+    """Blob: the raw answer of the model."""
     model: str = ""
-    """Which model said them."""
+    """The model that answered."""
     form: EditKind | None = None
-    """In which form edits were asked for."""
+    """The edit form that was asked for."""
     files: tuple[str, ...] = ()
     fingerprint: str = ""
     why: str = ""
     test_change: str = ""
-    """Why a test itself would have to change, where the model says so openly: then a person is asked."""
+    """Why a test itself must change, if the model says so openly: then a person is asked."""
     reflection: Reflection | None = None
-    """What the model says of the attempt before, asked in the same call."""
+    """The model's reflection on the previous attempt, asked for in the same call."""
     recalled: tuple[str, ...] = Field(default=(), exclude_if=lambda ids: not ids)
-    """Ids of the fix cards that were recalled by the failure of the attempt before."""
+    """IDs of the fix cards that were recalled for the failure of the previous attempt."""
     failed_before: tuple[str, ...] = Field(default=(), exclude_if=lambda ids: not ids)
-    """Ids of the failed attempts of earlier runs that the question showed."""
+    """IDs of the failed attempts of earlier runs that the question showed."""
     problem: PatchProblem | None = Field(default=None, exclude_if=lambda problem: problem is None)
     fault: str = ""
-    """Why there is nothing usable, in words."""
+    """Why the answer is unusable, in words."""
 
     @property
     def over_budget(self) -> bool:
@@ -106,32 +106,32 @@ class Patch(FrozenValue):
 
 
 class EditFit(StrEnum):
-    """How far an edit had to be bent to fit, the least first."""
+    """How much an edit had to be adapted to fit, least first."""
 
     exact = "exact"
-    """As it stands: text and, where it names one, place."""
+    """The text fits as written, at the named place if there is one."""
     whitespace = "whitespace"
-    """Blanks at line ends, indentation shifted as a whole, tabs for spaces, a lost marker before context."""
+    """Differences in trailing blanks, uniform indentation, tabs for spaces, or a lost marker before context."""
     recount = "recount"
-    """The counts of a hunk were wrong."""
+    """The line counts of a hunk were wrong."""
     realign = "realign"
-    """Found by its lines, at another place than it named or with lines left out between them."""
+    """Found by its lines, at a place other than the named one or with lines left out between them."""
     merge = "merge"
-    """Context that differs was merged; every removed line is there."""
+    """Differing context was merged; every removed line exists."""
     node = "node"
-    """A definition of a Python file replaced by name."""
+    """A definition of a Python file was replaced by name."""
 
 
 class EditRecord(FrozenValue):
-    """What became of one edit; counted by model, it tells which form to ask for."""
+    """The result of one edit. The counts by model decide which form to ask for."""
 
     kind: EditKind
     rung: EditFit | None = None
-    """None where it did not fit."""
+    """None if the edit did not fit."""
 
 
 class FitCounts(NamedTuple):
-    """Edits of one model in one form: how many fitted, of how many."""
+    """Edits of one model in one form: how many of them fit."""
 
     fitted: int = 0
     tried: int = 0
@@ -143,57 +143,57 @@ class EditRejection(FrozenValue):
     path: str
     reason: str
     nearest: str = ""
-    """The real lines that come closest to what the edit looked for."""
+    """The existing lines that are closest to the search text."""
     block: int = 0
-    """Which edit of the answer, from 1; 0 where it is about all of them."""
+    """Number of the edit in the answer, from 1; 0 if the rejection is about all edits."""
     already: bool = False
-    """It seems to have been applied before."""
+    """Whether the edit seems to be applied already."""
 
     @property
     def words(self) -> str:
-        """Which edit, of which file, why, and what is really there."""
+        """Which edit, of which file, why, and which lines exist instead."""
         which = f"edit {self.block} ({self.path})" if self.block else self.path
         already = "; it seems to have been made already" if self.already else ""
         return f"{which}: {self.reason}{already}\n{self.nearest}".strip()
 
 
 class RejectedEdit(NamedTuple):
-    """An edit that was not applied, beside what the file holds instead."""
+    """An edit that was not applied, with the existing lines of the file."""
 
     number: int
-    """Which edit of the answer, from 1; 0 for all edits of the file together."""
+    """Number of the edit in the answer, from 1; 0 for all edits of the file together."""
     path: str
     reason: str
     sent: str
     """The edit as the model wrote it."""
     nearest: str
-    """The lines of the file that come closest; empty where none do."""
+    """The closest lines of the file; empty if none are close."""
 
 
 class ApplyResult(FrozenValue):
-    """All of a patch, or nothing of it."""
+    """The result of applying a patch: all of it is applied, or nothing."""
 
     ok: bool
     snapshot: Snapshot | None = None
     diff: str = ""
-    """Blob: the unified diff that was made (of a refused patch too, where it could be made)."""
+    """Blob: the resulting unified diff, also of a refused patch if it can be computed."""
     rung: str = ""
-    """The highest rung that an edit needed."""
+    """The highest rung of the apply ladder that an edit needed."""
     rungs: tuple[EditRecord, ...] = ()
-    """Of each edit, in the order of the answer; the first ones of many."""
+    """One record per edit, in the order of the answer; only the first ones if there are many."""
     fits: tuple[int, ...] = ()
-    """Numbers of the edits that would have fitted, where others did not and nothing was applied."""
+    """Numbers of the edits that would fit, if others do not and nothing was applied."""
     rejects: tuple[EditRejection, ...] = ()
     refused: bool = False
-    """Policy said no: a protected path, a forbidden mode, too large."""
+    """Whether policy refused the patch: a protected path, a forbidden mode, too large."""
     proposes: tuple[str, ...] = ()
-    """Tests that the patch changes and says so: it can be green only with a person's yes."""
+    """Tests that the patch openly changes. It can pass only if a person approves."""
     added: int = 0
     removed: int = 0
 
     @property
     def words(self) -> str:
-        """Why nothing was applied, as the next attempt is told; empty where it was."""
+        """Why nothing was applied, in words for the next attempt; empty if the patch was applied."""
         if self.ok:
             return ""
         told = [reject.words for reject in self.rejects]

@@ -1,4 +1,4 @@
-"""What is asked of a model and what comes back."""
+"""Questions to a model, and its answers."""
 
 from __future__ import annotations
 
@@ -10,7 +10,8 @@ from redstart.core.noun import FrozenValue
 
 
 def _absent(value: object) -> bool:
-    """Left out of what is written down: a request without it is the request of before there was such a field."""
+    """Return whether the field is left out of the stored request, which then equals a request of before the field
+    existed."""
     return not value
 
 
@@ -26,20 +27,20 @@ class Role(StrEnum):
     user = "user"
     assistant = "assistant"
     tool = "tool"
-    """What a tool gave back, to the call that the message's `reply_to` names."""
+    """The result of the tool call that the message's `reply_to` names."""
 
 
 class Tool(FrozenValue):
-    """What a model may call instead of answering. Nothing is run by the provider: the caller answers the call."""
+    """A tool that a model may call instead of answering. The provider runs nothing: the caller answers the call."""
 
     name: str
     description: str
     parameters: dict[str, object]
-    """A JSON schema of type object."""
+    """A JSON schema of type `object`."""
 
 
 class ToolCall(FrozenValue):
-    """A call that a model made. It is untrusted: the name may be none that was offered, the arguments no JSON."""
+    """A call by a model. It is untrusted: the tool may not exist, and the arguments may not be JSON."""
 
     id: str
     name: str
@@ -51,44 +52,44 @@ class Message(FrozenValue):
     role: Role
     text: str
     calls: tuple[ToolCall, ...] = Field(default=(), exclude_if=_absent)
-    """Of the assistant: the calls that it made beside its text."""
+    """In a message of the assistant: its tool calls besides the text."""
     reply_to: str = Field(default="", exclude_if=_absent)
-    """Of a tool: the id of the call that this answers."""
+    """In a message of a tool: the ID of the call that it answers."""
 
 
 class Ask(FrozenValue):
-    """One call to a model. `site` says where in the run it was made; it is no part of the request's hash."""
+    """One call to a model. `site` is the place in the run that makes it; it is not part of the request's hash."""
 
     question: str
-    """The prompt's name: the word of the step that asks."""
+    """The name of the prompt: the step that asks."""
     tier: Tier
     messages: tuple[Message, ...]
     max_tokens: int = 4096
     temperature: float = 0.0
     tools: tuple[Tool, ...] = Field(default=(), exclude_if=_absent)
-    """What the model may call; empty for a question that is answered in text."""
+    """The tools that the model may call; empty for a question that is answered in text."""
     shape: dict[str, object] | None = Field(default=None, exclude_if=_absent)
-    """A JSON schema for the answer's text, for models that can be held to one; others are told in the prompt."""
+    """A JSON schema of the answer's text, for models that support one. Other models are told in the prompt."""
     stuck: bool = Field(default=False, exclude_if=_absent)
-    """Whether the run goes in circles, so that the strong model is to be asked before its turn."""
+    """Whether the run goes in circles, so the strong model is asked early."""
     site: str = Field(default="", exclude=True)
 
 
 class AnswerFault(StrEnum):
-    """Why an answer cannot be used although nothing is broken."""
+    """Why an answer is unusable although nothing is broken."""
 
     budget = "budget"
-    """Not asked: the call could have cost more than what is left. Or broken off, at the end of the run's time."""
+    """The model was not asked because the call could exceed a limit, or the call was aborted at the time limit."""
     truncated = "truncated"
-    """The model ran into its token limit."""
+    """The model reached its token limit."""
     refused = "refused"
-    """The provider's content filter stopped it."""
+    """The provider's content filter stopped the answer."""
     empty = "empty"
-    """The model said nothing."""
+    """The answer is empty."""
 
 
 class Usage(FrozenValue):
-    """What a call cost. `usd` is None where the price is not known: then the token cap binds."""
+    """What a call cost. `usd` is None if the price is unknown: then the token limit applies."""
 
     input_tokens: int = 0
     output_tokens: int = 0
@@ -104,11 +105,12 @@ class Answer(FrozenValue):
     text: str
     model: str
     calls: tuple[ToolCall, ...] = ()
-    """Calls of the tools that were offered. An answer that only calls has no text, and is not empty."""
+    """Tool calls. An answer with only tool calls has no text, but does not count as empty."""
     usage: Usage = Usage()
     fault: AnswerFault | None = None
 
     @property
     def asked(self) -> bool:
-        """Whether a model was asked at all. What the budget stopped may have been, in vain or until broken off."""
+        """Whether a model was asked at all. A call that the budget stopped may have been made and then failed or been
+        aborted."""
         return self.fault is not AnswerFault.budget or self.usage != Usage()

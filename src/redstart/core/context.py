@@ -8,14 +8,14 @@ from redstart.core.noun import FrozenValue
 
 
 class Chunk(FrozenValue):
-    """Lines `start` to `end` (both counted from 1, inclusive) of a file of the snapshot."""
+    """Lines `start` to `end` (from 1, both inclusive) of a file of the snapshot."""
 
     path: str
     start: int
     end: int
     score: float
     source: str
-    """What found it: `frame`, `test`, `search`, `name`, `run`, `survey`."""
+    """How the chunk was found: `frame`, `test`, `search`, `name`, `run`, `survey`."""
 
 
 class Context(FrozenValue):
@@ -24,6 +24,6 @@ class Context(FrozenValue):
     """How many candidates did not fit."""
 
     def moved(self, paths: Mapping[str, str]) -> Context:
-        """The same with other names for its files, each of which `paths` has."""
+        """Return the context with its paths replaced by those in `paths`, which must contain each of them."""
         chunks = (chunk.model_copy(update={"path": paths[chunk.path]}) for chunk in self.chunks)
         return self.model_copy(update={"chunks": tuple(chunks)})

@@ -1,4 +1,4 @@
-"""The course of a run: whether it goes in circles, and what is done otherwise because of it."""
+"""The course of a run: whether it goes in circles, and what the next attempt changes."""
 
 from __future__ import annotations
 
@@ -11,47 +11,47 @@ from redstart.core.noun import FrozenValue
 
 
 class CoursePattern(StrEnum):
-    """What attempts show that a run which gets somewhere does not."""
+    """A sign that the attempts of a run make no progress."""
 
     unfit = "unfit"
-    """Several answers held no edit that could be made."""
+    """Several answers held no edit that could be applied."""
     revisited = "revisited"
-    """The same patch again, or another one that made the same code, with the same failure."""
+    """The same patch again, or another patch that gives the same code, with the same failure."""
     oscillation = "oscillation"
-    """To and fro between two failures, or two patches."""
+    """The attempts alternate between two failures or two patches."""
     regress = "regress"
-    """More is red than before it."""
+    """More tests fail than before."""
     same_signature = "same_signature"
-    """Other code, the same failure of the same tests."""
+    """The code differs, but the same tests fail in the same way."""
     same_test = "same_test"
-    """The same test is red each time, in whatever way."""
+    """The same test fails each time, in whatever way."""
     no_progress = "no_progress"
-    """Several attempts, none of them with less red than there was."""
+    """Several attempts did not reduce the number of failing tests."""
     exhausted = "exhausted"
-    """A model has written as many attempts in vain as it may."""
+    """A model has used all the failed attempts that it is allowed."""
 
 
 class Strategy(StrEnum):
-    """What the next attempt does otherwise."""
+    """What the next attempt does differently."""
 
     form = "form"
-    """Edits are asked for in another form."""
+    """Ask for edits in another form."""
     plan = "plan"
-    """A plan is asked for, of the strong model."""
+    """Ask the strong model for a plan."""
     both = "both"
-    """One change is asked for that is right where each of two was wrong."""
+    """Ask for one change that is right in both cases in which a change was wrong."""
     restart = "restart"
-    """It goes on from the code before what made it worse, with the tests named that broke."""
+    """Start from the code before the change that made it worse, and name the tests that broke."""
     wider = "wider"
-    """More of the code is shown, from here on."""
+    """Show more of the code from now on."""
     stronger = "stronger"
-    """The strong model writes, from here on."""
+    """Ask the strong model from now on."""
     hypothesis = "hypothesis"
-    """Another cause than those that were tried is asked for, with more freedom."""
+    """Ask for a cause that was not tried yet, at a higher temperature."""
 
 
 class Trend(StrEnum):
-    """Where the number of red tests goes."""
+    """How the number of failing tests develops."""
 
     improving = "improving"
     regressing = "regressing"
@@ -65,33 +65,33 @@ class CourseChange(FrozenValue):
     pattern: CoursePattern
     strategy: Strategy
     attempts: tuple[int, ...] = Field(default=(), max_length=8)
-    """The attempts that show the pattern, the newest last."""
+    """The attempts that show the pattern, newest last."""
 
 
 class AttemptOutcome(FrozenValue):
-    """What an attempt came to, as far as attempts are compared; empty where there is nothing to compare."""
+    """The outcome of an attempt, for comparison with other attempts; empty if there is nothing to compare."""
 
     base: str = ""
-    """Tree of what it is measured against: what was measured against another is not compared with it."""
+    """Tree that the attempt is measured against. Attempts with different bases are not compared."""
     tree: str = ""
-    """What it made, where that was tested."""
+    """Tree that the attempt produced, if it was tested."""
     failing: str = ""
-    """Digest of the ids of the tests that speak against it."""
+    """Digest of the IDs of the tests that count against the attempt."""
     signature: str = ""
-    """Of the first of them that is told of; empty where that is not known."""
+    """Signature of the first reported failure among them; empty if unknown."""
     tests: tuple[str, ...] = Field(default=(), max_length=8)
-    """Short digests of the first of them."""
+    """Short digests of the first of those tests."""
     wrong: int | None = None
-    """How many tests are still red, newly red or missing; None where that is not known, or there are none."""
+    """How many tests still fail, newly fail or are missing; None if unknown, or if there are none."""
     unfit: bool = False
-    """Whether the answer held no edit that could be made."""
+    """Whether the answer held no edit that could be applied."""
     form: EditKind | None = None
-    """In which form edits were asked for."""
+    """The edit form that was asked for."""
     model: str = ""
 
 
 class StallLimits(FrozenValue):
-    """How many attempts in a row may bring nothing; None for no end."""
+    """How many attempts in a row may bring no progress; None for no limit."""
 
     warning: int | None = Field(default=None, ge=1)
     end: int | None = Field(default=None, ge=1)

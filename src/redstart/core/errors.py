@@ -1,10 +1,12 @@
-"""What can be broken. An expected failure (a red test, an edit that does not apply) is a value, never one of these.
+"""The exceptions for broken machinery.
+
+An expected failure (a failing test, an edit that does not apply) is a value, never one of these.
 
 RedstartError
 ├── ConfigError            exit 2
 ├── PortError              exit 3
 │   ├── ModelError
-│   │   ├── ModelRefused   not worth asking again
+│   │   ├── ModelRefused   a retry does not help
 │   │   ├── ModelBusy
 │   │   ├── ModelUnreachable
 │   │   ├── ModelTimeout
@@ -19,9 +21,9 @@ RedstartError
 ├── PolicyViolation        exit 6
 ├── ReplayDiverged         exit 3
 ├── InternalError          exit 3
-└── Needs                  never reaches a person: the driver hands the run on
+└── Needs                  never shown to a user: the driver hands the run on
 
-The `message` of each class is what it says where nobody says more.
+The `message` of each class is the default text.
 """
 
 from __future__ import annotations
@@ -38,34 +40,34 @@ class RedstartError(Exception):
     exit_code = 3
 
     def __init__(self, message: str = "", *, remedy: str = "", causes: Sequence[RedstartError] = ()) -> None:
-        """`causes` are the several errors that this one sums up; then each line of `remedy` is one to choose from."""
+        """`causes` are the errors that this one summarizes; each line of `remedy` is then one alternative."""
         super().__init__(message or self.message)
         self.remedy = remedy
         self.causes = tuple(causes)
 
 
 class ConfigError(RedstartError):
-    message = "A setting, a flag or an argument cannot be used as given."
+    message = "A setting, a flag or an argument is invalid."
 
     exit_code = 2
 
 
 class PortError(RedstartError):
-    message = "A part that redstart stands on does not work."
+    message = "A component that Redstart depends on does not work."
 
 
 class ModelError(PortError):
-    message = "The model could not be reached, or its answer was no answer."
+    message = "The model could not be reached, or its response was unusable."
 
     passing = False
-    """Whether the same question may well be answered a moment later."""
+    """Whether the error is temporary, so that a retry may succeed."""
 
     def __init__(
         self, message: str = "", *, remedy: str = "", retry_after: float | None = None, usage: Usage | None = None
     ) -> None:
-        """`retry_after` is what the endpoint asked to wait, in seconds.
+        """`retry_after` is the number of seconds that the endpoint asks to wait.
 
-        `usage` is what was spent all the same: as the endpoint said, else the most that it can have been.
+        `usage` is what the failed call cost: as the endpoint reports it, else the possible maximum.
         """
         super().__init__(message, remedy=remedy)
         self.retry_after = retry_after
@@ -73,17 +75,17 @@ class ModelError(PortError):
 
 
 class ModelRefused(ModelError):
-    message = "The model's endpoint refuses the call, and would again."
+    message = "The model's endpoint refuses the call. A retry does not help."
 
 
 class ModelBusy(ModelError):
-    message = "The model's endpoint is overloaded or down, or its rate is used up for now."
+    message = "The model's endpoint is overloaded or down, or its rate limit is reached."
 
     passing = True
 
 
 class ModelUnreachable(ModelError):
-    message = "The connection to the model's endpoint was not made, or broke."
+    message = "The connection to the model's endpoint failed."
 
     passing = True
 
@@ -95,23 +97,23 @@ class ModelTimeout(ModelError):
 
 
 class ModelGarbled(ModelError):
-    message = "The model's endpoint sent something that is no whole answer."
+    message = "The model's endpoint sent an invalid or incomplete response."
 
     passing = True
 
 
 class BudgetExceeded(PortError):
-    message = "The next model call could cost more than what is left under the cap."
+    message = "The next model call could exceed the cost limit."
 
     exit_code = 4
 
 
 class SandboxUnavailable(PortError):
-    message = "No sandbox can be had here, or the one in use died."
+    message = "No sandbox is available, or the one in use died."
 
 
 class SandboxDied(SandboxUnavailable):
-    message = "The sandbox was ended from outside while a command ran in it; what the command did is not known."
+    message = "The sandbox was stopped from outside while a command ran in it. The outcome of the command is unknown."
 
 
 class StoreError(PortError):
@@ -119,15 +121,15 @@ class StoreError(PortError):
 
 
 class BlobMissing(StoreError):
-    message = "A part of a run is no longer kept."
+    message = "A part of a run is no longer stored."
 
 
 class Fenced(StoreError):
-    message = "Another driver has taken this run over; nothing more is written from here."
+    message = "Another driver has taken this run over. This one writes nothing more."
 
 
 class NewerFormat(StoreError):
-    """What was stored has a format that is not known yet."""
+    """The stored data has a format that this version does not know yet."""
 
     message = "This was stored by a newer version of redstart."
 
@@ -136,21 +138,21 @@ class NewerFormat(StoreError):
 
 
 class PolicyViolation(RedstartError):
-    message = "What was asked for is refused by policy."
+    message = "The request is refused by policy."
 
     exit_code = 6
 
 
 class ReplayDiverged(RedstartError):
-    message = "The replay asked for something that the journal does not hold."
+    message = "The replay made a call that is not in the journal."
 
 
 class InternalError(RedstartError):
-    message = "Redstart has a defect: something that always holds does not."
+    message = "Redstart has a defect: an internal invariant is violated."
 
 
 class Needs(RedstartError):
-    """The next call needs a privilege that this driver does not have."""
+    """The next call requires a privilege that this driver does not have."""
 
     def __init__(self, privilege: Literal["think", "act"]) -> None:
         super().__init__(f"the next call needs a driver that may {privilege}")

@@ -1,4 +1,4 @@
-"""What every display, log and metric reads: the stream of events, and what a step is doing at the moment."""
+"""The input of every display, log and metric: the stream of events, and the current activity of a step."""
 
 from __future__ import annotations
 
@@ -17,13 +17,13 @@ class Phase(StrEnum):
 
 
 class Event(StoredValue):
-    """`name` is one of the eleven words, or `run` for the run as a whole."""
+    """An event of a run. `name` is one of the eleven steps, or `run` for the run as a whole."""
 
     stored_as: ClassVar[StorageFormat] = EVENT
     v: int = int(EVENT.version)
     run: str
     seq: int
-    """Counts from 0 without a gap; a step that is entered again after a crash gives the same numbers again."""
+    """Counts from 0 without gaps. A step that runs again after a crash gives the same numbers again."""
     time: float
     attempt: int
     name: str
@@ -32,7 +32,7 @@ class Event(StoredValue):
 
 
 class Progress(NamedTuple):
-    """What is under way in a step. An empty `activity` says that it is over."""
+    """The current activity of a step. An empty `activity` means that it is over."""
 
     run: str
     attempt: int
@@ -42,8 +42,8 @@ class Progress(NamedTuple):
     done: int = 0
     """Tests that have ended."""
     total: int = 0
-    """Tests that will run; 0 where nobody knows."""
+    """Tests that will run; 0 if unknown."""
     seconds: float = 0.0
-    """How long it is expected to take; 0 where nobody knows."""
+    """Expected duration; 0 if unknown."""
     tokens: int = 0
-    """Of the open question, about."""
+    """Approximate tokens of the open question."""

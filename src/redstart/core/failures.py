@@ -1,4 +1,4 @@
-"""Failed attempts of earlier runs: which are asked for, and which of them fit."""
+"""Failed attempts of earlier runs: the query, and the choice of matching records."""
 
 from __future__ import annotations
 
@@ -9,30 +9,30 @@ from redstart.core.noun import FrozenValue
 
 
 class FailureQuery(FrozenValue):
-    """Which failed attempts are asked for: those at these failures, made by other runs than these."""
+    """A query for failed attempts at these failures, made by runs other than `without`."""
 
     signatures: tuple[Signature, ...]
     test_id: str = ""
     """The first failing test."""
     without: tuple[str, ...] = ()
-    """Ids of runs."""
+    """IDs of runs to exclude."""
 
 
 class RecalledFailure(FrozenValue):
-    """A failed attempt that memory offered, with the reason."""
+    """A failed attempt from memory, with the reason why it matches."""
 
     record: FailureRecord
     repo: str
     source: str
-    """`signature` (at this bug) or `test` (at the same kind of failure of the same test)."""
+    """`signature` (the same bug) or `test` (the same kind of failure of the same test)."""
 
 
 def choose_failures(
     kept: Iterable[tuple[FailureRecord, str]], query: FailureQuery, *, repo: str, limit: int
 ) -> list[RecalledFailure]:
-    """Those that fit, the best first, each patch once; `kept` gives records with their repos, the newest first.
+    """Choose the matching records, best first, each patch once. Expects records with their repos, newest first.
 
-    A family alone says little: every failed assertion of a repo may share it. So the same test has to fail too.
+    A family alone says little: every failed assertion of a repo may share it. So the same test must fail too.
     """
     keys, families = (
         {signature.key for signature in query.signatures},

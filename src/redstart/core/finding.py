@@ -1,4 +1,4 @@
-"""What static tools say of the code."""
+"""Findings of static tools about the code."""
 
 from __future__ import annotations
 
@@ -11,18 +11,18 @@ from redstart.core.noun import FrozenValue, clip, many
 from redstart.core.packages import Installed
 
 TRIPWIRE = "tripwire"
-"""The tool that a finding names where a change looks as if it was made for the tests alone."""
+"""The tool name of a finding about a change that seems to be made only to pass the tests."""
 
 
 class Severity(StrEnum):
-    """Whether a patch that brings such a finding goes back to the model."""
+    """Whether a patch that adds such a finding goes back to the model."""
 
     error = "error"
     warning = "warning"
 
 
 class FindingKind(StrEnum):
-    """What sort of defect it is. All but `code` are about security or about queries that cannot work."""
+    """The kind of defect. All but `code` are about security or about queries that cannot work."""
 
     sql_injection = "sql_injection"
     sql_misspelt = "sql_misspelt"
@@ -39,7 +39,7 @@ class Risk(StrEnum):
     high = "high"
 
     def reaches(self, other: Risk) -> bool:
-        """Whether it is as high as `other`, or higher."""
+        """Return whether this risk is as high as `other`, or higher."""
         order = list(Risk)
         return order.index(self) >= order.index(other)
 
@@ -52,23 +52,23 @@ class Finding(FrozenValue):
     severity: Severity
     message: str
     fingerprint: str
-    """Stable while the line's text is: a finding that merely moved is not a new one."""
+    """Stable as long as the line's text is: a finding that only moved is not new."""
     kind: FindingKind = FindingKind.code
     risk: Risk = Risk.low
     also: tuple[str, ...] = ()
-    """Other tools that say the same of the line, each as `tool rule`."""
+    """Other tools that report the same about the line, each as `tool rule`."""
     reaches: int = 0
-    """The line where what was built here is used, if that is another one; 0 where it is not."""
+    """The line where the value built here is used, if it is a different line; otherwise 0."""
 
     def brief(self) -> Finding:
-        """As the state carries it."""
+        """Return the finding as the run state carries it: long texts are clipped."""
         return self.model_copy(
             update={"path": clip(self.path, 200), "message": clip(self.message, 200), "also": self.also[:4]}
         )
 
     @staticmethod
     def mark(tool: str, rule: str, path: str, line_text: str) -> str:
-        """The fingerprint of a finding on a line with this text."""
+        """Compute the fingerprint of a finding on a line with this text."""
         return hashlib.sha256("\x1f".join((tool, rule, path, line_text.strip())).encode()).hexdigest()[:16]
 
 
@@ -78,13 +78,13 @@ class ReviewSummary(FrozenValue):
     answers: int = 0
     unreadable: int = 0
     reason: str = ""
-    """Why the last of the unreadable ones could not be read."""
+    """Why the last unreadable answer could not be read."""
     unreviewed: int = 0
     """Files that no readable answer covers."""
 
     @property
     def warning(self) -> str:
-        """What the user must know: that some files were not reviewed by the model. Empty where all were."""
+        """A warning for the user that the model did not review some files; empty if it reviewed all."""
         if not self.unreviewed:
             return ""
         checked = f"{many(self.unreviewed, 'file')} {'was' if self.unreviewed == 1 else 'were'} checked by tools only"
@@ -101,65 +101,65 @@ class Findings(FrozenValue):
     fault: str = ""
     """Why the change cannot be tested at all (a syntax error), in the tool's words."""
     failing: int = Field(default=0, exclude_if=lambda count: not count)
-    """Of an audit: how many are new and reach the risk that the user will not accept."""
+    """In an audit: how many findings are new and reach the risk that the user does not accept."""
     dropped: int = Field(default=0, exclude_if=lambda count: not count)
-    """What a model claimed and the code does not bear out."""
+    """How many claims of a model the code does not confirm."""
     accepted: int = Field(default=0, exclude_if=lambda count: not count)
-    """Of an audit: how many are left out because the baseline file accepts them."""
+    """In an audit: how many findings are left out because the baseline file accepts them."""
     review: ReviewSummary | None = Field(default=None, exclude_if=lambda review: review is None)
-    """What the model's answers came to, where an audit asked for a review."""
+    """Summary of the model's answers, if the audit asked for a review."""
     asks: str = Field(default="", exclude_if=lambda text: not text)
-    """What a person has to say yes to before the change can be tested."""
+    """What a person must approve before the change can be tested."""
     packages: tuple[str, ...] = Field(default=(), exclude_if=lambda names: not names)
-    """The packages that this is about."""
+    """The packages that `asks` is about."""
     installed: Installed | None = Field(default=None, exclude_if=lambda made: made is None)
-    """What was installed for the change."""
+    """The packages that were installed for the change."""
 
 
 class FindingList(FrozenValue):
-    """What the blob of a `Findings` holds, and what `redstart audit --format json` prints."""
+    """The content of the blob of a `Findings`, and the output of `redstart audit --format json`."""
 
     findings: tuple[Finding, ...] = ()
     warnings: tuple[str, ...] = Field(default=(), exclude_if=lambda texts: not texts)
-    """What an audit could not do, a sentence each."""
+    """What an audit could not do, one sentence each."""
     unreviewed: tuple[str, ...] = Field(default=(), exclude_if=lambda paths: not paths)
-    """Files that the model was asked to review without giving a readable answer."""
+    """Files that the model was asked to review but gave no readable answer for."""
     accepted: int = Field(default=0, exclude_if=lambda count: not count)
     """How many findings are left out because the baseline file accepts them."""
 
 
 class Checks(FrozenValue):
-    """How the user wants code checked."""
+    """The user's configuration of code checks."""
 
     commands: dict[str, tuple[str, ...]] = {}
-    """Further tools by name, each a command line that is run in the sandbox; a built-in tool's name replaces it, and
-    an empty command leaves it out."""
+    """Additional tools by name, each with a command line that runs in the sandbox. The name of a built-in tool
+    replaces that tool, and an empty command disables it."""
     block: tuple[str, ...] = ()
-    """Calls, by their full names, that a patch may not add."""
+    """Full names of functions that a patch may not add calls to."""
 
 
 class Scan(FrozenValue):
-    """What an audit looks at and how it is judged."""
+    """What an audit covers, and how its findings are judged."""
 
     paths: tuple[str, ...] = Field(default=(), max_length=200)
     """Files and folders of the snapshot; empty for all of it."""
     lines: str = ""
-    """Blob: a `ChangedLines`; empty where every line counts."""
+    """Blob: a `ChangedLines`; empty if every line counts."""
     known: str = ""
-    """Blob: a `KnownFindings`, findings that are accepted already."""
+    """Blob: a `KnownFindings`, the findings that are already accepted."""
     fail_on: Risk | None = None
     review: bool = False
-    """Whether a model reviews the code beside the tools."""
+    """Whether a model reviews the code in addition to the tools."""
 
 
 class ChangedLines(FrozenValue):
-    """The lines that a change added or altered, by path."""
+    """The lines that a change added or modified, by path."""
 
     lines: dict[str, tuple[int, ...]] = {}
 
 
 class KnownFindings(FrozenValue):
-    """Fingerprints of findings that somebody has looked at and accepted, with how often each occurs."""
+    """Fingerprints of findings that a person has reviewed and accepted, with the number of occurrences of each."""
 
     version: int = 1
     findings: dict[str, int] = {}

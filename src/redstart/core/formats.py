@@ -1,8 +1,8 @@
-"""The formats of what is stored, and the upgrades of older data when it is read.
+"""The formats of stored data, and the upgrades of older data when it is read.
 
-A version is `major.minor`. A field that older code can do without raises the minor. Anything that older code would
-misread raises the major, and an upgrade of the major before goes into the table below. Data without a version has
-major 0. Data of a newer major is declined; in data of a newer minor, unknown fields are ignored.
+A version is `major.minor`. A field that older code can ignore raises the minor. Anything that older code would misread
+raises the major, and an upgrade from the previous major goes into the table below. Data without a version has major 0.
+Data of a newer major is rejected; in data of a newer minor, unknown fields are ignored.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ from redstart.core.errors import NewerFormat
 from redstart.core.noun import FrozenValue
 
 Data = dict[str, Any]
-"""What a JSON object holds."""
+"""The content of a JSON object."""
 
 
 class StorageFormat(NamedTuple):
@@ -28,16 +28,16 @@ class StorageFormat(NamedTuple):
 
     kind: str
     version: str
-    """What this version of Redstart writes."""
+    """The version that this version of Redstart writes."""
     upgrades: Mapping[int, Callable[[Data], Data]]
-    """By major, what makes data of the next major of it. A major that is not here needs no change."""
+    """The upgrades from each major to the next. A major without an upgrade needs no change."""
     key: str = "format"
     """The field that holds the version."""
     grows: bool = False
-    """Whether a new field leaves the version as it is."""
+    """Whether new fields do not raise the version."""
 
     def upgrade(self, data: Data, found: str | int) -> Data:
-        """Data of the version `found` as data of today's major. Raises `NewerFormat` for data of a newer major."""
+        """Upgrade data of the stored version to the current major. Raises `NewerFormat` for data of a newer major."""
         (major, _), (newest, _) = version_numbers(found), version_numbers(self.version)
         if major > newest:
             what = f"run {data['run_id']}" if "run_id" in data else f"this {self.kind}"
@@ -51,7 +51,7 @@ class StorageFormat(NamedTuple):
 
 
 def version_numbers(text: str | int) -> tuple[int, int]:
-    """Major and minor. A version that has another form is newer than all that are known here."""
+    """Parse major and minor. A version in another form counts as newer than all known ones."""
     major, _, minor = str(text).partition(".")
     if not (major.isdecimal() and (minor or "0").isdecimal()):
         return sys.maxsize, 0
@@ -59,14 +59,14 @@ def version_numbers(text: str | int) -> tuple[int, int]:
 
 
 def current_status(status: str, result: str | None) -> str:
-    """What a stored status is called today."""
+    """Convert a stored status to its current name."""
     if (status, result) == ("paused", "needs_human"):
         return "needs_input"
     return "finished" if status == "ended" else status
 
 
 def _rename_iterations(data: Data) -> Data:
-    """Limits called the attempts `iterations`."""
+    """Rename `iterations` to `attempts` in limits."""
 
     def renamed(value: Any, *, is_limits: bool = False) -> Any:
         if isinstance(value, list):
@@ -86,7 +86,7 @@ def _rename_status(data: Data) -> Data:
 
 
 def _name_problems(data: Data) -> Data:
-    """Why there was no answer or no edit stood in words alone."""
+    """Add the fields for why there is no answer or edit. Version 0 stored the reasons only as texts."""
     readers = {
         "patch": (with_patch_problem, "fault"),
         "plan": (with_over_budget, "fault"),
@@ -110,17 +110,17 @@ EVALUATION = StorageFormat("evaluation", "1.0", {0: _rename_iterations})
 EVENT = StorageFormat("event", "1", {}, key="v", grows=True)
 OPTIONS = StorageFormat("set of options", "0", {}, grows=True)
 CASSETTE = StorageFormat("recording", "3", {}, key="v")
-"""1 holds answers alone, 2 also what was asked, 3 also which version of Redstart recorded it."""
+"""Version 1 holds only answers, 2 also the questions, 3 also the version of Redstart that recorded them."""
 
 
 class StoredValue(FrozenValue):
-    """A noun that other versions of Redstart read. It has a field for its version, unless its format only grows."""
+    """A noun that other versions of Redstart read. It has a version field, unless its format only grows."""
 
     stored_as: ClassVar[StorageFormat]
 
 
 class RunValue(StoredValue):
-    """A noun about a whole run. It carries the fields of a newer minor along for a version that knows them."""
+    """A noun about a whole run. It preserves the fields of a newer minor for a version that knows them."""
 
     unread: dict[str, JsonValue] = Field(default={}, exclude_if=lambda fields: not fields)
 
@@ -129,7 +129,7 @@ N = TypeVar("N", bound=BaseModel)
 
 
 def read(noun: type[N], body: str | bytes) -> N:
-    """What was stored, as the noun of today.
+    """Read stored data as the current noun.
 
     Raises `NewerFormat` for data of a newer major, and `ValidationError` for data that does not fit the noun.
     """
@@ -144,7 +144,8 @@ def read(noun: type[N], body: str | bytes) -> N:
 
 
 def _upgrade(noun: type[StoredValue], data: Data, *, is_open: bool = False) -> tuple[Data, bool]:
-    """Data of today's major, and whether it may hold unknown fields; with `is_open` it may in any case."""
+    """Upgrade data to the current major, and return whether it may hold unknown fields. With `is_open`, it always
+    may."""
     stored, fields = noun.stored_as, noun.model_fields
     found = data.get(stored.key, 0)
     data = stored.upgrade(data, found)
@@ -162,7 +163,7 @@ def _upgrade(noun: type[StoredValue], data: Data, *, is_open: bool = False) -> t
 
 
 def _carry_along(data: Data, known: frozenset[str], *, is_newer: bool) -> Data:
-    """With the fields in `unread` that are not known, and with those of `unread` that are known in their places."""
+    """Move unknown fields to `unread`, and known fields of `unread` to their places."""
     unread: Data = data.pop("unread", {})
     unread |= {name: data.pop(name) for name in [*data] if is_newer and name not in known}
     placed = {name: unread.pop(name) for name in [*unread] if name in known}
@@ -171,12 +172,12 @@ def _carry_along(data: Data, known: frozenset[str], *, is_newer: bool) -> Data:
 
 @cache
 def this_version() -> str:
-    """The version of Redstart that runs."""
+    """Return the version of the running Redstart."""
     return version("redstart")
 
 
 def recorder(recorded_by: str) -> str:
-    """Who recorded something, in words."""
+    """Describe the version that recorded something."""
     return f"version {recorded_by}" if recorded_by else "an earlier version"
 
 
@@ -186,14 +187,14 @@ NOT_ASKED = "budget"
 
 
 def with_patch_problem(document: object, field: str) -> object:
-    """A document of version 0.1 with the `PatchProblem` that its `field` ends in; any other as it is."""
+    """Add the `PatchProblem` that the text in `field` of a version 0.1 document ends with. Other documents stay."""
     words = _words(document, "problem", field)
     problem = "over_budget" if words.endswith(OVER_BUDGET) else "unchanged" if words.endswith(UNCHANGED) else ""
     return _with(document, "problem", problem) if problem else document
 
 
 def with_over_budget(document: object, field: str) -> object:
-    """The same for a question other than that for a patch, which was not asked for its price."""
+    """Add `over_budget` for a question other than the one for a patch that was not asked because of its cost."""
     return _with(document, "over_budget", True) if _words(document, "over_budget", field) == NOT_ASKED else document
 
 

@@ -1,4 +1,4 @@
-"""What runs left as a graph: named nodes, and the edges between them, read from the state of a run."""
+"""The memory graph: named nodes and the edges between them, read from the state of runs."""
 
 from __future__ import annotations
 
@@ -34,11 +34,11 @@ ENDS: dict[EdgeKind, tuple[NodeKind, NodeKind]] = {
     EdgeKind.bug_type: (NodeKind.iteration, NodeKind.bug_type),
     EdgeKind.has_fix_card: (NodeKind.iteration, NodeKind.fix_card),
 }
-"""What an edge leads from and to."""
+"""The kinds of nodes that an edge leads from and to."""
 
 
 class KeptEdge(NamedTuple):
-    """An edge as it is kept; `created` is in seconds since the epoch."""
+    """An edge as it is stored; `created` is in seconds since the epoch."""
 
     kind: EdgeKind
     source: str
@@ -49,11 +49,11 @@ class KeptEdge(NamedTuple):
 
 class GraphNode(NamedTuple):
     key: str
-    """It has no twin in any tenant: `TENANT/LABEL/REPO/NAME`, the repo quoted as in a URL."""
+    """Unique across all tenants: `TENANT/LABEL/REPO/NAME`, the repo quoted as in a URL."""
     kind: NodeKind
     name: str
     repo: str
-    """Of a file; empty for what has its name in every repo."""
+    """The repo of a file; empty for nodes whose name does not depend on the repo."""
 
 
 class GraphLink(NamedTuple):
@@ -66,28 +66,28 @@ class GraphLink(NamedTuple):
 
     @property
     def moment(self) -> str:
-        """When it was created, as other programs read it."""
+        """The creation time in ISO 8601 format."""
         return datetime.fromtimestamp(self.created, UTC).isoformat(timespec="seconds")
 
 
 class Graph(NamedTuple):
     tenant: str
     nodes: tuple[GraphNode, ...]
-    """In the order in which they were first met, as the links are."""
+    """Nodes in the order of first occurrence, as are the links."""
     links: tuple[GraphLink, ...]
 
 
 class MirrorCounts(NamedTuple):
-    """What a copy of the graph holds after it was brought up to date."""
+    """The contents of a copy of the graph after an update."""
 
     nodes: int
     edges: int
     removed: int
-    """Cards that were forgotten since."""
+    """Cards that were deleted since the last update."""
 
 
 def graph_of(tenant: str, edges: Iterable[KeptEdge]) -> Graph:
-    """Each node once. A file of one repo is not the file of the same name in another."""
+    """Build the graph with each node once. Files of the same name in different repos are different nodes."""
     nodes: dict[str, GraphNode] = {}
     links: list[GraphLink] = []
 
@@ -105,7 +105,7 @@ def graph_of(tenant: str, edges: Iterable[KeptEdge]) -> Graph:
 
 
 class FailingFile(FrozenValue):
-    """A file that attempts were shown or changed, and that stayed red."""
+    """A file that failed attempts were shown or changed."""
 
     repo: str
     path: str
@@ -114,7 +114,7 @@ class FailingFile(FrozenValue):
 
 
 class KnownFix(FrozenValue):
-    """A card that an attempt left which began with the signature asked for."""
+    """A card left by an attempt that started from the requested signature."""
 
     card: str
     state: str
@@ -127,17 +127,17 @@ class KnownFix(FrozenValue):
 
 
 class TypeInMonth(FrozenValue):
-    """In how many runs a kind of exception was met."""
+    """The number of runs in which a type of exception occurred, per month."""
 
     repo: str
     month: str
-    """As `2030-01`, in universal time."""
+    """Such as `2030-01`, in UTC."""
     type: str
     runs: int
 
 
 def edges_of(run: RunState, left: NewMemories) -> tuple[MemoryEdge, ...]:
-    """Those of the attempt at hand, each once; `run` stands before the step that left it."""
+    """List the edges of the current attempt, each once. `run` is the state before the step that left the memories."""
     now = run.now
     iteration = f"{run.run_id}/{now.number}"
     found = [MemoryEdge(kind=EdgeKind.iteration, source=run.run_id, target=iteration)]

@@ -1,4 +1,4 @@
-"""What a run thinks, plans and keeps."""
+"""Plans, reflections and memories of a run."""
 
 from __future__ import annotations
 
@@ -13,9 +13,9 @@ from redstart.core.packages import Installed, PackageRequest
 from redstart.core.pattern import SolutionPattern
 
 SIGNATURE_VERSION = 2
-"""Part of every key. Where it grows, what was kept under older keys keeps them: no new failure has such a key, so older
-cards are no longer found by signature or by family, only by what they say. They are not named anew, because the text
-that they were named from is not kept."""
+"""Part of every key. When it is raised, stored records keep their old keys. No new failure has such a key, so older
+cards are no longer found by signature or family, only by their text. Their keys cannot be computed again, because the
+original text is not stored."""
 
 
 def _digest(*parts: str) -> str:
@@ -23,31 +23,31 @@ def _digest(*parts: str) -> str:
 
 
 class Signature(FrozenValue):
-    """A failure with what differs between machines and runs taken out."""
+    """The normalized identity of a failure, without what differs between machines and runs."""
 
     exception: str
     message: str
-    """What it said, normalised."""
+    """The normalized message."""
     frame: str
-    """`path:qualname` of the innermost frame in the repo's source, else the test's own id, or its file alone."""
+    """`path:qualname` of the innermost frame in the repo's source, else the test's ID, or only its file."""
     kind: str = ""
-    """What it said without the repo's own names and without values; empty where `message` has none."""
+    """The message without the repo's own names and without values; empty if `message` has none."""
     at: str = ""
-    """Where the frame is a test's id: the line that the test was at."""
+    """The line that the test had reached, if the frame is a test's ID."""
 
     @property
     def key(self) -> str:
-        """This bug."""
+        """Identity of this bug."""
         return _digest(self._type, self.message, self.frame, self.at)
 
     @property
     def family(self) -> str:
-        """This kind of bug, in any repo."""
+        """Identity of this kind of bug, in any repo."""
         return _digest(self._type, self.kind or self.message)
 
     @property
     def _type(self) -> str:
-        """Without its module: Python moves its exceptions from one to another."""
+        """The exception's name without its module: Python moves its exceptions between modules."""
         return self.exception.rpartition(".")[2]
 
 
@@ -57,7 +57,7 @@ class ReflectionPolicy(StrEnum):
     auto = "auto"
     """From the second failed attempt on."""
     always = "always"
-    """After every attempt whose tests fail, the last one included."""
+    """After every attempt whose tests fail, including the last."""
     never = "never"
 
 
@@ -70,19 +70,19 @@ class Reflection(FrozenValue):
 
     @property
     def explains(self) -> bool:
-        """Whether a model explained the failure; otherwise `what_failed` only repeats the test's message."""
+        """Whether a model explained the failure. Otherwise `what_failed` only repeats the test's message."""
         return bool(self.root_cause or self.try_next)
 
 
 class CardState(StrEnum):
     shown = "shown"
-    """It may be recalled: the run that left it was verified."""
+    """The card may be recalled: its run was verified."""
     quarantined = "quarantined"
-    """It is kept for people to look at, and never recalled."""
+    """The card is stored for review by people, and never recalled."""
 
 
 class FixCard(FrozenValue):
-    """What a verified run leaves for the next one that meets the same failure."""
+    """What a verified run leaves for the next run with the same failure."""
 
     id: str
     summary: str
@@ -94,18 +94,19 @@ class FixCard(FrozenValue):
     files_changed: tuple[str, ...]
     debug_steps: tuple[str, ...]
     outcome: str
-    """`verified`, or what else came of the attempt: such a card is quarantined."""
+    """`verified`, or another outcome, with which the card is quarantined."""
     provenance: dict[str, str]
-    """Where it comes from: `repo`, `commit` (the tree that was red), `run` and `model`."""
+    """Where it comes from: `repo`, `commit` (the tree with the failure), `run` and `model`."""
     signature: Signature | None = None
-    """What was red, in words; None on a card of before this was kept."""
+    """The failure; None on cards from before this field existed."""
     test_id: str = ""
     asked: bool = Field(default=False, exclude_if=lambda asked: not asked)
-    """Whether the run asked a person something before it ended green; False on a card of before this was kept."""
+    """Whether the run asked a person something before it was verified; False on cards from before this field
+    existed."""
 
     @property
     def state(self) -> CardState:
-        """How it begins. What becomes of its run, or a person, may change that in the store."""
+        """The initial state. The fate of its run, or a person, may change it in the store."""
         return CardState.shown if self.outcome == "verified" else CardState.quarantined
 
     @property
@@ -116,19 +117,19 @@ class FixCard(FrozenValue):
 
 
 def likeness(signature: Signature, test_id: str = "") -> str:
-    """The words of a failure that another one is compared by."""
+    """Join the words of a failure that are compared with other failures."""
     return "\n".join(
         part for part in (signature.exception, signature.message, signature.frame, _test_name(test_id)) if part
     )
 
 
 def _test_name(test_id: str) -> str:
-    """Without its parameters, which are values."""
+    """Return the test's ID without its parameters, which are values."""
     return test_id.partition("[")[0]
 
 
 class FailureRecord(FrozenValue):
-    """What an attempt that stayed red leaves: what was tried, and how it failed."""
+    """What a failed attempt leaves: what was tried, and how it failed."""
 
     id: str
     error_signature: str
@@ -139,15 +140,16 @@ class FailureRecord(FrozenValue):
     what_failed: str
     signature: Signature | None = None
     provenance: dict[str, str] = {}
-    """As of a card."""
+    """As in a fix card."""
     tried: str = ""
-    """What the patch was to do, in the model's words; empty in records of before this was kept, as all that follows."""
+    """The purpose of the patch, in the model's words. It and all following fields are empty in records from before they
+    existed."""
     files: tuple[str, ...] = ()
     change: str = ""
     """The lines that the patch added and removed, clipped."""
     root_cause: str = ""
     try_next: str = ""
-    """Both as the reflection on the attempt says, where there is one."""
+    """This and `root_cause` come from the reflection on the attempt, if there is one."""
 
     @property
     def likeness(self) -> str:
@@ -157,18 +159,18 @@ class FailureRecord(FrozenValue):
 
 
 class EdgeKind(StrEnum):
-    """How two things that a run left belong together. An iteration is named `RUN/NUMBER`."""
+    """The relation between two nodes of the memory graph. An iteration is named `RUN/NUMBER`."""
 
     iteration = "iteration"
     """From a run to its iteration."""
     step = "step"
-    """From an iteration to a step that was done in it."""
+    """From an iteration to a step that it executed."""
     retrieved_file = "retrieved_file"
     """From an iteration to a file that was shown to the model."""
     changed_file = "changed_file"
     """From an iteration to a file that its patch changed."""
     failure_signature = "failure_signature"
-    """From an iteration to the key of what was red."""
+    """From an iteration to the key of its failure."""
     bug_type = "bug_type"
     """From an iteration to the type of the exception."""
     has_fix_card = "has_fix_card"
@@ -182,54 +184,54 @@ class MemoryEdge(FrozenValue):
 
 
 class RecalledCard(FrozenValue):
-    """A card that memory offered, with the reason."""
+    """A card from memory, with the reason why it matches."""
 
     card: FixCard
     score: float
     source: str
-    """`signature` (this bug), `family` (this kind of bug) or `likeness` (one whose words are alike)."""
+    """`signature` (the same bug), `family` (the same kind of bug) or `likeness` (similar words)."""
 
 
 class Subtask(FrozenValue):
     title: str
     criteria: tuple[str, ...] = ()
     needs: tuple[int, ...] = ()
-    """The subtasks that must be done before, by their place in the plan, from 1."""
+    """The subtasks that must be done first, by their place in the plan, from 1."""
 
 
 class Plan(FrozenValue):
-    """What to do. A lean fix needs no more than what memory recalled."""
+    """What to do. A lean fix needs only what memory recalled."""
 
     summary: str = ""
     subtasks: tuple[Subtask, ...] = ()
     recalled: tuple[RecalledCard, ...] = ()
     taught: LessonDraws | None = None
-    """The lessons that apply to the run, where they were looked for in this plan: in the first."""
+    """The lessons that apply to the run; set only in the first plan, which looks for them."""
     patterns: tuple[str, ...] = ()
-    """Ids of what was shown of how like goals were reached before."""
+    """IDs of the patterns of similar goals that the question showed."""
     reviews: tuple[str, ...] = ()
-    """Of an audit: what is looked at, `sql`, `code` or both; empty for both."""
+    """In an audit: what is reviewed, `sql`, `code` or both; empty for both."""
     files: tuple[str, ...] = ()
-    """Of an audit: the files and folders that the goal is about; empty for all."""
+    """In an audit: the files and folders that the goal is about; empty for all."""
     packages: tuple[PackageRequest, ...] = Field(default=(), exclude_if=lambda requests: not requests)
-    """Packages that a new program is to be made with."""
+    """Packages that the new program will use."""
     asks: str = Field(default="", exclude_if=lambda text: not text)
-    """What a person has to approve before the plan can be followed; empty where nothing is left to approve."""
+    """What a person must approve before the plan can be followed; empty if nothing is left to approve."""
     to_approve: tuple[str, ...] = Field(default=(), exclude_if=lambda names: not names)
-    """The packages that this is about, each as `language:name`."""
+    """The packages that `asks` is about, each as `language:name`."""
     installed: Installed | None = Field(default=None, exclude_if=lambda made: made is None)
-    """What was installed for the plan."""
+    """The packages that were installed for the plan."""
     over_budget: bool = Field(default=False, exclude_if=lambda over: not over)
     """Whether the model was not asked because the call could exceed a limit."""
     fault: str = ""
 
 
 class NewMemories(FrozenValue):
-    """What `remember` gives; the commit of the step writes it, keyed by run and attempt."""
+    """The result of the step `remember`. The commit of the step writes it, keyed by run and attempt."""
 
     card: FixCard | None = None
     failure: FailureRecord | None = None
     lesson: Lesson | None = None
     lesson_refused: tuple[str, ...] = ()
-    """Why what was proposed did not become a lesson."""
+    """Why the proposed lesson was refused."""
     pattern: SolutionPattern | None = None

@@ -1,4 +1,4 @@
-"""Lessons: short advice whose worth is measured by showing it to some runs and withholding it from others."""
+"""Lessons: short advice whose effect is measured by showing it to some runs and withholding it from others."""
 
 from __future__ import annotations
 
@@ -9,13 +9,13 @@ from pydantic import Field, model_validator
 from redstart.core.noun import FrozenValue
 
 LONGEST = 600
-"""Characters of `when` and `advice` together."""
+"""Maximum characters of `when` and `advice` together."""
 PREFIX = "lesson-"
-"""With which the id of every lesson begins, and that of nothing else."""
+"""Prefix of the ID of every lesson, and of no other ID."""
 
 
 class LessonScope(StrEnum):
-    """Who is shown a lesson, the narrowest first. It widens only by a person's word."""
+    """Who is shown a lesson, narrowest first. Only a person can widen it."""
 
     repo = "repo"
     tenant = "tenant"
@@ -24,13 +24,13 @@ class LessonScope(StrEnum):
 
 class LessonStatus(StrEnum):
     new = "new"
-    """Not yet known to help: as likely withheld as shown."""
+    """Not yet known to help: shown and withheld with equal probability."""
     active = "active"
-    """Known to help: mostly shown, withheld now and then so that it stays known."""
+    """Known to help: mostly shown, and sometimes withheld so that the effect stays measured."""
     retired = "retired"
-    """Never shown again. A person may make it new, and its measuring begins anew."""
+    """Never shown again. A person may make it new, which restarts its measurement."""
     quarantined = "quarantined"
-    """Never shown before a person has looked at it."""
+    """Not shown until a person has reviewed it."""
 
 
 class Provenance(FrozenValue):
@@ -41,23 +41,23 @@ class Provenance(FrozenValue):
     run: str
     model: str
     outcome: str
-    """How that run ended. Only a `verified` one may teach."""
+    """How that run ended. Only a `verified` run may teach."""
 
 
 class LessonOutcome(FrozenValue):
-    """One run to which a lesson applied: what the coin said, and how the run ended. The unit is the run."""
+    """One run to which a lesson applied: the draw, and how the run ended. The unit is the run."""
 
     probability: float = Field(ge=0, le=1)
-    """With which the lesson was to be shown, fixed before the coin fell."""
+    """Probability of showing the lesson, fixed before the draw."""
     shown: bool
     green: bool | None
-    """None where the run says nothing of the lesson: it was flaky, broke off, or ended by trouble of the machine."""
+    """None if the run says nothing about the lesson: it was flaky, was interrupted, or had an environment problem."""
     cost: float | None = Field(default=None, ge=0, le=1)
-    """As a share of what the run might have cost at most; that bound is set before the run."""
+    """Share of the run's cost limit, which is set before the run."""
 
     @property
     def counts(self) -> bool:
-        """Whether something can be learned from it. Where there was no chance of the other side, there is nothing to
+        """Whether the run counts for the measurement. If the draw could have only one outcome, there is nothing to
         compare with."""
         return self.green is not None and 0 < self.probability < 1
 
@@ -69,14 +69,14 @@ class LessonDraw(FrozenValue):
     shown: bool
     probability: float = Field(ge=0, le=1)
     when: str = ""
-    """Empty where it was withheld, and so is `advice`: what a run was not to see is not in it."""
+    """Empty if the lesson was withheld, as is `advice`: a withheld text is not in the run."""
     advice: str = ""
     taught_by: str = ""
-    """The run that it comes from."""
+    """The run that the lesson comes from."""
 
 
 class LessonDraws(FrozenValue):
-    """The lessons that applied to a run, each shown or withheld, with the probability used."""
+    """The lessons that applied to a run, each shown or withheld, with its probability."""
 
     coins: tuple[LessonDraw, ...] = ()
 
@@ -90,8 +90,8 @@ class LessonDraws(FrozenValue):
 
 
 class LessonCounts(FrozenValue):
-    """What happened in the runs that count. For the eye: with probabilities that change, the bare difference of the
-    two shares is not the worth."""
+    """The outcomes of the runs that count, for display. The probabilities change, so the plain difference of the two
+    shares is not the lesson effect."""
 
     shown: int = 0
     withheld: int = 0
@@ -99,7 +99,7 @@ class LessonCounts(FrozenValue):
     green_when_withheld: int = 0
 
     def plus(self, use: LessonOutcome) -> LessonCounts:
-        """With one more use; the same where it does not count."""
+        """Return the counts with one more outcome; unchanged if it does not count."""
         if not use.counts:
             return self
         shown, green = int(use.shown), int(bool(use.green))
@@ -112,35 +112,35 @@ class LessonCounts(FrozenValue):
 
 
 class Lesson(FrozenValue):
-    """When something is so, do that. Data in a prompt, never an instruction to us."""
+    """Advice for a situation: when this, do that. In a prompt it is data, never an instruction to us."""
 
     id: str
     when: str
     advice: str
     family: str
-    """The kind of bug it is about (`Signature.family`); empty where it is about words in a goal."""
+    """The kind of bug that it is about (`Signature.family`); empty if it is about words in a goal."""
     tenant: str
     repo: str
     scope: LessonScope = LessonScope.repo
     status: LessonStatus = LessonStatus.new
     reason: str = ""
-    """Why it has its status, in the user's words."""
+    """Why the lesson has its status, in the user's words."""
     provenance: Provenance
     sources: tuple[str, ...] = ()
-    """Runs that taught the same again, after the first."""
+    """Later runs that taught the same lesson."""
     files: dict[str, str] = {}
-    """What the run that taught it changed, each with the digest that it had then: if that code is another one now, the
+    """The files that the teaching run changed, each with its digest at that time. If the code has changed since, the
     lesson is worth less."""
     made_at: float
     """Seconds since the epoch."""
     confirmed_at: float | None = None
-    """When it was last taught again, made active, or approved."""
+    """When the lesson was last taught again, made active, or approved."""
     measured_from: float | None = None
-    """Uses before this moment do not count; None for all."""
+    """Outcomes before this time do not count; None if all count."""
     approved_by: str = ""
-    """Who widened its scope, or let it out of quarantine."""
+    """Who widened the scope, or released the lesson from quarantine."""
     same_as: str = ""
-    """The lesson that said the same before it: this one is never shown, and tells only that it was taught again."""
+    """The earlier lesson with the same content. This one is never shown; it only records that it was taught again."""
     counts: LessonCounts = LessonCounts()
 
     @model_validator(mode="after")
@@ -151,25 +151,25 @@ class Lesson(FrozenValue):
 
 
 class Situation(FrozenValue):
-    """What a run is about, as far as lessons are chosen by it."""
+    """What a run is about, for the choice of lessons."""
 
     tenant: str
     repo: str
     family: str = ""
-    """Of the failure at hand; empty where there is none."""
+    """Family of the current failure; empty if there is none."""
     text: str = ""
-    """The goal, or the failure in words."""
+    """The goal, or a description of the failure."""
 
 
 class LessonPlacement(FrozenValue):
-    """What became of a proposed lesson: as it is to be kept, or why it is not."""
+    """What happens to a proposed lesson: the lesson to store, or why it is refused."""
 
     lesson: Lesson | None = None
     refused: tuple[str, ...] = ()
 
 
 class LessonOffer(FrozenValue):
-    """Lessons that may apply, the best first, and the moment at which that was so."""
+    """Lessons that may apply, best first, and the time of the offer."""
 
     lessons: tuple[Lesson, ...] = ()
     now: float = 0.0

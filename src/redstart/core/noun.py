@@ -1,4 +1,4 @@
-"""What every noun has in common."""
+"""The base class of every noun, and helpers for their texts."""
 
 from __future__ import annotations
 
@@ -6,18 +6,18 @@ from pydantic import BaseModel, ConfigDict
 
 
 class FrozenValue(BaseModel):
-    """A frozen value. Unknown fields are refused, so that a misspelt one fails where it is written."""
+    """A frozen value. Unknown fields are rejected, so a misspelled field fails where it is written."""
 
     model_config = ConfigDict(frozen=True, extra="forbid")
 
 
 def many(count: int, noun: str) -> str:
-    """So many of them, in words: `1 test`, `2 tests`."""
+    """Return the count with its noun: `1 test`, `2 tests`."""
     return f"{count:,} {noun}" if count == 1 else f"{count:,} {noun}s"
 
 
 def clip(text: str, limit: int) -> str:
-    """`text` cut to `limit` bytes of UTF-8, head and tail kept, with the cut marked where it was made."""
+    """Shorten `text` to `limit` bytes of UTF-8. Head and tail stay, and a mark shows the cut."""
     data = text.encode(errors="replace")
     if len(data) <= limit:
         return text

@@ -1,4 +1,4 @@
-"""Packages that a program asks for: which may be installed, and what was installed."""
+"""Packages that a program requests: which may be installed, and which were installed."""
 
 from __future__ import annotations
 
@@ -8,16 +8,16 @@ from redstart.core.noun import FrozenValue
 
 
 class Packages(FrozenValue):
-    """What may be installed for a program that is made or changed."""
+    """What may be installed for a program that a run creates or changes."""
 
     allow: dict[str, tuple[str, ...]] = {}
-    """Names by language that nobody is asked about."""
+    """Names by language that need no approval."""
     approve: bool = False
-    """Whether what is unknown, and not suspicious, is approved beforehand."""
+    """Whether unknown packages are approved in advance, unless they are suspicious."""
 
 
 class PackageRequest(FrozenValue):
-    """A package that a plan wants to make a program with."""
+    """A package that a plan requests for a program."""
 
     name: str
     reason: str = ""
@@ -25,13 +25,13 @@ class PackageRequest(FrozenValue):
 
 
 class Installed(FrozenValue):
-    """The environment that was made for what a program asks for."""
+    """The environment that was created for the packages of a program."""
 
     asked: str
-    """Names what it was made for: the hash of the files that say what the program depends on."""
+    """Hash of the manifests that the environment was created for."""
     environment: str
     """Blob: the `Environment` that the tests run in."""
     locks: dict[str, str] = {}
-    """By the name of the file: blob of a lock, every package with its version and hash."""
+    """Blobs of the lock files by file name: every package with its version and hash."""
     packages: tuple[str, ...] = Field(default=(), exclude_if=lambda names: not names)
-    """Names of the packages that the plan of a new program asked for: the program and its tests may import them."""
+    """Names of the packages that the plan of a new program requested: the program and its tests may import them."""

@@ -1,4 +1,4 @@
-"""Patterns: how a goal was reached once, for whoever plans one that is like it."""
+"""Patterns: how a goal was reached, for the plan of a similar goal."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from pydantic import Field
 from redstart.core.noun import FrozenValue, clip
 
 LONGEST = 1000
-"""Bytes of a goal that are kept, and that goals are compared by."""
+"""Maximum bytes of a goal that are stored and compared."""
 FILES = 20
 SUBTASKS = 8
 _SENTENCE = re.compile(r"(?<=[.:;])\s|\n")
@@ -20,7 +20,7 @@ a an and any are as at be by can for from has have if in into is it its no not o
 them then there they this to two was what when where which who whose will with all each else only give gives given write
 make create build program tool small simple module function functions library command line python node
 """
-"""Words that goals share whatever they are about."""
+"""Words that goals share regardless of their topic."""
 _SILENT = frozenset(_SHARED.split())
 
 
@@ -29,54 +29,54 @@ class SolutionFile(FrozenValue):
 
     path: str
     role: str
-    """What it is there for, in a few words."""
+    """The purpose of the file, in a few words."""
 
 
 class SolutionPattern(FrozenValue):
-    """What a verified run leaves for the plan of a goal that is like its own. Data in a prompt, never an instruction.
+    """What a verified run leaves for the plan of a similar goal. In a prompt it is data, never an instruction.
 
-    A program that is made from parts leaves one, of the whole: its parts are runs of their own and leave none.
+    A program that is built in parts leaves one pattern for the whole program. Its child runs leave none.
     """
 
     id: str
     goal: str
-    """What was asked for; of an improvement without a goal, what it chose to do."""
+    """The request; for an improvement without a goal, what the run chose to do."""
     summary: str
-    """What was planned."""
+    """Summary of the plan."""
     subtasks: tuple[str, ...] = Field(default=(), max_length=SUBTASKS)
     """The titles of the plan's parts."""
     shape: tuple[SolutionFile, ...] = Field(default=(), max_length=FILES)
-    """Of a new program its files, of an improvement those that it changed."""
+    """The files of a new program, or the files that an improvement changed."""
     left_out: int = 0
-    """How many files more there were."""
+    """How many further files there were."""
     mode: str
     """`create` or `improve`."""
     outcome: str
-    """`verified`, or what else came of it: then it is quarantined."""
+    """`verified`, or another outcome, with which the pattern is quarantined."""
     provenance: dict[str, str]
-    """Where it comes from: `repo`, `commit` (the tree that it began with), `run` and `model`."""
+    """Where it comes from: `repo`, `commit` (the tree at the start), `run` and `model`."""
 
     @property
     def key(self) -> str:
-        """The same for the same goal."""
+        """Identity of the goal: the same goal has the same key."""
         return hashlib.sha256(" ".join(self.goal.split()).casefold().encode(errors="replace")).hexdigest()[:32]
 
     @property
     def likeness(self) -> str:
-        """The words by which a like goal finds it."""
+        """The words that a similar goal is matched with."""
         return goal_words(self.goal)
 
 
 class RecalledPattern(FrozenValue):
     pattern: SolutionPattern
     likeness: float
-    """Of the two goals, from 0 to 1."""
+    """Similarity of the two goals, from 0 to 1."""
 
 
 def goal_words(goal: str) -> str:
-    """The words of a goal that another one is compared by: what it is first, and its details on a line of their own.
+    """Extract the words of a goal for the comparison with others: the topic first, the details on a separate line.
 
-    Embedders give each line the same weight, so that details do not drown what the goal is about.
+    Embedders give each line the same weight, so the details do not outweigh the topic.
     """
     head, *details = _SENTENCE.split(clip(goal.strip(), LONGEST), maxsplit=1)
     lines = (_telling(head), *(_telling(text) for text in details))

@@ -1,4 +1,4 @@
-"""What a test suite said, and what we make of it."""
+"""The results of a test suite, and the verdict on them."""
 
 from __future__ import annotations
 
@@ -15,9 +15,9 @@ from redstart.core.noun import FrozenValue, clip
 from redstart.core.shell import ExitCause
 
 FIRST = 8
-"""How many ids or cases the state carries; all of them are in a blob."""
+"""Maximum test IDs or cases in the run state. The blob holds all of them."""
 LEAST_KILLED = 0.6
-"""The share of small changes to a new program that its tests have to notice."""
+"""Minimum share of the small changes to a new program that its tests must detect."""
 
 
 class Outcome(StrEnum):
@@ -28,7 +28,7 @@ class Outcome(StrEnum):
 
 
 class Case(FrozenValue):
-    """One test. `detail` is the runner's whole text on it; the state carries cases without it."""
+    """One test. `detail` is the full text of the runner; the run state carries cases without it."""
 
     id: str
     outcome: Outcome
@@ -43,7 +43,7 @@ class Case(FrozenValue):
         return self.outcome in (Outcome.failed, Outcome.error)
 
     def brief(self) -> Case:
-        """As the state carries it: every text cut short."""
+        """Return the case as the run state carries it: every text is clipped, `detail` is empty."""
         return self.model_copy(
             update={
                 "id": clip(self.id, 200),
@@ -56,13 +56,13 @@ class Case(FrozenValue):
 
 
 class CaseList(FrozenValue):
-    """What the blob of a `Report` holds: every case with all its text."""
+    """The content of a report's blob: every case with its full text."""
 
     cases: tuple[Case, ...] = ()
 
 
 class Ids(FrozenValue):
-    """Test ids: how many, and the first few."""
+    """The number of test IDs, and the first few."""
 
     count: int = 0
     first: tuple[str, ...] = ()
@@ -77,7 +77,7 @@ class Ids(FrozenValue):
 
 
 def digest_of_ids(ids: Iterable[str]) -> str:
-    """A short name for a set of test ids; empty for none."""
+    """Return a short digest of a set of test IDs; empty for no IDs."""
     every = "\n".join(sorted(set(ids)))
     return hashlib.sha256(every.encode(errors="replace")).hexdigest()[:16] if every else ""
 
@@ -108,42 +108,42 @@ class OutcomeCounts(FrozenValue):
 
 
 class Report(FrozenValue):
-    """One run of a suite, small enough for the state."""
+    """One run of a suite, small enough for the run state."""
 
     runner: str
     counts: OutcomeCounts
     cases: tuple[Case, ...] = ()
-    """The first red ones, brief."""
+    """The first failing cases, shortened."""
     failing: str = ""
-    """Digest of the ids of all red ones; empty where none is red."""
+    """Digest of the IDs of all failing tests; empty if none fails."""
     full: str = ""
     """Blob: a `CaseList`."""
     output: str = ""
-    """Blob: what the runner printed."""
+    """Blob: the output of the runner."""
     cause: ExitCause
     exit_code: int
     seconds: float = 0.0
     signature: Signature | None = None
-    """Of the first red case."""
+    """The signature of the first failing case."""
     plugins: str = ""
-    """Blob: the plugins that took part, one a line; empty where the runner did not say."""
+    """Blob: the active plugins, one per line; empty if the runner did not list them."""
     fault: str = ""
-    """Why there are no results per test, where there are none."""
+    """Why there are no results per test; empty if there are."""
 
 
 class Repeat(FrozenValue):
-    """One more run of the targets, with one thing done in another way than in the first."""
+    """A rerun of the targets in which one condition differs from the first run."""
 
     patched: bool
-    """Whether it ran on the patch; otherwise on the code without it."""
+    """Whether it ran on the patched code; otherwise on the code without the patch."""
     varied: str
-    """What was other: `hash seed`, `random seed`, `time zone`, `order`; empty for nothing."""
+    """What differed: `hash seed`, `random seed`, `time zone`, `order`; empty for nothing."""
     green: int = 0
     red: int = 0
 
 
 class Verdict(FrozenValue):
-    """Whether a patch is a fix, by test id against the baseline."""
+    """Whether a patch is a fix: the tests compared with the baseline by ID."""
 
     fixed: Ids = Ids()
     still_red: Ids = Ids()
@@ -151,20 +151,21 @@ class Verdict(FrozenValue):
     missing: Ids = Ids()
     newly_skipped: Ids = Ids()
     flaky: Ids = Ids()
-    """Of the fixed ones, those that a repeat saw otherwise."""
+    """Fixed tests with a different outcome in a rerun."""
     green_without: Ids = Ids()
-    """Targets that pass without the patch as well, so that it cannot have been what fixed them."""
+    """Targets that also pass without the patch, so the patch cannot have fixed them."""
     refuted: tuple[str, ...] = Field(default=(), exclude_if=lambda words: not words)
-    """In a sentence each, what shows that a target no longer tests the code: `test_total still passes when ...`."""
+    """Why a target no longer tests the code, one sentence each: `test_total still passes when ...`."""
     tampered: tuple[str, ...] = ()
     """What only a person may approve: test files or test configuration that the patch changed, and doubts about it."""
     unexplained: str = ""
-    """Where the exit code and the report contradict each other."""
+    """How the exit code and the report contradict each other; empty if they agree."""
 
     @model_validator(mode="before")
     @classmethod
     def _drop_old_field(cls, values: object) -> object:
-        """Earlier versions stored `new_findings`, always 0: a patch with new findings never gets to its tests."""
+        """Drop `new_findings`, which earlier versions stored. It was always 0: a patch with new findings is not
+        tested."""
         if not isinstance(values, dict):
             return values
         given = cast("dict[str, object]", values)
@@ -172,7 +173,7 @@ class Verdict(FrozenValue):
 
     @property
     def asks(self) -> bool:
-        """Whether it would be green with a person's yes to what it changes of the tests."""
+        """Whether the verdict would be green if a person approved the changes to the tests."""
         return bool(self.tampered) and self.model_copy(update={"tampered": ()}).honest_green
 
     @property
@@ -182,7 +183,7 @@ class Verdict(FrozenValue):
 
 
 class CheckEvidence(FrozenValue):
-    """What one check of a green found: of how many targets it could say something, and why not of the others."""
+    """The result of one check of a green patch: how many targets it covers, and why it does not cover the others."""
 
     check: str
     """`control`, `neutral`, `files`, `assertions`, `data` or `nearby`."""
@@ -190,17 +191,17 @@ class CheckEvidence(FrozenValue):
     covered: int
     runs: int = 0
     notes: tuple[str, ...] = Field(default=(), max_length=20)
-    """Why targets are not covered, what was left out of the check, and what it saw, in a sentence each."""
+    """Why targets are not covered, what the check left out, and what it observed, one sentence each."""
 
 
 class Mutants(FrozenValue):
-    """Whether the tests of a new program notice when it is broken: small changes to it, each tried on its own."""
+    """Whether the tests of a new program detect a broken one: small changes to it, each tried on its own."""
 
     sampled: int
     killed: int
-    """Those that made a test red."""
+    """Changes that made a test fail."""
     survivors: tuple[str, ...] = Field(default=(), max_length=10)
-    """Those that no test noticed, in words without any of the code."""
+    """Changes that no test detected, described without quoting the code."""
 
     @property
     def too_many_survive(self) -> bool:
@@ -208,31 +209,32 @@ class Mutants(FrozenValue):
 
     @property
     def words(self) -> str:
-        """What the tests do not notice, for whoever writes better ones."""
+        """What the tests do not detect, for the author of better tests."""
         return clip("the tests do not notice when, " + "; ".join(self.survivors), 900)
 
 
 class PatchTestResult(FrozenValue):
-    """What the step `test` gives: the last report, the verdict over all runs, and what a probe printed."""
+    """The result of the step `test`: the last report, the verdict over all runs, and the output of a probe."""
 
     report: Report
     verdict: Verdict = Verdict()
     runs: int = 1
     repeats: tuple[Repeat, ...] = ()
     unsteady: Ids = Ids()
-    """Tests beside the targets that were red in one run on this patch and green in the next: not held against it."""
+    """Other tests that failed in one run on this patch and passed in the next: they do not count against it."""
     shrunk: Snapshot | None = None
-    """The patch without what green does not need; None where all of it is needed, or it was not tried."""
+    """The snapshot with only the hunks that the tests need to pass; None if all are needed, or shrinking was not
+    tried."""
     shrunk_diff: str = ""
-    """Blob."""
+    """Blob: the diff of `shrunk`."""
     dropped: int = 0
-    """Hunks that were left out of it."""
+    """Hunks that `shrunk` leaves out."""
     probe: str = ""
-    """Blob: what a probe printed."""
+    """Blob: the output of a probe."""
     evidence: tuple[CheckEvidence, ...] = Field(default=(), exclude_if=lambda found: not found)
-    """What the checks of a green found, beside the repeats."""
+    """The results of the checks of a green patch, besides the reruns."""
     mutants: Mutants | None = Field(default=None, exclude_if=lambda found: found is None)
-    """Of a new program that is green; None where too little of it can be changed to say anything."""
+    """Set for a new program whose tests pass; None if too little of it can be changed for a meaningful result."""
 
 
 class ReproductionProblem(StrEnum):
@@ -242,42 +244,44 @@ class ReproductionProblem(StrEnum):
     already_green = "already_green"
     no_tests = "no_tests"
     no_usable_test = "no_usable_test"
-    """A model was asked for a failing test in vain."""
+    """The model did not write a usable failing test."""
     flaky = "flaky"
     environment = "environment"
 
 
 class ReproductionResult(FrozenValue):
-    """Red, or the reason why there is no red to start from."""
+    """The failing tests to start from, or the reason why there are none."""
 
     report: Report
     targets: Ids = Ids()
     targets_full: str = ""
-    """Blob: the ids of all targets, one a line."""
+    """Blob: the IDs of all targets, one per line."""
     language: str = Field(default="", exclude_if=lambda name: not name)
-    """What the targets are written in, where Redstart cannot alter such tests; empty for Python and JavaScript."""
+    """The language of the targets if Redstart cannot alter such tests; empty for Python and JavaScript."""
     trouble: ReproductionProblem = ReproductionProblem.none
     over_budget: bool = Field(default=False, exclude_if=lambda over: not over)
     """Whether the model was not asked for tests because the call could exceed a limit."""
     remedy: str = ""
-    """Where there is trouble: what it is and what to do. Otherwise what to do about the first of `grounds`."""
+    """With `trouble`: what the problem is and what to do. Otherwise what to do about the first of `grounds`."""
     flaky: tuple[str, ...] = ()
-    """Red tests that are no targets because a repeat saw them green: the first few, each with what was varied."""
+    """Failing tests that are not targets because they passed in a rerun: the first few, each with what was varied."""
     repeats: tuple[Repeat, ...] = ()
     forecast: float = 0.0
-    """Seconds that the proof of a green will take, after the attempt that reaches it."""
+    """Estimated seconds to prove a green patch, after the attempt that produces it."""
     grounds: tuple[str, ...] = ()
-    """Why some red tests are no targets: no edit can make them green. The first few reasons, each with its tests."""
+    """Why some failing tests are not targets: no edit can make them pass. The first few reasons, each with its
+    tests."""
     tests: tuple[str, ...] = ()
     """Paths of test files that were written for this run."""
     command: tuple[str, ...] = ()
-    """The test command with those files in it, where it names files; empty where it stays as it is."""
+    """The test command with those files added, if it names files; empty if it does not change."""
     written: int = Field(default=0, exclude_if=lambda count: not count)
-    """How many tests those hold (create): a file that cannot be imported yet is one failure to its runner."""
+    """How many tests those files hold (create). The runner counts a file that cannot be imported yet as one failure."""
     sure: str = ""
-    """`high`, `medium` or `low`: how sure the model is that they are what was meant; empty where it did not say."""
+    """The model's confidence that the tests match the issue: `high`, `medium` or `low`; empty if not stated."""
     sure_why: str = ""
     snapshot: Snapshot | None = None
-    """The base with those tests in it."""
+    """The base with those tests."""
     spectrum: str = ""
-    """Blob: the `Spectrum` of the targets; empty where the code is small enough to be shown whole, or none was seen."""
+    """Blob: the `Spectrum` of the targets; empty if the code is small enough to be shown in full, or nothing was
+    traced."""

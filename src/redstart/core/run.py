@@ -1,4 +1,4 @@
-"""A run: what was asked, where it stands, what it spent."""
+"""A run: its spec, its state and its cost."""
 
 from __future__ import annotations
 
@@ -33,21 +33,21 @@ from redstart.core.wishes import QuestionOptions
 
 
 class Status(StrEnum):
-    """How a run stands. A step's commit stores `running`, `paused`, `needs_input` or `finished`.
+    """The status of a run. A step's commit stores `running`, `paused`, `needs_input` or `finished`.
 
-    The others follow from who drives the run, how the last drive stopped and what people asked for; see
-    `redstart.core.standing.status_of`.
+    The others follow from the process that drives the run, how the last drive stopped and what people requested; see
+    `redstart.core.run_status.resolve_status`.
     """
 
     queued = "queued"
-    """The fleet has it, and no worker is at it."""
+    """The fleet has the run, and no worker drives it."""
     running = "running"
     paused = "paused"
-    """Nobody drives it; it can be resumed. Where it is stored, the run waits for its child runs."""
+    """No process drives the run; it can be resumed. If a commit stored this, the run waits for its child runs."""
     needs_input = "needs_input"
     finished = "finished"
     failed = "failed"
-    """An error ended its last drive; it can be resumed."""
+    """An error ended the last drive; the run can be resumed."""
     cancelled = "cancelled"
 
 
@@ -56,7 +56,7 @@ class Result(StrEnum):
 
     verified = "verified"
     unproven = "unproven"
-    """The tests pass by their own report, and Redstart cannot prove that they can still fail."""
+    """The tests pass according to their report, but Redstart cannot prove that they can still fail."""
     already_green = "already_green"
     unsolved = "unsolved"
     stuck = "stuck"
@@ -66,23 +66,23 @@ class Result(StrEnum):
     refused = "refused"
     needs_human = "needs_human"
     reported = "reported"
-    """An audit: what was found is told, and nothing of it is more than the user accepts."""
+    """An audit whose findings stay below the risk that the user does not accept."""
     found = "found"
-    """An audit with new findings that are."""
+    """An audit with new findings that reach that risk."""
 
 
 class Limits(FrozenValue):
-    """What a whole run may use. None means no limit of that kind."""
+    """The limits of a whole run. None means no limit of that kind."""
 
     attempts: int = 5
     minutes: float | None = 30.0
     usd: float | None = 2.0
     tokens: int | None = 400_000
-    """Binds always; it is the only limit on money where a model's price is not known."""
+    """Always applies; it is the only limit on the cost if a model's price is unknown."""
     stall_warning: int | None = 12
-    """Attempts in a row that bring nothing, after which the user is warned."""
+    """Attempts in a row without progress after which the user is warned."""
     stall: int | None = 15
-    """Attempts in a row that bring nothing, after which the run ends."""
+    """Attempts in a row without progress after which the run ends."""
 
 
 class Spend(FrozenValue):
@@ -91,7 +91,7 @@ class Spend(FrozenValue):
     output_tokens: int = 0
     usd: float = 0.0
     unpriced: int = 0
-    """Calls whose price is not known: `usd` does not count them."""
+    """Calls whose price is unknown: `usd` does not count them."""
     seconds: float = 0.0
 
     @property
@@ -114,7 +114,7 @@ HINT_LIMIT = 1000
 MOST_LOOKS = 50
 MOST_TESTS = 200
 PROBES = 3
-"""How many probes a run may make. They are no attempts at the fix, and are not counted as such."""
+"""Maximum probes of a run. They do not count as attempts at the fix."""
 
 
 class Step(StrEnum):
@@ -145,7 +145,7 @@ class Action(StrEnum):
 
 
 class Level(StrEnum):
-    """How much is run before a green counts; what that is stands in `redstart.toolkit.honesty.verdict.levels`."""
+    """How much is run before passing tests count; defined in `redstart.toolkit.honesty.verdict.levels`."""
 
     quick = "quick"
     standard = "standard"
@@ -153,14 +153,14 @@ class Level(StrEnum):
 
 
 class RunSpec(RunValue):
-    """What was asked for: in `task` what one mode alone has, the rest for all. It names no path of a machine."""
+    """The request: `task` is specific to the mode, the other fields apply to all. It contains no path of a machine."""
 
     stored_as: ClassVar[StorageFormat] = SPEC
     format: str = SPEC.version
     task: Task = Field(discriminator="mode")
     goal: str = Field(default="", max_length=GOAL_LIMIT)
     hint: str = Field(default="", max_length=HINT_LIMIT)
-    """What the user says that may help."""
+    """A hint from the user."""
     base: Snapshot
     suite: Suite
     scope: tuple[str, ...] = Field(default=(), max_length=50)
@@ -168,34 +168,35 @@ class RunSpec(RunValue):
     protect: tuple[str, ...] = Field(default=(), max_length=50)
     """Globs of files that no patch may change, besides those that policy always protects."""
     tests: tuple[str, ...] = Field(default=(), max_length=MOST_TESTS, exclude_if=lambda globs: not globs)
-    """Globs of files that are tests or start them, besides those whose names say so."""
+    """Globs of files that are tests or start tests, besides files whose names show it."""
     limits: Limits = Limits()
     sandbox: SandboxLimits = SandboxLimits()
     verify: Level = Level.standard
     effort: Effort = Effort.lean
     reflect: ReflectionPolicy = ReflectionPolicy.never
-    """When `reflect` asks a model; `never` for runs begun before there was a choice."""
+    """When `reflect` asks a model; `never` for runs from before the setting existed."""
     looks: int = Field(default=0, ge=0, le=MOST_LOOKS)
-    """How often a model may look around in the snapshot before it answers one question; 0 offers it no probe either."""
+    """Maximum tool calls before the model answers one question. With 0, the model is not offered probes either."""
     asks: QuestionOptions = QuestionOptions()
     packages: Packages | None = None
-    """What may be installed; None where a run has to do with what is there."""
+    """What may be installed; None if the run must use the packages that exist."""
     checks: Checks = Checks()
     seed: int = 0
     tenant: str = "home"
     repo: str = ""
     """A name for the repo, for memory and provenance."""
     parent: str = ""
-    """The run this one was forked from or spawned by."""
+    """The run that this one was forked from, or whose child run it is."""
     errand: int = 0
-    """Which of its parent's errands it is; 0 where it is none."""
+    """Number of this child run in its parent; 0 if it is not a child run."""
     explore: bool = True
-    """Whether lessons that apply may be withheld, so that their worth is measured."""
+    """Whether applicable lessons may be withheld, so that their effect is measured."""
 
     @model_validator(mode="before")
     @classmethod
     def _read_flat(cls, values: object) -> object:
-        """Earlier versions stored the fields of all modes beside each other; they may be given so by keyword, too."""
+        """Upgrade the flat form, with the fields of all modes side by side, which earlier versions stored. Keyword
+        arguments may use it too."""
         return upgrade_flat_spec(cast("dict[str, object]", values)) if isinstance(values, dict) else values
 
     @property
@@ -203,13 +204,13 @@ class RunSpec(RunValue):
         return self.task.mode
 
     def task_of(self, kind: type[_TaskT]) -> _TaskT:
-        """The task, for code that is of one mode alone. Raises `TypeError` where the run is of another."""
+        """Return the task, for code of a single mode. Raises `TypeError` if the run has another mode."""
         if not isinstance(self.task, kind):
             raise TypeError(f"a run of mode {self.mode.value} has no {kind.__name__}")
         return self.task
 
     def with_command(self, command: tuple[str, ...]) -> RunSpec:
-        """The same whose tests are started by `command`, where that is not empty."""
+        """Return the spec with `command` as its test command; unchanged if `command` is empty."""
         suite = self.suite.model_copy(update={"command": command})
         return self.model_copy(update={"suite": suite}) if command else self
 
@@ -220,19 +221,19 @@ class RunSpec(RunValue):
 
     @property
     def lacks_test(self) -> bool:
-        """Whether a red test of a program that is there is to be written first: of an issue, or an improvement."""
+        """Whether a failing test of an existing program must be written first: for an issue or an improvement."""
         if isinstance(self.task, FixTask):
             return self.task.issue
         return isinstance(self.task, ImproveTask) and self.errand > 0
 
     @property
     def begins_cycles(self) -> bool:
-        """Whether its work is done by child runs, each of which is one improvement."""
+        """Whether the run works through child runs, each of which is one improvement."""
         return isinstance(self.task, ImproveTask) and not self.errand
 
     @property
     def whole(self) -> str:
-        """The goal of the program that the run writes a part of; empty for every other run."""
+        """The goal of the whole program if the run writes a part of it; empty for every other run."""
         return self.task.whole if isinstance(self.task, CreateTask) else ""
 
     @property
@@ -242,82 +243,82 @@ class RunSpec(RunValue):
 
 
 class ChildTask(FrozenValue):
-    """A part of a run's work that is a run of its own. What it does not say is as in the run that begins it."""
+    """A part of a run's work that becomes a child run. Everything else is as in the parent."""
 
     number: int
-    """From 1, in the order in which they are begun; the run's id is made of it."""
+    """From 1, in the order of their start; part of the child run's ID."""
     mode: Mode
     title: str = Field(default="", max_length=GOAL_LIMIT)
-    """What it is to reach, in words."""
+    """The goal of the child run, in words."""
     criteria: tuple[str, ...] = Field(default=(), max_length=MOST_CRITERIA)
     place: int = 0
-    """Of a plan's subtask: its place in the plan, from 1."""
+    """Place of the subtask in the plan, from 1."""
     base: Snapshot
     limits: Limits
 
 
 class ChildResult(FrozenValue):
-    """How an errand ended, as the run that began it is told."""
+    """How a child run ended, as reported to its parent."""
 
     number: int
     result: Result | None
     reason: str = ""
     about: str = ""
-    """What it did, in a sentence."""
+    """What the child run did, in one sentence."""
     made: Snapshot | None = None
-    """What it made, where that is verified."""
+    """The resulting snapshot, if it is verified."""
     spend: Spend = Spend()
     installed: Installed | None = None
-    """What was installed for that."""
+    """The packages that were installed for it."""
     approved: tuple[str, ...] = ()
-    """Packages that a person said yes to."""
+    """Packages that a person approved."""
 
 
 class ChildProgress(FrozenValue):
-    """What a run's errands came to so far: as much of it as is needed to go on, however many there were."""
+    """The outcomes of a run's child runs so far, as much as the run needs to continue, however many there were."""
 
     begun: int = 0
     kept: int = 0
     dropped: int = 0
     in_a_row: int = 0
-    """How many were dropped since the last that was kept."""
+    """How many child runs were dropped since the last one that was kept."""
     last: tuple[str, ...] = Field(default=(), max_length=8)
-    """What the last ones did and came to, a line each, the newest last."""
+    """What the last child runs did, with their outcomes, one line each, newest last."""
     merged: tuple[int, ...] = Field(default=(), max_length=8)
-    """Of a plan's subtasks those whose errand was kept, by their place in the plan."""
+    """The subtasks whose child runs were kept, by their place in the plan."""
 
 
 class Decision(FrozenValue):
     action: Action
     reason: str
     next: Step | None = None
-    """Where the next attempt begins (retry)."""
+    """The step where the next attempt begins (retry)."""
     result: Result | None = None
     """How the run ends (accept, stop, ask)."""
     errands: tuple[ChildTask, ...] = Field(default=(), max_length=8)
-    """Whom the run waits for (spawn)."""
+    """The child runs that the run waits for (spawn)."""
     work: ChildProgress | None = None
-    """What the errands came to, where that has changed."""
+    """The outcomes of the child runs, if they have changed."""
     kept: Snapshot | None = None
-    """What the run goes on from, where errands have changed that."""
+    """The snapshot to continue from, if child runs have changed it."""
     spent: Spend = Spend()
-    """What the errands that ended have spent."""
+    """The cost of the child runs that ended."""
     approved: tuple[str, ...] = ()
-    """Packages that a person said yes to."""
+    """Packages that a person approved."""
     installed: Installed | None = None
-    """What errands had installed for what they made."""
+    """The packages that child runs installed for their results."""
     turn: CourseChange | None = None
-    """Why and how the next attempt differs, where the run goes in circles (retry)."""
+    """Why and how the next attempt differs, if the run goes in circles (retry)."""
     trend: Trend | None = None
-    """None where fewer than two counts of red tests can be compared."""
+    """None if fewer than two counts of failing tests can be compared."""
     warning: str = ""
-    """That the run will be ended if it goes on bringing nothing."""
+    """A warning that the run will end if it makes no more progress."""
     answered: bool = Field(default=False, exclude_if=lambda answered: not answered)
-    """Whether a person's answer led to it."""
+    """Whether a person's answer led to the decision."""
 
 
 class Attempt(FrozenValue):
-    """One iteration: a field for each step, filled as it is done."""
+    """One pass through the steps: each step fills its field."""
 
     number: int = 1
     entry: Step
@@ -335,64 +336,64 @@ class Attempt(FrozenValue):
 
     @property
     def made(self) -> Snapshot | None:
-        """What the attempt made: shrunk, where that was done."""
+        """The resulting snapshot of the attempt, shrunk if that was done."""
         shrunk = self.test.shrunk if self.test else None
         return shrunk or (self.apply.snapshot if self.apply else None)
 
     @property
     def diff(self) -> str:
-        """Blob of the diff from the base to that; of a refused patch too, where it could be made."""
+        """Blob: the diff from the base to the result, also of a refused patch if it can be computed."""
         shrunk = self.test.shrunk_diff if self.test else ""
         return shrunk or (self.apply.diff if self.apply else "")
 
 
 class AttemptSummary(FrozenValue):
-    """What the next attempt needs to know of an earlier one; the whole of it is in the store."""
+    """What the next attempt needs to know about an earlier one. The full attempt is in the store."""
 
     number: int
     fingerprint: str = ""
     diff: str = ""
-    """Blob of the diff that was tried."""
+    """Blob: the diff that was tried."""
     edits: str = Field(default="", exclude_if=lambda blob: not blob)
-    """Blob of the `EditList` of an attempt whose edits did not fit the files."""
+    """Blob: the `EditList` of an attempt whose edits did not fit the files."""
     files: tuple[str, ...] = ()
     outcome: str = ""
-    """In a few words: why it did not end green."""
+    """Why the attempt did not succeed, in a few words."""
     problem: PatchProblem | None = Field(default=None, exclude_if=lambda problem: problem is None)
     refused: bool = False
     red: int | None = None
     report: str = ""
-    """Blob of its test run's `CaseList`."""
+    """Blob: the `CaseList` of its test run."""
     probe: str = ""
-    """Blob of what its probe printed, where it made one instead of edits."""
+    """Blob: the output of its probe, if it made one instead of edits."""
     signature: str = ""
     failure: Signature | None = None
-    """What its own test run failed with, as far as it is still recalled by: kept of the last attempts."""
+    """The failure of its test run, kept only for the last attempts, whose failures are used for recall."""
     reflection: Reflection | None = None
-    """Why it failed: by the step `reflect`, else as the next attempt's answer says."""
+    """Why it failed, from the step `reflect` or else from the next attempt's answer."""
     weak: str = ""
-    """Where its program was green and the tests would not have noticed a broken one: what they did not notice."""
+    """What its tests did not detect, if its program passed but the tests would not detect a broken one."""
     reason: str = ""
     seen: AttemptOutcome = AttemptOutcome()
     turn: CourseChange | None = None
-    """How the attempt after it was to differ."""
+    """How the attempt after it should differ."""
     waited: bool = Field(default=False, exclude_if=lambda waited: not waited)
-    """Whether it only waited for a person to approve packages, which is no attempt at the fix."""
+    """Whether it only waited for a person to approve packages, which does not count as an attempt at the fix."""
     asked: bool = Field(default=False, exclude_if=lambda asked: not asked)
     """Whether it ended with a question to a person."""
 
 
 class RunState(RunValue):
-    """All that a driver needs to go on, under 64 KB as JSON whatever the repo: the rest is in blobs."""
+    """Everything that a driver needs to continue, under 64 KB as JSON for any repo. Larger data is in blobs."""
 
     stored_as: ClassVar[StorageFormat] = STATE
     format: str = STATE.version
     run_id: str
     spec: RunSpec
     base: Snapshot
-    """What patches are made against: `spec.base`, with the tests that were written for the run (create)."""
+    """The base of all patches: `spec.base`, with the tests that were written for the run (create)."""
     draft: Snapshot | None = None
-    """Work in progress that the next attempt goes on from (create), or the last good version (improve).
+    """Work in progress that the next attempt continues from (create), or the last good version (improve).
 
     A fix begins from `base` each time.
     """
@@ -404,21 +405,21 @@ class RunState(RunValue):
     """The step that was committed last."""
     history: tuple[AttemptSummary, ...] = ()
     taught: LessonDraws | None = None
-    """The lessons that apply to the run, each shown or withheld for all of it; None before they were looked for."""
+    """The lessons that apply to the run, each shown or withheld for the whole run; None before the lookup."""
     spend: Spend = Spend()
     status: Status = Status.running
     result: Result | None = None
     reason: str = ""
     version: int = 0
-    """How many steps were committed."""
+    """Number of committed steps."""
     seq: int = 0
-    """How many events were committed."""
+    """Number of committed events."""
 
     @property
     def suited(self) -> RunSpec:
-        """The spec as the tests are run now: with what was installed for the run, and with the tests written for it.
+        """The spec for running the tests now: with the installed packages and the tests written for the run.
 
-        What starts the tests is protected in it as all else is.
+        Files that start the tests are protected in it too.
         """
         spec = self.spec.model_copy(update={"protect": self.spec.guarded})
         spec = spec.with_command(self.now.reproduce.command) if self.now.reproduce else spec
@@ -429,41 +430,41 @@ class RunState(RunValue):
 
     @property
     def foreign_language(self) -> str:
-        """The language of the targets where Redstart cannot alter them to see that they can still fail; else empty."""
+        """The language of the targets if Redstart cannot alter them to prove that they can still fail; else empty."""
         return self.now.reproduce.language if self.now.reproduce else ""
 
     @property
     def packages(self) -> tuple[str, ...]:
-        """What a new program may import besides what its language brings along."""
+        """Packages that a new program may import besides the standard library."""
         return self.installed.packages if self.installed else ()
 
     @property
     def ground(self) -> Snapshot:
-        """What the next edits are made on."""
+        """The snapshot that the next edits apply to."""
         return self.draft or self.base
 
     @property
     def splits(self) -> bool:
-        """Whether the plan's subtasks are to be runs of their own, put together afterwards (create)."""
+        """Whether the plan's subtasks become child runs whose results are merged afterwards (create)."""
         several = self.now.plan is not None and len(self.now.plan.subtasks) > 1
         return several and self.spec.task.makes_program and not self.spec.errand and not self.work.begun
 
     @property
     def probes(self) -> int:
-        """How many attempts ended with a probe, the one at hand among them."""
+        """The number of attempts that ended with a probe, including the current one."""
         now = bool(self.now.test and self.now.test.probe)
         return sum(bool(entry.probe) for entry in self.history) + now
 
     @property
     def tries(self) -> int:
-        """Attempts at the fix so far, the one at hand among them: all but those spent on a probe or an approval."""
+        """Attempts at the fix so far, including the current one, without those spent on a probe or an approval."""
         return self.now.number - self.probes - sum(entry.waited for entry in self.history)
 
     @property
     def turn(self) -> CourseChange | None:
-        """How the attempt at hand is to differ from those before it."""
+        """How the current attempt should differ from the previous ones."""
         return self.history[-1].turn if self.history else None
 
     def taken(self, strategy: Strategy) -> int:
-        """How many attempts before this one led to that strategy."""
+        """Count the previous attempts that led to this strategy."""
         return sum(entry.turn is not None and entry.turn.strategy is strategy for entry in self.history)

@@ -1,4 +1,4 @@
-"""What the user chose for a run besides its spec. It is kept so that a resumed run does not change it. Holds no key."""
+"""The user's options for a run besides its spec, stored so that a resumed run uses the same ones. They hold no key."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from redstart.core.noun import FrozenValue
 
 
 class ChosenEndpoint(FrozenValue):
-    """Where a model is reached, where that is not its provider's own address, and which variable holds its key."""
+    """The address of a model if it is not its provider's default, and the variable that holds its key."""
 
     base_url: str = ""
     """Without user name, password and query."""
@@ -25,7 +25,7 @@ class ChosenModels(FrozenValue):
     steps: dict[str, str] = {}
     escalate: int = 2
     endpoints: dict[str, ChosenEndpoint] = {}
-    """By model, of those that have one of their own."""
+    """Endpoints by model, for the models that have their own."""
 
 
 class RunOptions(StoredValue):
@@ -38,4 +38,4 @@ class RunOptions(StoredValue):
     """Whether the tests may run without a sandbox."""
     engine: str = ""
     patch: str = ""
-    """The file that the patch is written to; empty for the default."""
+    """The file to write the patch to; empty for the default."""

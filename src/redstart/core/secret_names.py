@@ -1,4 +1,4 @@
-"""Names of files and folders that hold keys or passwords: what lies there goes to no model and into no sandbox."""
+"""Names of files and folders that hold keys or passwords. Their contents go to no model and into no sandbox."""
 
 from __future__ import annotations
 
@@ -16,11 +16,11 @@ _EXAMPLES = (".example", ".sample", ".template", ".dist")
 
 
 def is_secret(name: str) -> bool:
-    """Whether a file or folder of this name, in any case, is one of them. Code, prose and examples are not meant."""
+    """Return whether a file or folder name is secret, ignoring case. Code, prose and examples are not secret."""
     folded = name.casefold()
     return folded in FOLDERS or (not is_harmless(folded) and any(fnmatchcase(folded, file) for file in _FILES))
 
 
 def is_harmless(name: str) -> bool:
-    """Whether it ends as code, prose or an example does, whatever it begins with."""
+    """Return whether the name has the suffix of code, prose or an example, whatever its beginning."""
     return name.casefold().endswith((*_EXAMPLES, *_CODE))

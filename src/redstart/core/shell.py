@@ -1,4 +1,4 @@
-"""What is run in a sandbox and how it ended."""
+"""Commands that run in a sandbox, and how they ended."""
 
 from __future__ import annotations
 
@@ -11,19 +11,19 @@ from redstart.core.change import Snapshot
 from redstart.core.noun import FrozenValue
 
 IN = "{redstart:in}"
-"""In an argument or variable of an `Execution`: the folder that holds `files_in`, read-only."""
+"""Placeholder in an argument or variable of an `Execution`: the folder that holds `files_in`, read-only."""
 OUT = "{redstart:out}"
-"""Likewise: the folder from which `collect` is read back."""
+"""Placeholder for the folder that `collect` is read from."""
 HOST_NAME = "build-7f4c"
-"""What a sandbox calls its host: a name like any other, so that code under test learns nothing from it."""
+"""The host name in a sandbox: an ordinary name, from which code under test learns nothing."""
 
 
 class ExitCause(StrEnum):
     """Why an execution ended. `ok` is exit code 0, `failed` any other code that the program chose itself.
 
-    The rest name the limit that was met, as far as a sandbox can tell: where it has no group of the kernel's to ask,
-    the last words of the program have to do. Whoever meets a limit and copes ends with `ok`; only where the kernel had
-    to kill a process for memory is it `memory` whatever the exit code.
+    The other values name the limit that was reached, as far as the sandbox can tell. Without a control group, the
+    sandbox relies on the last output of the program. A program that reaches a limit and recovers ends with `ok`. If
+    the kernel killed a process for memory, the cause is `memory` whatever the exit code.
     """
 
     ok = "ok"
@@ -39,14 +39,14 @@ class ExitCause(StrEnum):
 
 
 class Variation(NamedTuple):
-    """What of a run is pinned, and may be varied to see whether a result depends on it."""
+    """The conditions of a run that are pinned, and that a rerun may vary to see whether a result depends on them."""
 
     hash_seed: int = 0
     seed: int = 0
-    """Of every generator that takes one: the order below, pytest-randomly's and hypothesis's."""
+    """Seed of every generator that takes one: `order`, pytest-randomly and hypothesis."""
     tz: str = "UTC"
     order: str = ""
-    """`reversed` or `shuffled` (by `seed`); empty for the runner's own order."""
+    """`reversed` or `shuffled` (by `seed`); empty for the runner's default order."""
 
     @property
     def variables(self) -> dict[str, str]:
@@ -54,32 +54,32 @@ class Variation(NamedTuple):
 
 
 PINNED = Variation()
-"""As every run is made that is not a repeat."""
+"""The conditions of every run that is not a rerun."""
 
 
 class SandboxLimits(FrozenValue):
-    """What one execution may use. Time is in seconds, sizes are in bytes."""
+    """The resource limits of one execution. Times are in seconds, sizes in bytes."""
 
     wall: float = 600.0
     cpu: int = 600
-    """Of processor time: of each process, and of all together."""
+    """Processor time of each process, and of all processes together."""
     memory: int = 4 << 30
-    """Of each process, and of all together where the kernel can count that."""
+    """Memory of each process, and of all processes together if the kernel can count that."""
     file_size: int = 256 << 20
     output: int = 1_000_000
-    """Of what it prints, head and tail are kept up to this size."""
+    """Size up to which the head and tail of the output are kept."""
     flood: int = 256 << 20
-    """It is ended when it has printed more than this."""
+    """The execution is killed when it has printed more than this."""
     processes: int = 1024
-    """And threads, at any one time."""
+    """Processes and threads at the same time."""
     disk: int = 2 << 30
-    """What it may write: to the workspace, for collection and to temporary folders, together where a sandbox can bound
-    them together, else to each of them. It is kept in memory there, so that never more than half of `memory` is given.
+    """Disk space for the workspace, collected files and temporary folders: for all of them together if the sandbox can
+    limit that, else for each. They are kept in memory there, so the limit is at most half of `memory`.
     """
     inodes: int = 200_000
-    """Files, folders and links that it may make in the workspace."""
+    """Files, folders and links that the execution may create in the workspace."""
     cpus: float = 0.0
-    """Processors that it may keep busy at once, as a number of them; 0 for all."""
+    """Number of processors that the execution may use at once; 0 for all."""
 
 
 TIGHT = SandboxLimits(
@@ -94,33 +94,34 @@ TIGHT = SandboxLimits(
     inodes=10_000,
     cpus=1.0,
 )
-"""For snippets and probes."""
+"""The limits of snippets and probes."""
 
 
 class Environment(FrozenValue):
-    """Where code of the target runs: the same on whatever machine, so that paths recorded there hold here."""
+    """The environment in which the project's code runs. It is the same on every machine, so recorded paths stay
+    valid."""
 
     mount: str
-    """The repo's real path: the workspace is mounted there, so that an editable install imports the workspace."""
+    """The repo's real path. The workspace is mounted there, so that an editable install imports the workspace."""
     python: str
-    """The target's interpreter."""
+    """The project's interpreter."""
     read_only: tuple[str, ...] = ()
     """Absolute paths that are visible, read-only, at the same place: the interpreter's prefix and its base."""
     home: str = "/home/redstart"
-    """An empty folder but for what of `read_only` lies in it."""
+    """A folder that is empty except for the paths of `read_only` in it."""
     variables: dict[str, str] = {}
     chosen: str = ""
-    """Why this interpreter, in the user's words: `--python`, `.venv in the project`, `poetry`."""
+    """Why this interpreter was chosen, in the user's words: `--python`, `.venv in the project`, `poetry`."""
     copies: tuple[str, ...] = ()
-    """Files and folders that git ignores, relative to the mount: not in a snapshot, but copied from the real repo into
-    each workspace. None of them is written over a file of the snapshot."""
+    """Files and folders that git ignores, relative to the mount. They are not in a snapshot, but are copied from the
+    real repo into each workspace. None of them overwrites a file of the snapshot."""
     links: dict[str, str] = {}
-    """Names at the root of each workspace to paths of `read_only` that they lead to, such as `node_modules`. None takes
-    the place of a file of the snapshot."""
+    """Links at the root of each workspace, such as `node_modules`, with their targets in `read_only`. None of them
+    replaces a file of the snapshot."""
     left_out: tuple[str, ...] = ()
-    """What git ignores and was too large to be copied."""
+    """Ignored files that were too large to be copied."""
     git_objects: str = ""
-    """The real repo's folder of git objects; empty where the workspace is to have no history."""
+    """The folder of git objects of the real repo; empty if the workspace has no history."""
     git_head: str = ""
     """The commit that is checked out."""
     git_refs: str = ""
@@ -128,13 +129,13 @@ class Environment(FrozenValue):
     git_shallow: str = ""
     """Where the history of a shallow clone ends, as the text of git's `shallow`."""
     services: tuple[str, ...] = ()
-    """Ports of the host that can be reached at the same address, as `host:port` on loopback; no other can."""
+    """Ports of the host that are reachable at the same address, as `host:port` on loopback. No others are."""
 
 
 class Execution(FrozenValue):
-    """One command on a fresh copy of a snapshot. What it does depends on this request alone.
+    """One command on a fresh copy of a snapshot. Its behavior depends only on this request.
 
-    `argv` and `variables` may name the folders `IN` and `OUT` above.
+    `argv` and `variables` may name the folders `INPUT_FOLDER` and `OUTPUT_FOLDER` above.
     """
 
     argv: tuple[str, ...]
@@ -145,25 +146,26 @@ class Execution(FrozenValue):
     cwd: str = ""
     """Relative to the mount."""
     files_in: dict[str, str] = {}
-    """Name to text of files that the command may read."""
+    """Texts of the files that the command may read, by name."""
     collect: tuple[str, ...] = ()
-    """Names of files that the command may leave in `OUT`."""
+    """Names of the files that the command may leave in `OUTPUT_FOLDER`."""
     hostname: str = Field(default="", exclude_if=lambda name: not name)
-    """What the machine calls itself, where the sandbox can choose that; empty for its usual name."""
+    """The host name, if the sandbox can set one; empty for the default."""
 
 
 class Completed(FrozenValue):
-    """How it ended. An expected end (a time-out, a crash, a missing binary) is here; a dead sandbox is an exception."""
+    """The result of an execution. An expected end (a timeout, a crash, a missing binary) is a value; a dead sandbox is
+    an exception."""
 
     exit_code: int
-    """The program's own; 128 + n where signal n ended it; 127 where it could not be started."""
+    """The program's exit code; 128 + n if signal n ended it; 127 if it could not be started."""
     cause: ExitCause
     output: str
-    """Standard output and error together, at most `limits.output` bytes of it."""
+    """Standard output and standard error together, at most `limits.output` bytes."""
     truncated: bool = False
     files: dict[str, str] = {}
-    """Those of `collect` that were left as regular files."""
+    """The files of `collect` that exist as regular files."""
     wall: float = 0.0
     cpu: float = 0.0
     peak_memory: int = 0
-    """Bytes: of all processes together where the kernel can count that, else of the largest; 0 where it is unknown."""
+    """Bytes of all processes together if the kernel can count that, else of the largest process; 0 if unknown."""

@@ -1,4 +1,4 @@
-"""Which lines the red tests run that green ones do not."""
+"""Which lines the failing tests run, and which the passing tests run."""
 
 from __future__ import annotations
 
@@ -13,16 +13,17 @@ Count = Annotated[int, Field(ge=0)]
 
 
 class Spectrum(FrozenValue):
-    """What was seen while the red tests, and some of the green ones beside them, were run once more."""
+    """Line counts from a rerun of the failing tests and some passing tests."""
 
     red: Annotated[int, Field(ge=1)]
-    """Tests of each colour that were seen."""
+    """Traced tests that fail; `green` counts those that pass."""
     green: Count
     files: dict[str, tuple[tuple[int, Count, Count], ...]]
-    """By file, as the runner shows its path: a line, how many red tests ran it, and how many green ones."""
+    """By path as the runner shows it: a line, how many failing tests ran it, and how many passing tests."""
 
     def suspicion(self) -> dict[str, dict[int, float]]:
-        """By file and line, from 0 to 1 (Ochiai): 1 is run by every red test and by no green one."""
+        """Compute the suspicion of each line by file, from 0 to 1 (Ochiai). A line with 1 is run by every failing test
+        and by no passing test."""
         return {
             path: {line: red / sqrt(self.red * (red + green)) for line, red, green in lines if red}
             for path, lines in self.files.items()

@@ -1,4 +1,4 @@
-"""How a run stands: what is stored of it, who drives it, what a person asked of it."""
+"""The status of a run: what is stored about it, which process drives it, and what a person requested."""
 
 from __future__ import annotations
 
@@ -11,11 +11,11 @@ from redstart.core.run import Status
 from redstart.core.run_options import RunOptions
 
 LEASE = 300.0
-"""Seconds after which a driver that has not renewed its lease is taken for dead."""
+"""Seconds without a renewal after which a driver is considered dead."""
 
 
 class Control(StrEnum):
-    """What a person asks of a run. A pause waits for the end of the step at hand, a cancellation does not."""
+    """A person's request to a run. A pause waits for the end of the current step, a cancellation does not."""
 
     none = ""
     pause = "pause"
@@ -23,53 +23,53 @@ class Control(StrEnum):
 
 
 class HaltReason(StrEnum):
-    """Why a driver stopped short of the run's end."""
+    """Why a driver stopped before the end of the run."""
 
     none = ""
     pause = "pause"
     cancel = "cancel"
     until = "until"
-    """The step to stop after is committed."""
+    """The step to stop after was committed."""
     errand_waits = "an errand waits"
     """A child run needs input."""
     needs_think = "needs:think"
     needs_act = "needs:act"
-    """The next call needs a privilege that the driver does not have."""
+    """The next call requires a privilege that the driver does not have."""
     drain = "drain"
-    """The worker is going, and another goes on."""
+    """The worker is shutting down; another one continues the run."""
     stopped = "stopped"
-    """The driver was asked to end after the step at hand; its supervisor knows why."""
+    """The driver was asked to stop after the current step; its supervisor knows why."""
     fenced = "fenced"
-    """Somebody else has taken the run over."""
+    """Another process has taken the run over."""
     let_go = "let go"
-    """The run was taken back: whoever did that drives it."""
+    """The run was taken back, and whoever took it back drives it."""
     trouble = "trouble"
-    """Something that a person has to mend; the reason says what."""
+    """A problem that a person must solve; the reason describes it."""
     end_of_record = "end of the record"
-    """A replay has done all that was recorded."""
+    """A replay has repeated everything that was recorded."""
 
     @property
     def needed(self) -> str:
-        """The privilege that is needed: `think`, `act`, or none."""
+        """The missing privilege: `think`, `act`, or empty."""
         return {HaltReason.needs_think: "think", HaltReason.needs_act: "act"}.get(self, "")
 
 
 class RunHolder(NamedTuple):
-    """The process that claimed a run and has not given it back: it may be dead."""
+    """The process that claimed a run and has not released it. It may be dead."""
 
     host: str
     pid: int
 
 
 class DriveStop(NamedTuple):
-    """How the last drive of a run stopped short of its end: `queued`, `paused`, `needs_input` or `failed`."""
+    """How the last drive stopped before the end of the run: `queued`, `paused`, `needs_input` or `failed`."""
 
     status: Status
     reason: str = ""
 
 
 class RunRow(NamedTuple):
-    """A run as lists show it. `status` is what the last commit stored; see `status_of`."""
+    """A run as lists show it. `status` is what the last commit stored; see `resolve_status`."""
 
     run_id: str
     mode: str
@@ -86,11 +86,11 @@ class RunRow(NamedTuple):
     """When the holder last renewed its lease, in seconds since the epoch."""
     stop: DriveStop | None = None
     options: RunOptions | None = None
-    """None for a run of an earlier version, and for a child run: that of its parent counts."""
+    """None for a run of an earlier version, and for a child run, to which its parent's options apply."""
 
 
 def is_driven(row: RunRow, *, now: float, host: str, is_alive: Callable[[int], bool]) -> bool:
-    """Whether a living process drives the run. Of a process on another host only the lease is known."""
+    """Return whether a live process drives the run. For a process on another host, only the lease is known."""
     holder = row.holder
     if holder is None or now - row.beat > LEASE:
         return False
@@ -98,7 +98,7 @@ def is_driven(row: RunRow, *, now: float, host: str, is_alive: Callable[[int], b
 
 
 def status_of(row: RunRow, *, driven: bool) -> Status:
-    """The true status: a run that nobody drives is not running, whatever its last commit says."""
+    """Resolve the actual status: a run that no process drives is not running, whatever its last commit says."""
     if row.status is Status.finished:
         return Status.finished
     if driven:

@@ -8,17 +8,19 @@ from redstart.core.noun import FrozenValue
 
 
 class Suite(FrozenValue):
-    """How the target's tests are run. `environment` is the blob of an `Environment`."""
+    """How the project's tests are run. `environment` is the blob of an `Environment`."""
 
     runner: str
     command: tuple[str, ...] = ()
-    """Given by the user; empty for the runner's own."""
+    """The user's command; empty for the runner's default."""
     environment: str = ""
     junit: str = ""
-    """Where the user's command leaves JUnit XML, from the suite's folder; globs may be given. Empty for our runners."""
+    """Where the user's command writes JUnit XML, relative to the suite's folder; may be a glob. Empty for our
+    runners."""
     folder: str = ""
-    """Where in the snapshot it runs: a folder of a monorepo, or the root. Test ids and tracebacks begin there."""
+    """The folder of the snapshot that the suite runs in: a folder of a monorepo, or the root. Test IDs and tracebacks
+    are relative to it."""
 
     def as_shown(self, path: str) -> str:
-        """How the runner would show this path of the snapshot."""
+        """Convert a path of the snapshot to the form that the runner shows."""
         return relpath(path, self.folder) if self.folder else path

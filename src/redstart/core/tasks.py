@@ -1,4 +1,4 @@
-"""What one mode alone has of a run's spec, and the flat form in which earlier versions stored it."""
+"""The parts of a run's spec that are specific to one mode, and the flat form in which earlier versions stored them."""
 
 from __future__ import annotations
 
@@ -25,27 +25,27 @@ class Mode(StrEnum):
 
 
 class _Task(FrozenValue):
-    """What the steps that all modes share may ask of the part of one mode."""
+    """What the steps shared by all modes may ask of the mode-specific part."""
 
     makes_program: ClassVar[bool] = False
-    """Whether the program is still to be written: it has no baseline, and grows from attempt to attempt."""
+    """Whether the run writes a new program, which has no baseline and grows with each attempt."""
     chooses_goal: ClassVar[bool] = False
-    """Whether the plan chooses what to do, so that nothing can be done where it names nothing."""
+    """Whether the plan chooses what to do. If it names nothing, the run cannot continue."""
 
     @property
     def writes_first_tests(self) -> bool:
-        """Whether a model writes the tests that the run starts from, so that it can be asked for other ones."""
+        """Whether a model writes the tests that the run starts from, so it can be asked for other tests."""
         return False
 
 
 class FixTask(_Task):
     mode: Literal[Mode.fix] = Mode.fix
     targets: tuple[str, ...] = ()
-    """Test ids, files, folders or classes to make green; empty for every test that is red at the baseline."""
+    """Test IDs, files, folders or classes to make pass; empty for every test that fails at the baseline."""
     keyword: str = Field(default="", max_length=GOAL_LIMIT)
-    """Of those, only the tests that this expression (pytest's `-k`) chooses."""
+    """Limits the targets to the tests that this expression (pytest's `-k`) selects."""
     issue: bool = False
-    """Whether the goal tells of something that is wrong, and the red test of it is still to be written."""
+    """Whether the goal describes a bug for which a failing test must still be written."""
 
 
 class CreateTask(_Task):
@@ -56,13 +56,13 @@ class CreateTask(_Task):
     offers: tuple[str, ...] = Field(default=(), max_length=20)
     """Packages that the tests may import besides the standard library and their runner."""
     own_tests: tuple[str, ...] = Field(default=(), max_length=50)
-    """Paths of tests that the user gave. They are in the base, and no others are asked for."""
+    """Paths of the user's tests. They are in the base, and the model is asked for no others."""
     test_cpu: int = Field(default=0, ge=0)
-    """Seconds of processor time that each test may use, where the runner is pytest; 0 for no limit."""
+    """Seconds of processor time that each test may use, if the runner is pytest; 0 for no limit."""
     whole: str = Field(default="", max_length=GOAL_LIMIT)
-    """The goal that a subtask is a part of; empty for a run that has the goal itself."""
+    """The goal of the program that a subtask is part of; empty for a run that has the whole goal."""
     criteria: tuple[str, ...] = Field(default=(), max_length=MOST_CRITERIA)
-    """By what a subtask is told to be done."""
+    """The acceptance criteria of a subtask."""
 
     @property
     def writes_first_tests(self) -> bool:
@@ -74,21 +74,21 @@ class ImproveTask(_Task):
 
     mode: Literal[Mode.improve] = Mode.improve
     cycles: int = Field(default=0, ge=0)
-    """How many improvements are tried; 0 for no end."""
+    """How many improvements are tried; 0 for no limit."""
     pause: float = Field(default=0.0, ge=0)
-    """Seconds between two of them."""
+    """Seconds between two improvements."""
     metric: Metric | None = None
     """What an improvement must not make worse."""
     before: tuple[str, ...] = Field(default=(), max_length=8)
-    """What the improvements before this one did and came to, a line each, the newest last."""
+    """What the previous improvements did, with their outcomes, one line each, newest last."""
     proven: bool = False
-    """Whether an improvement before this one has proven its base green."""
+    """Whether a previous improvement has proven that the tests pass on this base."""
 
 
 class AuditTask(_Task):
     mode: Literal[Mode.audit] = Mode.audit
     scan: Scan | None = None
-    """What it looks at; None for audits of earlier versions."""
+    """What the audit covers; None for audits of earlier versions."""
 
 
 Task = FixTask | CreateTask | ImproveTask | AuditTask
@@ -102,9 +102,9 @@ _FLAT = {name for shape in TASKS.values() for name in shape.model_fields}
 
 
 def upgrade_flat_spec(document: Mapping[str, object]) -> dict[str, object]:
-    """A spec with the fields of its mode in `task`, from the flat form that named the fields of every mode.
+    """Convert the flat form of a spec, with the fields of every mode, to the form with its mode's fields in `task`.
 
-    In that form a field of another mode means nothing, and is left out. A document without `mode` stays as it is.
+    In the flat form, fields of other modes mean nothing and are dropped. A document without `mode` stays as it is.
     """
     if "mode" not in document:
         return dict(document)
@@ -114,6 +114,6 @@ def upgrade_flat_spec(document: Mapping[str, object]) -> dict[str, object]:
 
 
 def with_flat_names(document: Mapping[str, object], task: Task) -> dict[str, object]:
-    """A spec as people read it: with the fields of every mode also under the names that they had beside each other."""
+    """Return a spec for display, with the fields of every mode also under their names in the flat form."""
     plain = {name: value for shape in TASKS.values() for name, value in shape().model_dump(mode="json").items()}
     return {**document, **plain, **task.model_dump(mode="json")}

@@ -1,4 +1,4 @@
-"""What a run that has ended says of the lessons that applied to it: read from its state, written with its last step."""
+"""What a finished run says about the lessons that applied to it, read from its state and stored with its last step."""
 
 from __future__ import annotations
 
@@ -6,13 +6,13 @@ from redstart.core.lesson import LessonOutcome
 from redstart.core.run import Result, RunState, Status
 
 _SAYS_NOTHING = (None, Result.environment, Result.already_green, Result.no_tests)
-"""Endings that no lesson could have led to, or kept from."""
+"""Results that no lesson can cause or prevent."""
 
 
 def uses_of(run: RunState) -> dict[str, LessonOutcome]:
-    """One for each lesson that was shown to the run or withheld from it, by the lesson's id; none before its end.
+    """Collect one outcome for each lesson that was shown or withheld, by lesson ID; empty before the run has ended.
 
-    A run whose result a person may still accept says nothing until they have.
+    A run whose result a person may still accept says nothing until the person has done so.
     """
     if run.status is not Status.finished or run.taught is None or run.result is Result.unproven:
         return {}
@@ -32,6 +32,6 @@ def _green(run: RunState) -> bool | None:
 
 
 def _cost(run: RunState) -> float | None:
-    """The share of the tokens that it might have used at most."""
+    """Return the share of the run's token limit that was used; None without a limit."""
     most = run.spec.limits.tokens
     return min(run.spend.tokens / most, 1.0) if most else None

@@ -1,4 +1,4 @@
-"""How a run is to be done: what sort of program, what it is measured by, how models are asked."""
+"""The user's choices for a run: the kind of program, its metric, and how models are asked."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from redstart.core.noun import FrozenValue
 
 
 class ProgramKind(StrEnum):
-    """What sort of program is made, where the user says so (create)."""
+    """The kind of program to create, if the user names one."""
 
     web_app = "web_app"
     data_pipeline = "data_pipeline"
@@ -26,35 +26,35 @@ class MetricDirection(StrEnum):
 
 
 class Metric(FrozenValue):
-    """What a program is measured by, besides its tests."""
+    """A measure of a program besides its tests."""
 
     command: tuple[str, ...]
-    """Run in the sandbox; the last number that it prints counts."""
+    """The command runs in the sandbox; the last number that it prints counts."""
     better: MetricDirection = MetricDirection.smaller
     start: Snapshot
-    """The program before any improvement: none may leave it worse than that."""
+    """The program before any improvement. No improvement may leave it worse than that."""
 
 
 class QuestionOptions(FrozenValue):
-    """How models are asked, as their profiles said when the run began: what a run asks does not change on its way."""
+    """How models are asked, from their profiles at the start of the run. A run does not change it later."""
 
     window: int = Field(default=0, ge=0)
-    """Tokens that a question and its answer may have together; 0 where that is not known."""
+    """Maximum tokens of a question and its answer together; 0 if unknown."""
     edits: EditKind = EditKind.block
-    """The form of edits until those of the model have been counted."""
+    """The edit form to use until the model's own edits have been counted."""
     shaped: bool = False
-    """Whether edits are asked for as JSON of a given schema."""
+    """Whether edits are requested as JSON with a schema."""
     brief: bool = False
-    """Whether questions for edits and tests say only what is needed: a small model loses its way in a long one."""
+    """Whether questions for edits and tests hold only the essentials: a small model gets lost in a long prompt."""
     stronger: str = ""
-    """The strong model, where another one writes; empty where there is none that could be asked instead."""
+    """The strong model, if another model writes; empty if there is no stronger one to ask."""
     stalls: dict[str, StallLimits] = {}
-    """By model, of those for which that is set: how many attempts of it may bring nothing."""
+    """Stall limits by model, for the models that have their own."""
 
     def answer(self, most: int) -> int:
-        """Tokens that an answer may have: `most`, or a third of a small window."""
+        """Return the maximum tokens of an answer: the given limit, or a third of a small window."""
         return min(most, self.window // 3) if self.window else most
 
     def room(self, most: int) -> int:
-        """Tokens that the question to such an answer may have; 0 for no end."""
+        """Return the maximum tokens of the question for such an answer; 0 for no limit."""
         return self.window - self.answer(most) if self.window else 0

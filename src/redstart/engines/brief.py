@@ -1,4 +1,4 @@
-"""What a finished step tells the event stream: short, and the same however often it is told."""
+"""The summary of a finished step for the event stream: short, and the same each time it is built."""
 
 from __future__ import annotations
 
@@ -75,7 +75,7 @@ def brief(artifact: BaseModel) -> Brief:
 
 
 def _reflection(reflection: Reflection) -> Brief:
-    """Why an attempt failed; where no model was asked, only what did."""
+    """Summarize why an attempt failed; if no model was asked, only what failed."""
     told: Brief = {"what_failed": reflection.what_failed}
     if reflection.explains:
         told |= {"root_cause": reflection.root_cause, "try_next": reflection.try_next}
@@ -83,7 +83,7 @@ def _reflection(reflection: Reflection) -> Brief:
 
 
 def _learned(patch: Patch) -> Brief:
-    """What the question showed of earlier runs, and what the answer says of the attempt before."""
+    """Summarize what the question showed from earlier runs, and the answer's reflection on the previous attempt."""
     told: Brief = {"reflection": _reflection(patch.reflection)} if patch.reflection else {}
     if patch.recalled:
         told["recalled"] = list[JsonValue](patch.recalled)
@@ -136,7 +136,7 @@ def _judged(judged: PatchTestResult) -> Brief:
     verdict = judged.verdict
     return {
         **_counts(judged.report.counts),
-        # All tests of a new program are new: a file that could not be imported was one failure to its runner.
+        # All tests of a new program are new: the runner counted a file that it could not import as one failure.
         "fixed": judged.report.counts.passed if judged.mutants else verdict.fixed.count,
         "still_red": verdict.still_red.count,
         "newly_red": verdict.newly_red.count,

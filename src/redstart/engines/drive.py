@@ -1,4 +1,4 @@
-"""One step, and its fenced commit. Every engine drives a run through this."""
+"""Execute one step and commit it under a fence. Every engine drives a run through this module."""
 
 from __future__ import annotations
 
@@ -50,15 +50,15 @@ from redstart.ports.store.port.trees import Trees
 from redstart.ports.world.port import World
 
 AT_ONCE = 2
-"""Errands that are driven at the same time."""
+"""Maximum child runs that are driven at the same time."""
 REST = 1.0
-"""Seconds between two looks at whether a driver that rests is to stop."""
+"""Seconds between two checks whether a pausing driver must stop."""
 BEGUN_ALIKE = 1000
-"""Runs whose ids begin as an errand's does: those of its own number with more digits."""
+"""Maximum runs to list by the prefix of a child run's ID: longer numbers begin with the same digits."""
 
 
 class StepLedger(TimedLedger, Protocol):
-    """A ledger that also adds up what the step's calls cost."""
+    """A ledger that also adds up the cost of the step's calls."""
 
     def count(self, usage: Usage) -> None: ...
 
@@ -71,24 +71,24 @@ class Commits(Protocol):
 
 
 def _never() -> HaltReason:
-    """Nobody but the store stops the driver."""
+    """Never stop the driver: only the store does."""
     return HaltReason.none
 
 
 def _unwatched(state: RunState, step: Step) -> None:
-    """Nobody waits for a step to begin."""
+    """Ignore the start of a step."""
     del state, step
 
 
 def _some_model(ask: Ask) -> str:
-    """Where nobody says which model is asked."""
+    """Name the model if the caller does not say which one is asked."""
     del ask
     return "the model"
 
 
 @dataclass(frozen=True, slots=True)
 class Adapters:
-    """What a driver stands on. Without a model it may only act, without a sandbox only think."""
+    """The adapters of a driver. Without a model it may only act, without a sandbox only think."""
 
     store: Store
     journal: Journal
@@ -99,7 +99,7 @@ class Adapters:
     world: World
     model: Model | None
     writer: str
-    """The name of the model that is asked for edits, as its answers carry it; empty where there is none."""
+    """The name of the model that is asked for edits, as in its answers; empty if there is none."""
     sandbox: Sandbox | None
     installer: Installer | None
     ledger: Callable[[Limits, Spend], StepLedger]
@@ -107,22 +107,22 @@ class Adapters:
     """Wraps a model so that it reserves and settles with the ledger."""
     listen: Callable[[Event], None]
     halting: Callable[[], HaltReason] = _never
-    """Asked after each commit: why the driver is to stop there, if it is."""
+    """Called after each commit: returns the reason to stop there, if any."""
     before_step: Callable[[RunState, Step], None] = _unwatched
-    """Told before each step, with the state that is committed."""
+    """Called before each step with the committed state."""
     progress: Callable[[Progress], None] | None = None
-    """Told how far a step is; nothing of it is kept."""
+    """Called with the progress of a step, which is not stored."""
     asked_model: Callable[[Ask], str] = _some_model
-    """The name of the model that a question goes to, for people."""
+    """Returns the display name of the model that a question goes to."""
     supervised: bool = False
-    """Whether somebody has the run driven again where this drive stops short of its end."""
+    """Whether a supervisor has the run driven again if this drive stops before the end."""
 
 
 async def drive(adapters: Adapters, claim: RunClaim, engine: Engine, until: Step | None = None) -> StepAdvance:
-    """Goes on with a claimed run until it ends, waits, or `until` was committed; raises what machinery raises.
+    """Continue a claimed run until it ends, waits, or `until` is committed. Raises what the machinery raises.
 
-    A run that waits for a person goes on if they have answered; one that waits for its errands has them driven first.
-    It stops at once where a person cancels it. At the end the run is given back, with how it stands.
+    A run that waits for a person continues if they have answered. A run that waits for child runs has them driven
+    first. The drive stops at once if a person cancels the run. At the end the run is released with its status.
     """
     if until is not None and until not in MODES[claim.state.spec.mode]:
         raise ConfigError(f"{claim.state.spec.mode.value} has no step {until.value}")
@@ -135,7 +135,7 @@ async def drive(adapters: Adapters, claim: RunClaim, engine: Engine, until: Step
         stop = stop_of_error(error, supervised=adapters.supervised)
         raise
     finally:
-        with suppress(StoreError):  # It is for those who look who drives the run; what ended the drive matters more.
+        with suppress(StoreError):  # The release is only informative; the error that ended the drive matters more.
             await adapters.store.release(claim.state.run_id, claim.fence, stop)
 
 
@@ -150,7 +150,7 @@ async def _drive(adapters: Adapters, claim: RunClaim, engine: Engine, until: Ste
 
 
 def _stop_of(done: StepAdvance, *, supervised: bool) -> DriveStop | None:
-    """How a run stands after a drive that no error ended; None where its own state says it."""
+    """Return how the run stands after a drive without an error; None if its own state says it."""
     state, halt = done.state, done.halt
     if state.status in (Status.finished, Status.needs_input):
         return None
@@ -164,14 +164,14 @@ def _stop_of(done: StepAdvance, *, supervised: bool) -> DriveStop | None:
 
 
 def _only_waits(state: RunState) -> bool:
-    """Whether all steps of the run but its decisions are its errands': what to stop after is for those."""
+    """Return whether child runs do all the steps of the run except its decisions, so that `until` applies to them."""
     return state.spec.begins_cycles
 
 
 async def drive_errands(adapters: Adapters, parent: RunState, engine: Engine, until: Step | None) -> HaltReason:
-    """Drives the runs that this one waits for, those that are not begun yet too. Says why it cannot go on.
+    """Drive the child runs that this run waits for, starting those that are new. Return why the run cannot continue.
 
-    They may run at once. What one of them raises is raised when the others have come to their end.
+    Child runs may run concurrently. An error of one is raised when the others have ended.
     """
     decided = parent.now.decide
     errands = decided.errands if decided else ()
@@ -192,7 +192,7 @@ async def drive_errands(adapters: Adapters, parent: RunState, engine: Engine, un
             claim = await adapters.store.claim(child.run_id)
             done = await drive(adapters, claim, engine, until if until in row else None)
             if _rank(done.halt) == 0:
-                # Who stops one means them all: those that have no driver yet get none.
+                # A stop of one child run means all of them: those without a driver get none.
                 stopped.append(done.halt)
             return done.halt or (HaltReason.none if done.state.status is Status.finished else HaltReason.errand_waits)
 
@@ -204,7 +204,7 @@ async def drive_errands(adapters: Adapters, parent: RunState, engine: Engine, un
 
 
 def _rank(halt: HaltReason) -> int:
-    """Which halt of several errands counts: being stopped first; and who waits for a person keeps nobody else."""
+    """Rank the halts of several child runs: a stop counts first, and waiting for a person holds up no other."""
     known = {
         HaltReason.needs_think: 1,
         HaltReason.needs_act: 1,
@@ -216,14 +216,14 @@ def _rank(halt: HaltReason) -> int:
 
 
 async def _is_between_cycles(adapters: Adapters, parent: RunState, errands: Sequence[ChildTask]) -> bool:
-    """Whether the pause between two improvements is due: not before the first, nor in the middle of one."""
+    """Return whether the pause between two improvements is due: not before the first, and not during one."""
     if parent.work.begun <= 1:
         return False
     return not any([await _is_there(adapters, errand_id(parent.run_id, errand.number)) for errand in errands])
 
 
 async def _rest(adapters: Adapters, seconds: float) -> HaltReason:
-    """Waits so long, or until the driver is to stop; why, then."""
+    """Wait for the given time, or until the driver must stop. Return the reason to stop, if any."""
     ends = adapters.world.monotonic() + seconds
     while (left := ends - adapters.world.monotonic()) > 0:
         if halt := adapters.halting():
@@ -233,11 +233,11 @@ async def _rest(adapters: Adapters, seconds: float) -> HaltReason:
 
 
 async def _begun(adapters: Adapters, parent: RunState, errand: ChildTask) -> RunState:
-    """The errand's run as it stands; a new one where it was not begun."""
+    """Load the child run, or create it if it does not exist yet."""
     fresh = begun(parent, errand)
     if await _is_there(adapters, fresh.run_id):
         return await adapters.store.load(fresh.run_id)
-    # Without a folder: who asks for a folder's last run means the one that they began.
+    # Without a folder: the last run of a folder is the one that the user began.
     moment = datetime.fromtimestamp(adapters.world.now(), UTC)
     await adapters.store.create(fresh, folder="", created=moment)
     return fresh
@@ -248,14 +248,14 @@ async def _is_there(adapters: Adapters, run_id: str) -> bool:
 
 
 async def awake(store: Store, state: RunState) -> RunState:
-    """The state as a driver goes on from it: one that a person has answered goes on."""
+    """Return the state to continue from: a run that a person has answered continues."""
     if not takes_answer(state) or reply_to(state, await store.told(state.run_id)) is None:
         return state
     return wake(state)
 
 
 class RunDriver:
-    """Holds a run by its fence and does one step at a time. With `replayed`, nothing is called and nothing written."""
+    """Holds a run by its fence and executes one step at a time. With `replayed_seconds`, it makes no call or write."""
 
     def __init__(
         self,
@@ -268,7 +268,7 @@ class RunDriver:
     ) -> None:
         self._adapters, self._fence, self._until = adapters, fence, until
         self._commits: Commits = commits or adapters.store
-        # How long the step after a state took, of a run that is done once more.
+        # In a replay: returns how long the step after a state took.
         self._replayed = replayed
 
     async def advance(self, state: RunState, step: Step) -> StepAdvance:
@@ -307,7 +307,7 @@ class RunDriver:
         def discarded(call: str, count: int) -> None:
             stream.tell(step.value, Phase.note, discarded=count, since=call)
 
-        # An attempt decides again when it was answered, maybe more than once: each time has records of its own.
+        # An attempt decides again after each answer, maybe more than once: each decision has its own records.
         again = f"@{state.version}" if step is state.last else ""
         call = CallPlace(state.run_id, state.now.number, f"{step.value}{again}", 0)
         journal, blobs = self._adapters.journal, self._adapters.blobs
@@ -345,9 +345,9 @@ class RunDriver:
         )
 
     def _seconds(self, state: RunState, started: float) -> float:
-        """How long this driver was in the step.
+        """Return how long the step took.
 
-        The step's commit keeps it, in its last event: a record of its own would be a second durable write a step.
+        The step's commit stores it in its last event: a separate record would be a second durable write per step.
         """
         if self._replayed is not None:
             return self._replayed(state)
@@ -374,7 +374,7 @@ def _ending(state: RunState) -> dict[str, JsonValue]:
 
 
 class _Stream:
-    """The events of one step: told at once to whoever listens, kept for the commit."""
+    """The events of one step: passed to the listener at once, and kept for the commit."""
 
     def __init__(self, state: RunState, adapters: Adapters) -> None:
         self._state, self._adapters = state, adapters

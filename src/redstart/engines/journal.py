@@ -1,4 +1,4 @@
-"""Every call that leaves a step, recorded before its result is used; and given again when the step is re-entered."""
+"""The journal of a step: every outgoing call is recorded before its result is used, and repeated on re-entry."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ from redstart.ports.store.port.person import PersonReply
 from redstart.ports.store.port.runs import PersonMessage, PersonWord, Store
 
 LAST_WORDS = 5
-"""How much of what a person said a step hears: the newest."""
+"""Maximum messages of a person that a step receives: the newest."""
 
 _SAID = TypeAdapter(tuple[str, ...])
 _ENDED = TypeAdapter(tuple[ChildResult, ...])
@@ -40,11 +40,11 @@ _REPLY: TypeAdapter[PersonReply | None] = TypeAdapter(PersonReply | None)
 
 
 class JournalRecorder:
-    """The journal as one step sees it. Ordinals are allotted in the order in which the step calls.
+    """The journal as one step sees it. Calls get ordinals in the order in which the step makes them.
 
-    With `replaying` nothing is called and nothing is written: a call that the journal does not hold, or holds
-    otherwise, raises `ReplayDiverged` with its name. Without it, such a call and those after it are forgotten and made
-    anew (the code was upgraded since), and `on_discard` is told.
+    With `replaying`, nothing is called and nothing is written: a call that is not in the journal, or differs from it,
+    raises `ReplayDiverged` with its name. Without it, the records of such a call and of all later ones are discarded
+    and the calls are made again (the code has been upgraded), and `on_discard` is called.
     """
 
     def __init__(
@@ -61,7 +61,7 @@ class JournalRecorder:
         self._replaying, self._on_discard = replaying, on_discard
 
     async def call(self, kind: MadeKind, request: str, make: Callable[[CallPlace], Awaitable[str]]) -> str:
-        """The recorded result of this call, else what `make` gives, recorded."""
+        """Return the recorded result of this call, else call `make` and record its result."""
         call, self._next = self._next, self._next._replace(ordinal=self._next.ordinal + 1)
         return await self._made(call, await self._journal.find(call), kind, request, make)
 
@@ -73,10 +73,10 @@ class JournalRecorder:
         *,
         ordinal: OutsideOrdinal = OutsideOrdinal.heard,
     ) -> str:
-        """What reached the step from outside its run when it first listened; it takes none of the step's ordinals.
+        """Return input from outside the run as the step first received it. It uses none of the step's ordinals.
 
-        A run that was recorded before there was anything to hear is replayed in `silence`. Where words were taken out
-        of a record, the first call that they led to differs.
+        A run that was recorded before this input existed is replayed with the default. If text was removed from a
+        record, the first call that depends on it differs.
         """
         call = self._next._replace(ordinal=ordinal.value)
         found = await self._journal.find(call)
@@ -123,14 +123,14 @@ def _difference(found: JournalRecord | None, kind: str, request_hash: str) -> st
 
 
 class KeptAnswer(FrozenValue):
-    """How an answer stands in the journal: its text is a blob."""
+    """An answer in the journal: its text is a blob."""
 
     answer: Answer
     text: str
 
     @classmethod
     def of(cls, record: JournalRecord) -> KeptAnswer:
-        """Raises `NewerFormat`, and `ValidationError` where the record holds no answer."""
+        """Read the answer of a record. Raises `NewerFormat`, and `ValidationError` if the record holds no answer."""
         return cls.model_validate_json(record.current_result(), extra="ignore")
 
 
@@ -145,7 +145,7 @@ class CallCounter(Protocol):
 
 
 class JournaledModel:
-    """A model whose answers are recorded; `None` for a driver that has none."""
+    """A model whose answers are recorded; `inner` is None for a driver without a model."""
 
     def __init__(self, inner: Model | None, recorder: JournalRecorder, blobs: Blobs, ledger: CallCounter) -> None:
         self._inner, self._recorder, self._blobs, self._ledger = inner, recorder, blobs, ledger
@@ -167,7 +167,7 @@ class JournaledModel:
 
 
 class JournaledSandbox:
-    """A sandbox whose executions are recorded; `None` for a driver that has none."""
+    """A sandbox whose executions are recorded; `inner` is None for a driver without a sandbox."""
 
     def __init__(
         self,
@@ -176,7 +176,7 @@ class JournaledSandbox:
         blobs: Blobs,
         watched: Callable[[], AbstractContextManager[None]] = nullcontext,
     ) -> None:
-        """Each execution that is really made is within what `watched` gives."""
+        """Each execution that really runs is wrapped in the context manager from `watch`."""
         self._inner, self._recorder, self._blobs, self._watched = inner, recorder, blobs, watched
         self.tier = inner.tier if inner else "none"
 
@@ -188,7 +188,8 @@ class JournaledSandbox:
 
     @asynccontextmanager
     async def session(self, environment: Environment, limits: SandboxLimits) -> AsyncGenerator[SandboxSession]:
-        """The inner one is opened at the first execution that the journal does not hold: a replay needs none."""
+        """Open a session. The inner session opens at the first execution that is not in the journal: a replay needs
+        none."""
         async with AsyncExitStack() as opened:
             held: list[SandboxSession] = []
 
@@ -206,7 +207,7 @@ class JournaledSandbox:
         return self._inner
 
     async def recorded(self, execution: Execution, there: Callable[[], Awaitable[SandboxSession]]) -> Completed:
-        """The recorded end of this execution, else what it ends with where `there` says, recorded."""
+        """Return the recorded result of this execution, else run it in a session from `open_session` and record it."""
 
         async def make(call: CallPlace) -> str:  # noqa: ARG001  (an execution does not depend on where it was asked for)
             session = await there()
@@ -235,7 +236,7 @@ class _JournaledSession:
 
 
 class JournaledLessons:
-    """What was offered is heard, as a person is: a run of before there were lessons is replayed without any."""
+    """Lessons whose offers are recorded as outside input: a run from before lessons existed is replayed without any."""
 
     def __init__(self, inner: Lessons, recorder: JournalRecorder) -> None:
         self._inner, self._recorder = inner, recorder
@@ -257,7 +258,7 @@ class JournaledLessons:
 
 
 class JournaledPerson:
-    """What a person told the run, as the step first heard it: what they say later is for a later step."""
+    """A person's messages to the run, as the step first received them. Later messages go to a later step."""
 
     def __init__(self, store: Store, run: RunState, recorder: JournalRecorder) -> None:
         self._store, self._run, self._recorder = store, run, recorder
@@ -265,7 +266,7 @@ class JournaledPerson:
     async def said(self) -> tuple[str, ...]:
         async def make() -> str:
             spec = self._run.spec
-            # Who speaks to a run that has others at work for it means those.
+            # A message to a run with child runs is meant for the child runs.
             runs = ([spec.parent] if spec.errand else []) + [self._run.run_id]
             texts = [message.text for run in runs for message in await self._store.told(run) if message.text]
             return _SAID.dump_json(tuple(texts[-LAST_WORDS:])).decode()
@@ -280,7 +281,8 @@ class JournaledPerson:
 
 
 class JournaledInstaller:
-    """An installer whose work is recorded; made again where the recorded environment is not on this machine."""
+    """An installer whose results are recorded. It installs again if the recorded environment is not on this
+    machine."""
 
     def __init__(self, inner: Installer | None, recorder: JournalRecorder) -> None:
         self._inner, self._recorder = inner, recorder
@@ -301,7 +303,7 @@ class JournaledInstaller:
 
 
 class JournaledErrands:
-    """How the errands ended that the run waits for."""
+    """The recorded results of the child runs that the run waits for."""
 
     def __init__(self, store: Store, run: RunState, recorder: JournalRecorder) -> None:
         self._store, self._run, self._recorder = store, run, recorder
@@ -320,9 +322,9 @@ class JournaledErrands:
 
 
 class JournaledForms:
-    """The counts as the step first saw them: other runs may add to them while it is at work.
+    """The counts of edit forms as the step first saw them: other runs may add to them during the step.
 
-    A driver without a model does not know who will be asked: `None`.
+    `model` is None for a driver without a model, which does not know which model will be asked.
     """
 
     def __init__(self, store: Store, model: str | None, tenant: str, recorder: JournalRecorder) -> None:
@@ -339,6 +341,6 @@ class JournaledForms:
 
 
 def reply_to(run: RunState, told: list[PersonMessage]) -> PersonReply | None:
-    """The newest answer to what the run waits for now; one to an earlier question is none."""
+    """Return the newest answer to the question that the run waits for; answers to earlier questions do not count."""
     answers = [message for message in told if message.word is not PersonWord.say and message.version == run.version]
     return PersonReply(answers[-1].word is PersonWord.accept, answers[-1].text) if answers else None

@@ -1,9 +1,9 @@
-"""The same table of steps as a LangGraph `StateGraph`; nodes get and give JSON.
+"""The table of steps as a LangGraph `StateGraph`, whose nodes take and return JSON.
 
-It needs no checkpointer: each node commits to the run store, and the graph is entered at whatever step comes next.
+It needs no checkpointer: each node commits to the run store, and the graph can be entered at any step.
 """
 
-# LangGraph's own annotations are incomplete; what crosses into our code is checked where it is validated.
+# LangGraph's annotations are incomplete; values that cross into our code are checked when they are validated.
 # pyright: reportMissingTypeStubs=false, reportUnknownMemberType=false, reportUnknownVariableType=false
 # pyright: reportArgumentType=false
 
@@ -25,11 +25,11 @@ from redstart.flow.loop import Advance, StepAdvance
 from redstart.flow.route import route
 
 STEPS_AT_MOST = 100_000
-"""LangGraph wants a bound; ours are in the run's own limits."""
+"""LangGraph requires a limit; ours are in the run's limits."""
 
 
 class GraphState(TypedDict):
-    """What passes along the edges. `then` is where to go on; who enters the graph need not say."""
+    """The state that passes along the edges. `then` is the next node; it is not needed to enter the graph."""
 
     run: dict[str, Any]
     halt: str
@@ -53,9 +53,10 @@ async def langgraph(state: RunState, advance: Advance) -> StepAdvance:
 
 @cache
 def _compiled() -> CompiledStateGraph[GraphState]:
-    """Compiled once: that takes as long as dozens of steps, and a worker of a fleet enters the graph many times a run.
+    """Compile the graph once: that takes as long as dozens of steps, and a fleet worker enters the graph many times
+    per run.
 
-    Its nodes ask the driver that entered it.
+    The nodes call the driver that entered the graph.
     """
 
     async def by_driver(state: RunState, step: Step) -> StepAdvance:
@@ -65,7 +66,7 @@ def _compiled() -> CompiledStateGraph[GraphState]:
 
 
 def build(advance: Advance) -> StateGraph[GraphState]:
-    """The graph, not yet compiled: whoever embeds it may still give it a checkpointer."""
+    """Build the graph without compiling it: an embedding application may still add a checkpointer."""
     graph = StateGraph(GraphState)
     for step in Step:
         graph.add_node(step.value, _node(step, advance))
@@ -88,7 +89,7 @@ def _following(state: RunState) -> str:
     return step.value if step else cast(str, END)
 
 
-# LangGraph hands a router that is a plain function to a thread, which costs as much as all else it does for a step.
+# LangGraph runs a router that is a plain function in a thread, which costs as much as the rest of its work for a step.
 async def _entry(flow: GraphState) -> str:
     return _following(RunState.model_validate(flow["run"]))
 

@@ -1,4 +1,4 @@
-"""The lease of a run that is being driven: renewed while it is, given up at once where a person cancels the run."""
+"""The lease of a driven run: renewed during the drive, and given up at once if a person cancels the run."""
 
 from __future__ import annotations
 
@@ -22,16 +22,17 @@ from redstart.flow.loop import StepAdvance
 from redstart.ports.store.port.runs import RunClaim, Store
 
 POLL = 1.0
-"""Seconds between two looks at whether the run was cancelled."""
+"""Seconds between two checks whether the run was cancelled."""
 RENEWAL = LEASE / 10
 REASON = 500
-"""Letters of a reason that are kept."""
+"""Maximum characters of a stored reason."""
 MENDED_BY_A_PERSON = (ModelRefused, ConfigError, PolicyViolation, ReplayDiverged)
-"""Errors that come again however often a run is driven."""
+"""Errors that a person must solve: they recur each time the run is driven."""
 
 
 async def hold(store: Store, claim: RunClaim, drive: Coroutine[Any, Any, StepAdvance]) -> StepAdvance:
-    """Drives the run under its lease. Cancelled by a person, it stops in the middle of a step, which is not kept."""
+    """Drive the run under its lease. If a person cancels it, the drive stops in the middle of a step, which is
+    discarded."""
     driving = asyncio.create_task(drive)
     keeping = asyncio.create_task(_keep(store, claim, driving))
     try:
@@ -47,12 +48,12 @@ async def hold(store: Store, claim: RunClaim, drive: Coroutine[Any, Any, StepAdv
 
 
 async def _keep(store: Store, claim: RunClaim, driving: asyncio.Task[StepAdvance]) -> None:
-    """Renews the lease for as long as the drive lasts; returns where it had to end it."""
+    """Renew the lease during the drive. Returns only after it has cancelled the drive."""
     run_id, since = claim.state.run_id, 0.0
     while True:
         await asyncio.sleep(POLL)
         since += POLL
-        with suppress(StoreError):  # The drive itself says what is wrong with the store.
+        with suppress(StoreError):  # The drive itself reports what is wrong with the store.
             if await store.asked(run_id) is Control.cancel:
                 driving.cancel()
                 return
@@ -62,7 +63,7 @@ async def _keep(store: Store, claim: RunClaim, driving: asyncio.Task[StepAdvance
 
 
 def stop_of_error(error: BaseException, *, supervised: bool) -> DriveStop:
-    """How a run stands whose drive was ended by this. A supervisor has it driven again where that may help."""
+    """Return how a run stands after its drive ended with this error. A supervisor retries if that may help."""
     if not isinstance(error, Exception):
         return DriveStop(Status.queued if supervised else Status.paused, "interrupted")
     if supervised and isinstance(error, PortError | OSError) and not isinstance(error, MENDED_BY_A_PERSON):
@@ -71,5 +72,5 @@ def stop_of_error(error: BaseException, *, supervised: bool) -> DriveStop:
 
 
 def _words(error: Exception) -> str:
-    """What is wrong. The text of an error that is none of ours may hold anything, so only its kind is kept."""
+    """Describe the error. The text of a foreign error may contain anything, so only its type is kept."""
     return str(error)[:REASON] if isinstance(error, RedstartError) else type(error).__name__

@@ -1,4 +1,4 @@
-"""The port to an engine."""
+"""The port of an engine."""
 
 from __future__ import annotations
 
@@ -8,14 +8,13 @@ from redstart.core.run import RunState
 from redstart.flow.loop import Advance, StepAdvance
 
 DEFAULT = "langgraph"
-"""The name of the engine that drives where nobody named another."""
+"""The name of the default engine."""
 
 
 class Engine(Protocol):
     async def __call__(self, state: RunState, advance: Advance) -> StepAdvance:
-        """Calls `advance` for the step that `route` names, again and again, until the run ends or is told to halt.
+        """Call `advance` repeatedly with the step that `route` names, until the run ends or is told to halt.
 
-        It keeps nothing of its own: what `advance` returned last is what it returns. What `advance` raises it lets
-        through.
+        The engine stores nothing. It returns the last result of `advance`, and lets its exceptions through.
         """
         ...

@@ -1,4 +1,4 @@
-"""How far a step is: which tests have ended, how long a question is open. Shown only, never recorded."""
+"""The progress of a step: which tests have ended, and how long a question is open. It is displayed, never recorded."""
 
 from __future__ import annotations
 
@@ -15,11 +15,11 @@ from redstart.ports.sandbox.launch import listening
 from redstart.toolkit.suites.counting import OutcomeCounter
 
 APART = 0.2
-"""Seconds between two reports at the least."""
+"""Minimum seconds between two reports."""
 
 
 class StepWatch:
-    """Follows what one step does and reports it, at most a few times a second."""
+    """Follows one step and reports its progress, at most a few times per second."""
 
     def __init__(self, state: RunState, step: Step, report: Callable[[Progress], None]) -> None:
         self._report = report
@@ -32,7 +32,7 @@ class StepWatch:
 
     @contextmanager
     def running(self) -> Generator[None]:
-        """While an execution runs: what it prints tells how many of its tests have ended."""
+        """Report the progress of an execution while it runs: its output shows how many tests have ended."""
         now = self._announced
         counter = OutcomeCounter(now.total)
         if now.activity:
@@ -52,7 +52,7 @@ class StepWatch:
 
     @contextmanager
     def asking(self, model: str, tokens: int) -> Generator[None]:
-        """While a question is open."""
+        """Report a question while it is open."""
         self._report(self._idle._replace(activity=f"asking {model}", tokens=tokens))
         try:
             yield
@@ -61,7 +61,7 @@ class StepWatch:
 
 
 class WatchedModel:
-    """A model whose open question is reported."""
+    """A model whose open questions are reported."""
 
     def __init__(self, inner: Model, watch: StepWatch, asked_model: Callable[[Ask], str]) -> None:
         self._inner, self._watch, self._asked_model = inner, watch, asked_model

@@ -1,4 +1,4 @@
-"""Recalls, recorded like every other call of a step: with what they cost where a model compared words for them."""
+"""Recalls, recorded like every other call of a step, with their cost if a model compared texts for them."""
 
 from __future__ import annotations
 
@@ -20,20 +20,20 @@ from redstart.ports.store.port.journal import CallPlace, JournalRecord
 from redstart.ports.store.port.ordinals import OutsideOrdinal
 
 LONGEST = 300
-"""Characters of what is said of a lack."""
+"""Maximum characters of the description of what a recall lacked."""
 
 
 class CountingLedger(Ledger, CallCounter, Protocol):
-    """Who holds back, and counts, what calls cost."""
+    """A ledger that reserves and counts the cost of calls."""
 
 
 class KeptRecall(FrozenValue):
-    """How a recall stands in the journal that asked a model, or lacked something; any other is a list of cards."""
+    """The journal entry of a recall that asked a model or lacked something. Any other recall is a list of cards."""
 
     found: list[RecalledCard]
     model: str
     usage: Usage | None
-    """None where nothing was used."""
+    """None if nothing was used."""
     lacks: str
 
 
@@ -44,7 +44,7 @@ _KEPT: TypeAdapter[list[RecalledCard] | KeptRecall] = TypeAdapter(list[RecalledC
 
 
 class _RecallMeter:
-    """Holds with the step's ledger, and keeps what is to be recorded."""
+    """Passes reservations to the step's ledger, and collects the usage to record."""
 
     def __init__(self, ledger: Ledger) -> None:
         self._ledger = ledger
@@ -64,9 +64,9 @@ class _RecallMeter:
 
 
 class JournaledMemory:
-    """A memory whose recalls are recorded, with what they used of a model and what they had to do without.
+    """A memory whose recalls are recorded, with their model usage and what they lacked.
 
-    A memory that asks a model needs a driver that may: `thinks`. `note` tells the run what was lacking.
+    A memory that asks a model requires a driver that may do so (`thinks`). `note` tells the run what was lacking.
     """
 
     def __init__(
@@ -83,7 +83,8 @@ class JournaledMemory:
         return self._counted(await self._recorder.call("recall", request, make))
 
     async def recall_again(self, signature: Signature, *, tenant: str, repo: str, limit: int = 3) -> list[RecalledCard]:
-        """As the step first found them. Runs of before this was done are replayed without, their calls unmoved."""
+        """Recall the cards as the step first found them. Runs from before this call existed are replayed without it,
+        and the places of their calls do not change."""
 
         async def make() -> str:
             return await self._recalled(signature, tenant, repo, limit)
@@ -91,7 +92,7 @@ class JournaledMemory:
         return self._counted(await self._recorder.heard("recall", "[]", make, ordinal=OutsideOrdinal.again))
 
     async def failures(self, query: FailureQuery, *, tenant: str, repo: str, limit: int = 3) -> list[RecalledFailure]:
-        """As the step first found them, and as above in runs of before."""
+        """Recall the failures as the step first found them. Older runs are treated as in `recall_again`."""
 
         async def make() -> str:
             found = await self._inner.failures(query, tenant=tenant, repo=repo, limit=limit)
@@ -123,7 +124,7 @@ class JournaledMemory:
         return kept.found
 
     async def patterns(self, goal: str, *, tenant: str, repo: str, limit: int = 3) -> list[RecalledPattern]:
-        """As the step first found them. Runs of before there were any are replayed without, their calls unmoved."""
+        """Recall the patterns as the step first found them. Older runs are treated as in `recall_again`."""
 
         async def make() -> str:
             found = await self._inner.patterns(goal, tenant=tenant, repo=repo, limit=limit)
@@ -134,13 +135,13 @@ class JournaledMemory:
 
 
 def spent_by(record: JournalRecord) -> KeptRecall | None:
-    """What this recall used of a model; None where it used nothing."""
+    """Return the recall with its model usage; None if it used no model."""
     kept = _KEPT.validate_json(record.current_result(), extra="ignore")
     return kept if isinstance(kept, KeptRecall) and kept.usage is not None else None
 
 
 def _plus(one: Usage, other: Usage) -> Usage:
-    """Both are of one model: either both have a price, or none has."""
+    """Add two usages of the same model: either both have a price, or neither has."""
     return Usage(
         input_tokens=one.input_tokens + other.input_tokens,
         output_tokens=one.output_tokens + other.output_tokens,

@@ -1,4 +1,4 @@
-"""A finished run once more, from its journal alone: no model, no sandbox, nothing written."""
+"""Replay a finished run from its journal alone: no model, no sandbox, no writes."""
 
 from __future__ import annotations
 
@@ -23,10 +23,10 @@ class ReplayResult(NamedTuple):
 
 
 async def replay(adapters: Adapters, run_id: str) -> ReplayResult:
-    """Does every step again and compares it with what was committed.
+    """Execute every step again and compare it with what was committed.
 
-    Raises `ReplayDiverged` naming the first call, or the first step's artifact, that differs; and the version that
-    recorded the run, where it is another one.
+    Raises `ReplayDiverged` that names the first call, or the artifact of the first step, that differs. It also names
+    the version that recorded the run, if it is a different one.
     """
     records = await adapters.journal.records(run_id)
     try:
@@ -36,15 +36,14 @@ async def replay(adapters: Adapters, run_id: str) -> ReplayResult:
         if not others:
             raise
         raise ReplayDiverged(
-            f"run {run_id} was recorded by {' and '.join(others)}; "
-            f"{recorder(this_version())} does otherwise at {error}",
+            f"run {run_id} was recorded by {' and '.join(others)}; {recorder(this_version())} differs at {error}",
             remedy=f"replay it with {others[-1]}",
         ) from error
     return ReplayResult(state, steps, len(records))
 
 
 async def _replay(adapters: Adapters, run_id: str) -> tuple[RunState, int]:
-    """The state at the end and the number of steps."""
+    """Return the final state and the number of steps."""
     rows = await adapters.store.steps(run_id)
     expected = _Expected(rows)
     took = _seconds(rows, await adapters.store.events(run_id))
@@ -61,7 +60,7 @@ async def _replay(adapters: Adapters, run_id: str) -> tuple[RunState, int]:
 
 
 def _seconds(rows: list[StepRow], events: list[Event]) -> dict[int, float]:
-    """How long each step took, by the version of the state before it: its last event says so."""
+    """Return how long each step took, from its last event, by the version of the state before it."""
     names = {step.value for step in Step}
     ends = [event.data for event in events if event.phase is Phase.end and event.name in names]
     return {row.version - 1: float(str(data["seconds"])) for row, data in zip(rows, ends, strict=False)}
@@ -76,7 +75,7 @@ def _bounded(driver: RunDriver, expected: _Expected) -> Advance:
 
 
 class _Expected:
-    """Takes commits and compares them with the rows that were written."""
+    """Compares commits with the stored rows instead of writing them."""
 
     def __init__(self, rows: list[StepRow]) -> None:
         self._rows = rows

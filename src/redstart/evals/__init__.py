@@ -1,1 +1,1 @@
-"""Evaluation: tasks as data, sealed workspaces, grading by our own verdict, figures with intervals."""
+"""Evaluation: tasks as data, sealed workspaces, grading by our own verdict, figures with confidence intervals."""

@@ -1,4 +1,4 @@
-"""The use cases behind `redstart eval`, without its display, and the instruments in place of a model, by name."""
+"""The use cases behind `redstart eval`, without its display, and the instruments that replace a model, by name."""
 
 from __future__ import annotations
 
@@ -39,10 +39,10 @@ KNOWN = f"{PREFIX}{OracleAtRecall.name} or {PREFIX}{NoisyOracle.name}:RIGHT[:RIS
 
 
 def instrument_for(house: AppContext, name: str) -> ModelFor | None:
-    """What gives each run its instrument; None where `name` is that of a model.
+    """Return a function that makes the instrument of each run. None if `name` names a model.
 
     A noisy oracle is right with the probability RIGHT, which rises by RISE with each attempt. Raises `ConfigError` for
-    an instrument that is none.
+    an unknown instrument.
     """
     if not name.startswith(PREFIX):
         return None
@@ -50,11 +50,11 @@ def instrument_for(house: AppContext, name: str) -> ModelFor | None:
     if kind == OracleAtRecall.name and not numbers:
         return lambda site, _key: OracleAtRecall(true_fixes(house, site))
     if kind != NoisyOracle.name or len(numbers) not in (1, 2):
-        raise ConfigError(f"there is no instrument {name}", remedy=f"there is {KNOWN}")
+        raise ConfigError(f"unknown instrument {name}", remedy=f"use {KNOWN}")
     try:
         right, rise = (*map(float, numbers), 0.0)[:2]
     except ValueError as error:
-        raise ConfigError(f"{name}: a probability is a number from 0 to 1") from error
+        raise ConfigError(f"{name}: a probability must be a number from 0 to 1") from error
 
     def noisy(site: TaskFolder, key: RunKey) -> Model:
         return NoisyOracle(true_fixes(house, site), right=right, rise=rise, seed=str(key))
@@ -67,11 +67,11 @@ _ODD_TENANT = re.compile(r"[^a-z0-9-]")
 
 
 class EvaluationRequest(NamedTuple):
-    """What is asked of an evaluation."""
+    """The options of an evaluation."""
 
     source: str
     name: str = ""
-    """Empty for one made of the source and the model."""
+    """Empty for a name made from the source and the model."""
     runs: int = 1
     seeds: int = 1
     limits: Limits = Limits()
@@ -82,11 +82,11 @@ class EvaluationRequest(NamedTuple):
 
 
 def plan_of(wanted: EvaluationRequest, tasks: Sequence[Task], model: str) -> EvaluationPlan:
-    """The plan. Raises `ConfigError` where there is no task, or no model."""
+    """Make the plan. Raises `ConfigError` if there is no task or no model."""
     if not tasks:
-        raise ConfigError(f"{wanted.source} has no task that can be run")
+        raise ConfigError(f"{wanted.source} has no usable task")
     if not model:
-        raise ConfigError("no model is configured", remedy=f"name one with -m; {PREFIX}oracle-at-recall needs no key")
+        raise ConfigError("no model is configured", remedy=f"choose one with -m; {PREFIX}oracle-at-recall needs no key")
     plain = _ODD.sub("-", f"{Path(wanted.source).stem}-{model}").strip("-.")
     return EvaluationPlan(
         name=_ODD.sub("-", wanted.name).strip("-.") or plain,
@@ -104,21 +104,21 @@ def plan_of(wanted: EvaluationRequest, tasks: Sequence[Task], model: str) -> Eva
 
 
 class EvaluationContext(NamedTuple):
-    """Where an evaluation is done."""
+    """What an evaluation runs in."""
 
     house: AppContext
-    """Its own: what its runs leave and learn is apart from everybody else's. It has no sandbox yet."""
+    """Its own context: its runs and what they learn are kept apart from all others. It has no sandbox yet."""
     trials: Trials
-    """The user's: the evaluations that they have."""
+    """The evaluations of the user."""
 
 
 @contextmanager
 def open_lab(
     settings: Settings, name: str, *, listen: Callable[[Event], None] | None = None, world: World | None = None
 ) -> Generator[EvaluationContext]:
-    """Opens the store for an evaluation of that name; closes everything at the end.
+    """Open the store for an evaluation of that name, and close everything at the end.
 
-    Raises `StoreError`, and `ConfigError` while another process of this machine does the same evaluation.
+    Raises `StoreError`, and `ConfigError` while another process on this machine runs the same evaluation.
     """
     apart = settings.model_copy(update={"tenant": tenant_of(settings.tenant, name)})
     with (
@@ -132,26 +132,26 @@ def open_lab(
 
 @contextmanager
 def _alone(folder: Path, name: str) -> Generator[None]:
-    """Two at once would lose nothing, but do every run twice and pay for it twice."""
+    """Lock the evaluation. Two processes would lose nothing, but would do and pay for every run twice."""
     folder.mkdir(parents=True, exist_ok=True)
     with (folder / "lock").open("w") as lock:
         try:
             fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
         except BlockingIOError as error:
-            remedy = "wait until it has ended, or give this one another --name"
-            raise ConfigError(f"evaluation {name} is being done by another process", remedy=remedy) from error
+            remedy = "wait until it ends, or use another --name"
+            raise ConfigError(f"evaluation {name} is running in another process", remedy=remedy) from error
         yield
 
 
 @contextmanager
 def open_trials(settings: Settings) -> Generator[Trials]:
-    """The evaluations that the user has; the store is closed at the end. Raises `StoreError`."""
+    """Open the evaluations of the user, and close the store at the end. Raises `StoreError`."""
     with open_database(settings) as database:
         yield trials_of(database.of(settings.tenant))
 
 
 def tenant_of(user: str, name: str) -> str:
-    """Whose an evaluation's runs are: a tenant of its own for each evaluation of each user."""
+    """Return the tenant of an evaluation's runs. Each evaluation of each user has its own."""
     mark = hashlib.sha256(f"{user}/{name}".encode()).hexdigest()[:8]
     return f"eval.{_ODD_TENANT.sub('-', name.lower())[:40]}.{mark}"
 
@@ -159,7 +159,7 @@ def tenant_of(user: str, name: str) -> str:
 def evaluation(
     house: AppContext, trials: Trials, plan: EvaluationPlan, tasks: Sequence[Task], tell: Callable[[RunOutcome], None]
 ) -> Evaluation:
-    """Begins the evaluation, or takes it up again. `house` has a sandbox. Raises as `Results.open` does."""
+    """Begin the evaluation, or continue it. `house` has a sandbox. Raises as `Results.open` does."""
     work = folder_of(house.settings.home, house.settings.tenant) / "work"
     model_for = instrument_for(house, plan.model)
     known = standards(read_verified(_verified_file(house.settings)))
@@ -170,13 +170,13 @@ def evaluation(
 
 
 def without_unverified(settings: Settings, tasks: Sequence[Task]) -> list[Task]:
-    """The tasks, those left out that were looked at and are none; what was never looked at stays."""
+    """Return the tasks without those that a check found unusable. Tasks that were never checked stay."""
     known = read_verified(_verified_file(settings))
     return [task for task in tasks if task.digest not in known or known[task.digest].ok]
 
 
 async def verify_all(house: AppContext, tasks: Sequence[Task], repeats: int = REPEATS) -> AsyncIterator[TaskCheck]:
-    """What running each task told, kept for later; a task that was looked at before is not run again.
+    """Check each task by running it, and store the result. A task that is already checked is not run again.
 
     `house` has a sandbox.
     """
@@ -201,7 +201,7 @@ async def _verified(house: AppContext, grader: Grader, task: Task, repeats: int)
 
 
 def predictions(results: Results) -> list[str]:
-    """One line of JSON for each task, as SWE-bench reads them: the patch of its first run that called itself green."""
+    """Format one line of JSON per task for SWE-bench: the patch of its first run that reported green."""
     patches: dict[str, str] = {}
     for row in results.rows():
         if not patches.get(row.key.task):
@@ -219,13 +219,13 @@ def predictions(results: Results) -> list[str]:
 
 
 def write_page(file: Path, page: str) -> int:
-    """Writes a page; how many bytes it has. Raises `ConfigError` where it cannot be written there."""
-    # A name that is no valid Unicode is shown with marks in its place.
+    """Write a page and return its size in bytes. Raises `ConfigError` if the file cannot be written."""
+    # Characters of a name that are not valid Unicode are replaced.
     data = page.encode(errors="replace")
     try:
         file.write_bytes(data)
     except OSError as error:
-        raise ConfigError(f"{file} cannot be written: {error.strerror}", remedy="name another file") from error
+        raise ConfigError(f"{file} cannot be written: {error.strerror}", remedy="choose another file") from error
     return len(data)
 
 

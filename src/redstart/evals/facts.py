@@ -1,4 +1,4 @@
-"""What is counted of one run, read from what the store kept of it."""
+"""Collect the facts that are counted for one run, from its records in the store."""
 
 from __future__ import annotations
 
@@ -27,17 +27,17 @@ _TEXTS = TypeAdapter(list[str])
 
 
 class RunFacts(NamedTuple):
-    """What is counted of one run."""
+    """The facts that are counted for one run."""
 
     row: RunRow
     attempts: int
     seconds: float
     reason: str
     ended: tuple[str, ...]
-    """What each attempt came to."""
+    """The outcome of each attempt."""
     error: str
     cards: dict[str, str]
-    """Those that were shown, each with its source."""
+    """The cards that were shown, each with its source."""
     cards_left: int
     failures_left: int
     by_step: dict[str, Spend]
@@ -54,13 +54,13 @@ class RunFacts(NamedTuple):
 
     @property
     def tried(self) -> bool:
-        """Whether it ended, and had a failure to mend or a program to write."""
+        """Whether the run ended, and had a failure to fix or a program to write."""
         ended = self.row.status is Status.finished and self.row.mode != Mode.audit.value
         return ended and self.row.result not in _NOTHING_TO_DO
 
 
 def facts_of(past: PastRun) -> RunFacts:
-    """Raises `StoreError` where a record cannot be read."""
+    """Collect the facts of a run. Raises `StoreError` if a record cannot be read."""
     told = [event.data for event in past.ends if event.name == "run"]
     last = told[-1] if told else dict[str, JsonValue]()
     plans = [event.data for event in past.ends if event.name == Step.plan.value]
@@ -73,7 +73,7 @@ def facts_of(past: PastRun) -> RunFacts:
             by_step[event.name] = by_step[event.name].plus(Spend(seconds=_number(event.data.get("seconds"))))
     for record in past.answers:
         answer = _read(record)
-        # An attempt that decides again has its version behind the step's name.
+        # An attempt that decides again has its version after the name of the step.
         step, usage = record.call.step.partition("@")[0], answer.usage
         spent = Spend(
             calls=int(answer.asked),
@@ -102,7 +102,7 @@ def facts_of(past: PastRun) -> RunFacts:
 
 
 def _attempts(ends: Sequence[Event]) -> tuple[str, ...]:
-    """What each attempt of a run came to. One that waits, or that was spent on looking, came to nothing."""
+    """List the outcomes of a run's attempts. An attempt that waits, or that only ran a probe, has none."""
     by_attempt: dict[int, dict[str, dict[str, JsonValue]]] = defaultdict(dict)
     for event in ends:
         by_attempt[event.attempt][event.name] = event.data
@@ -110,7 +110,7 @@ def _attempts(ends: Sequence[Event]) -> tuple[str, ...]:
 
 
 def _came_to(told: dict[str, dict[str, JsonValue]]) -> str:
-    """By the last step that says something of it."""
+    """Classify an attempt by its last conclusive step. Empty if there is none."""
     if test := told.get(Step.test.value):
         return "" if test.get("probe") else _judged(test)
     if (check := told.get(Step.check.value)) and (check.get("findings") or check.get("fault")):
@@ -132,12 +132,12 @@ def _judged(test: dict[str, JsonValue]) -> str:
 
 
 def _error(artifacts: Sequence[str]) -> str:
-    """The exception of the first failure that a run began with."""
+    """Return the exception of the first failure at the start of a run."""
     for artifact in artifacts[:1]:
         try:
             signature = ReproductionResult.model_validate_json(artifact, extra="ignore").report.signature
         except ValidationError as error:
-            raise StoreError("what a run began with cannot be read") from error
+            raise StoreError("the baseline of a run cannot be read") from error
         return signature.exception if signature else ""
     return ""
 
@@ -150,7 +150,7 @@ def _read(record: JournalRecord) -> Answer:
 
 
 def _shown(data: dict[str, JsonValue]) -> Iterable[tuple[str, str]]:
-    """The cards that a plan recalled, each with its source."""
+    """List the cards that a plan recalled, each with its source."""
     cards, sources = (_TEXTS.validate_python(data.get(name, [])) for name in ("recalled", "sources"))
     return zip(cards, sources, strict=True)
 

@@ -1,4 +1,4 @@
-"""Grading: on a copy, with the hidden tests in their place and every other test as it was given, by our own verdict."""
+"""Grade on a copy, with the hidden tests in place and every other test restored, by our own verdict."""
 
 from __future__ import annotations
 
@@ -19,14 +19,14 @@ from redstart.toolkit.suites.execute import SuiteRun, run_suite
 
 
 class GradingBaseline(NamedTuple):
-    """What a task is graded by."""
+    """The test results that a task is graded against."""
 
     before: tuple[Case, ...]
-    """Every test of the given code, the hidden ones among them."""
+    """Every test result on the given code, including the hidden tests."""
     targets: tuple[str, ...]
-    """Those that have to become green."""
+    """The tests that must pass."""
     trouble: str = ""
-    """Why nothing can be graded by it; empty where it can."""
+    """Why it cannot be used for grading; empty if it can."""
 
 
 class Grade(FrozenValue):
@@ -35,23 +35,23 @@ class Grade(FrozenValue):
     solved: bool
     verdict: Verdict = Verdict()
     restored: tuple[str, ...] = ()
-    """Tests and test configuration that the change had touched; they were put back first."""
+    """Tests and test configuration that the change touched; grading restores them first."""
     trouble: str = ""
-    """Why it could not be graded; empty where it was."""
+    """Why the change could not be graded; empty if it was."""
 
 
 class Grader:
-    """Grades by running tests in the sandbox; the standard of each task is found once, unless it is `known`."""
+    """Grades by running tests in the sandbox. The baseline of each task is measured once, unless it is `known`."""
 
     def __init__(self, house: AppContext, known: Mapping[str, GradingBaseline] | None = None) -> None:
-        """`known` is by the digests of tasks. Raises `SandboxUnavailable` where `house` has no sandbox."""
+        """Create a grader. `known` is keyed by task digest. Raises `SandboxUnavailable` if `house` has no sandbox."""
         if house.adapters.sandbox is None:
             raise SandboxUnavailable("grading needs a sandbox")
         self._house, self._sandbox = house, house.adapters.sandbox
         self._standards: dict[str, GradingBaseline] = dict(known or {})
 
     async def run(self, site: TaskFolder, snapshot: Snapshot) -> SuiteRun:
-        """All tests of the site once, on a fresh copy. Raises what the sandbox raises."""
+        """Run all tests of the task once, on a fresh copy. Raises what the sandbox raises."""
         unsigned = partial(sign, is_source=lambda _: False)
         return await run_suite(self._sandbox, self._house.adapters.blobs, site.spec, snapshot, sign=unsigned)
 
@@ -62,7 +62,7 @@ class Grader:
         return changed(self._house.trees, snapshot, site.task.fix, f"{site.task.id}: its fix")
 
     async def standard(self, site: TaskFolder) -> GradingBaseline:
-        """By running the given code and, where it is known, the true fix."""
+        """Return the baseline, measured with the given code and, if known, the true fix."""
         known = self._standards.get(site.task.digest)
         if known is None:
             known = self._standards[site.task.digest] = await self._find_standard(site)
@@ -75,16 +75,16 @@ class Grader:
         if not first.trouble and not red and _is_open(site):
             return GradingBaseline(first.cases, ())
         if first.trouble or not red:
-            return GradingBaseline(first.cases, (), first.report.fault or "no test is red")
+            return GradingBaseline(first.cases, (), first.report.fault or "no test fails")
         wanted = set(site.task.red) or set(red)
         if site.task.fix:
             done = await self.run(site, self.with_fix(site, bare))
             wanted = green_among(wanted, done.cases)
-        trouble = "" if wanted else "no red test is green with the true fix"
+        trouble = "" if wanted else "no failing test passes with the true fix"
         return GradingBaseline(first.cases, tuple(sorted(wanted)), trouble)
 
     async def grade(self, site: TaskFolder, made: Snapshot) -> Grade:
-        """Whether what an agent made of the site solves its task. Raises what the sandbox raises."""
+        """Grade whether the snapshot that an agent made solves the task. Raises what the sandbox raises."""
         standard = await self.standard(site)
         if standard.trouble:
             return Grade(solved=False, trouble=standard.trouble)
@@ -102,14 +102,14 @@ class Grader:
         )
         verdict = judged()
         if standard.targets and verdict.honest_green:
-            # Once more, since a green may be luck; what is not green is not solved whatever a second run says.
+            # Run once more, since a green result may be luck. Any other result stays unsolved whatever a rerun shows.
             verdict = judged(repeats=[(await self.run(site, final)).cases])
         solved = verdict.honest_green if standard.targets else _is_no_worse(verdict)
         return Grade(solved=solved, verdict=verdict, restored=tuple(touched[:20]))
 
 
 def _is_open(site: TaskFolder) -> bool:
-    """Whether nobody but the goal says when the task is solved: then all that can be graded is what got worse."""
+    """Return whether only the goal defines the task. Then grading can only detect what got worse."""
     return not (site.task.shows_red or site.task.hidden or site.task.fix)
 
 

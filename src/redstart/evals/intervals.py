@@ -1,4 +1,4 @@
-"""Figures with their intervals, and whether one arm is better than another."""
+"""Compute figures with confidence intervals, and test whether one arm is better than another."""
 
 from __future__ import annotations
 
@@ -19,13 +19,13 @@ DRAWS = 2000
 
 
 class Estimate(FrozenValue):
-    """A figure, and the interval that covers the true one at the stated level."""
+    """A figure, and the interval that covers the true value at the stated confidence level."""
 
     value: float
     low: float
     high: float
     count: int
-    """Of what it was taken over: tasks, or cases."""
+    """The number of tasks, or cases, that it is computed over."""
     level: float = LEVEL
 
     @property
@@ -34,23 +34,23 @@ class Estimate(FrozenValue):
 
 
 def short(number: float) -> str:
-    """Three digits, or all before the point; never with a power of ten where people do not write one."""
+    """Format a number with three digits, or all digits before the point. Numbers from 100 never get an exponent."""
     return f"{number:,.0f}" if abs(number) >= 100 else f"{number:.3g}"
 
 
 def quantile(level: float) -> float:
-    """How many standard deviations on each side hold this share of a normal distribution."""
+    """Return the standard deviations on each side that cover this share of a normal distribution."""
     return NormalDist().inv_cdf((1 + level) / 2)
 
 
 def wilson(successes: int, count: int, level: float = LEVEL) -> Estimate:
-    """A share with Wilson's score interval, not corrected for continuity. Raises `ValueError` where it is no share."""
+    """Estimate a share with Wilson's score interval, without continuity correction. Raises `ValueError` if invalid."""
     if not 0 <= successes <= count or count == 0:
-        raise ValueError(f"{successes} of {count} is no share")
+        raise ValueError(f"{successes} of {count} is not a share")
     share, z = successes / count, quantile(level)
     middle = (share + z * z / (2 * count)) / (1 + z * z / count)
     half = z * math.sqrt(share * (1 - share) / count + z * z / (4 * count * count)) / (1 + z * z / count)
-    # At either end the bound is the end itself, but for how numbers are rounded.
+    # At either end the bound is exactly 0 or 1; without this, rounding would shift it.
     low = 0.0 if successes == 0 else max(middle - half, 0.0)
     high = 1.0 if successes == count else min(middle + half, 1.0)
     return Estimate(value=share, low=low, high=high, count=count, level=level)
@@ -59,13 +59,13 @@ def wilson(successes: int, count: int, level: float = LEVEL) -> Estimate:
 def resamples(
     values: Sequence[T], statistic: Callable[[Sequence[T]], float], *, draws: int = DRAWS, seed: int = 0
 ) -> list[float]:
-    """The statistic of so many samples drawn from the values with replacement, sorted; the same for the same seed."""
-    chance = random.Random(seed)  # noqa: S311  (nothing is kept secret by it)
+    """Return the sorted statistics of samples drawn with replacement. The same seed gives the same result."""
+    chance = random.Random(seed)  # noqa: S311  (not used for secrets)
     return sorted(statistic(chance.choices(values, k=len(values))) for _ in range(draws))
 
 
 def bootstrap(values: Sequence[float], *, level: float = LEVEL, draws: int = DRAWS, seed: int = 0) -> Estimate:
-    """The mean of the values with its percentile interval; see `bootstrap_of`."""
+    """Estimate the mean of the values with its percentile interval; see `bootstrap_of`."""
     return bootstrap_of(values, fmean, level=level, draws=draws, seed=seed)
 
 
@@ -77,9 +77,9 @@ def bootstrap_of(
     draws: int = DRAWS,
     seed: int = 0,
 ) -> Estimate:
-    """The statistic with its percentile interval. Values that belong together (runs of one task) are to be one value.
+    """Estimate a statistic with its percentile interval. Combine related values (runs of one task) into one value.
 
-    Raises `ValueError` where there are no values.
+    Raises `ValueError` if there are no values.
     """
     if not values:
         raise ValueError("there are no values")
@@ -89,7 +89,7 @@ def bootstrap_of(
 
 
 def percentile(ordered: Sequence[float], share: float) -> float:
-    """Of sorted values the one below which this share lies, between two of them by proportion."""
+    """Return the value below which this share of the sorted values lies, by linear interpolation."""
     place = share * (len(ordered) - 1)
     below = math.floor(place)
     above = min(below + 1, len(ordered) - 1)
@@ -97,10 +97,10 @@ def percentile(ordered: Sequence[float], share: float) -> float:
 
 
 def pass_at(count: int, correct: int, draws: int) -> float:
-    """The chance that at least one of `draws` runs is right, estimated without bias from `correct` right of `count`.
+    """Estimate, without bias, the chance that at least one of `draws` runs is right if `correct` of `count` are.
 
-    It is one less the share of all ways to draw that many runs, none twice, in which none is right (Chen et al., 2021).
-    Raises `ValueError` where more are drawn than there are.
+    It is one minus the share of all draws without replacement in which no run is right (Chen et al., 2021). Raises
+    `ValueError` if more runs are drawn than there are.
     """
     if not 0 <= correct <= count or not 1 <= draws <= count:
         raise ValueError(f"{draws} cannot be drawn from {count} runs with {correct} right")
@@ -110,33 +110,33 @@ def pass_at(count: int, correct: int, draws: int) -> float:
 ALPHA = 0.05
 POWER = 0.8
 _CLOSE = 1e-9
-"""What two sums may differ by that are equal but for how numbers are rounded."""
+"""The difference that rounding may cause between two equal sums."""
 
 
 class Comparison(FrozenValue):
-    """What can be said of B beside A, over the tasks that both did."""
+    """The comparison of B with A, over the tasks that both ran."""
 
     tasks: int
     pairs: int
-    """Runs that both did: of the same task, with the same seed."""
+    """Runs that both did, of the same task with the same seed."""
     only_a: int
-    """Pairs of which A alone solved its task."""
+    """Pairs in which only A solved its task."""
     only_b: int
     both: int
     difference: Estimate | None = None
-    """B's share of solved tasks less A's, over tasks; None where there is no pair."""
+    """B's share of solved tasks minus A's, over tasks; None if there is no pair."""
     p: float = 1.0
-    """How often two equal agents would differ at least as much: exact, over tasks."""
+    """The probability that two equal agents differ at least as much: exact, over tasks."""
     costs: dict[str, Estimate] = {}
-    """B's mean less A's, by what is counted."""
+    """B's mean minus A's, by kind of cost."""
     detectable: float | None = None
-    """The smallest true difference that so many tasks show with a power of 80 %; None where even 1 is too small."""
+    """The smallest true difference that this many tasks show with a power of 80 %; None if even 1 is too small."""
 
     @property
     def words(self) -> str:
-        """What follows, in a sentence."""
+        """The conclusion, in a sentence."""
         if self.difference is None:
-            return "there is no task that both did"
+            return "no task was run by both"
         points = 100 * self.difference.value
         if self.p > ALPHA:
             seen = "any" if self.detectable is None else f"less than {100 * self.detectable:.0f} points"
@@ -145,17 +145,17 @@ class Comparison(FrozenValue):
 
 
 def mcnemar(only_a: int, only_b: int) -> float:
-    """The exact test of McNemar on discordant pairs, two-sided: twice the binomial tail, at most 1."""
+    """Compute McNemar's exact two-sided test on discordant pairs: twice the binomial tail, at most 1."""
     count, fewer = only_a + only_b, min(only_a, only_b)
     tail = sum(math.comb(count, number) for number in range(fewer + 1))
     return min(1.0, 2 * tail / 2**count)
 
 
 def exact_paired(differences: Sequence[int]) -> float:
-    """The same for tasks with several runs each: of each task how many more of its runs B solved than A.
+    """Compute the exact paired test for tasks with several runs: per task, how many more runs B solved than A.
 
     If the agents are equal, each difference is as likely with the other sign. The p-value is the share of all choices
-    of signs whose sum is at least as far from 0 as what was seen; with one run a task that is McNemar's exact test.
+    of signs whose sum is at least as far from 0 as the observed sum. With one run per task, this is McNemar's test.
     """
     sizes = [abs(difference) for difference in differences if difference]
     ways: Counter[int] = Counter({0: 1})
@@ -170,15 +170,16 @@ def exact_paired(differences: Sequence[int]) -> float:
 
 
 def paired_bootstrap(a: Sequence[float], b: Sequence[float], *, level: float = LEVEL, seed: int = 0) -> Estimate:
-    """B's mean less A's over the same tasks, resampled by task. Raises `ValueError` where they are not as many."""
+    """Estimate B's mean minus A's over the same tasks, resampled by task. Raises `ValueError` for unequal lengths."""
     return bootstrap([two - item for item, two in zip(a, b, strict=True)], level=level, seed=seed)
 
 
 def power_of(pairs: int, discordant: float, difference: float, alpha: float = ALPHA) -> float:
-    """The chance that the exact test of McNemar tells a difference, in its true direction. It is no approximation.
+    """Compute the exact power of McNemar's test: the chance that it shows a difference in its true direction.
 
-    `discordant` is the share of pairs that differ, `difference` that of B alone less that of A alone. The number of
-    discordant pairs is a binomial, and so are, of these, those of B alone. Raises `ValueError` where these cannot be.
+    `discordant` is the share of pairs that differ; `difference` is the share of B alone minus that of A alone. The
+    number of discordant pairs is binomial, and so is the number of B alone among them. Raises `ValueError` for
+    impossible shares.
     """
     _refuse_impossible(discordant, difference)
     ours = (discordant + abs(difference)) / (2 * discordant)
@@ -192,9 +193,9 @@ def power_of(pairs: int, discordant: float, difference: float, alpha: float = AL
 
 
 def detectable(pairs: int, discordant: float, alpha: float = ALPHA, power: float = POWER) -> float | None:
-    """The smallest difference that so many pairs show with this power, if that share of pairs is discordant.
+    """Find the smallest difference that this many pairs show with this power, if that share of pairs is discordant.
 
-    A difference cannot be larger than `discordant`: None where even that would be missed too often.
+    A difference cannot be larger than `discordant`. None if even that would be missed too often.
     """
     if not pairs or discordant <= 0 or power_of(pairs, discordant, discordant, alpha) < power:
         return None
@@ -207,7 +208,7 @@ def detectable(pairs: int, discordant: float, alpha: float = ALPHA, power: float
 
 @cache
 def _most_against(count: int, alpha: float) -> int:
-    """Of so many discordant pairs how many may go the other way at the most, for the test to tell; -1 for none."""
+    """Return how many discordant pairs may go the other way for the test to be significant; -1 if none may."""
     most = -1
     while most + 1 <= count // 2 and mcnemar(most + 1, count - most - 1) <= alpha + _CLOSE:
         most += 1
@@ -223,4 +224,4 @@ def _binomial(count: int, number: int, chance: float) -> float:
 
 def _refuse_impossible(discordant: float, difference: float) -> None:
     if not 0 < abs(difference) <= discordant <= 1:
-        raise ValueError(f"a difference of {difference} cannot be where {discordant} of the pairs are discordant")
+        raise ValueError(f"a difference of {difference} is impossible if {discordant} of the pairs are discordant")

@@ -1,4 +1,4 @@
-"""What a finished run says of itself, read from its committed steps."""
+"""Measure a finished run from its committed steps."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ _NOT_BEGUN = frozenset({Result.no_tests, Result.environment, Result.already_gree
 
 
 class GradedRun(NamedTuple):
-    """A run that ended, and how it was graded; None where it handed nothing over."""
+    """A run that ended, and its grade; None if it made no patch."""
 
     state: RunState
     steps: Sequence[StepRow]
@@ -31,7 +31,7 @@ class GradedRun(NamedTuple):
 
 
 def true_fixes(house: AppContext, site: TaskFolder) -> tuple[TrueFix, ...]:
-    """The true fix of a site, file by file; none where it is not known. What is no text is left out."""
+    """List the true fix of a task by file, without binary files. Empty if the fix is not known."""
     trees, base = house.trees, site.spec.base
     if not site.task.fix:
         return ()
@@ -45,7 +45,7 @@ def true_fixes(house: AppContext, site: TaskFolder) -> tuple[TrueFix, ...]:
 
 
 def outcome_of(house: AppContext, site: TaskFolder, key: RunKey, ran: GradedRun) -> RunOutcome:
-    """The row of a run."""
+    """Build the row of a run."""
     state, steps = ran.state, ran.steps
     fixes = [fix for fix in true_fixes(house, site) if fix.before]
     contexts = [row.state.now.retrieve for row in steps if row.step is Step.retrieve and row.state.now.retrieve]
@@ -81,7 +81,7 @@ def outcome_of(house: AppContext, site: TaskFolder, key: RunKey, ran: GradedRun)
 
 
 def is_shown(fixes: Sequence[TrueFix], context: Context) -> bool:
-    """Whether a context holds every line that the fix changes."""
+    """Return whether a context contains every line that the fix changes."""
 
     def holds(path: str, line: int) -> bool:
         return any(chunk.path == path and chunk.start <= line <= chunk.end for chunk in context.chunks)
@@ -126,7 +126,7 @@ def _revisited(house: AppContext, steps: Sequence[StepRow]) -> int:
 
 
 def _failing(house: AppContext, judged: PatchTestResult) -> tuple[object, ...]:
-    """A failing state: which tests are red, and how the first of them fails."""
+    """Return the failing state: which tests fail, and how the first one fails."""
     report = judged.report
     cases = CaseList.model_validate_json(house.adapters.blobs.get(report.full)).cases if report.full else ()
     return (
@@ -151,7 +151,7 @@ def _place(ran: GradedRun, *, localised: bool) -> EndPoint:
 
 
 def _place_of(last: Attempt) -> EndPoint:
-    """By the last attempt of a run that had what it needed."""
+    """Classify a run by its last attempt, if the model saw the lines of the fix."""
     if last.test is not None:
         only_worse = bool(last.test.verdict.newly_red) and not last.test.verdict.still_red
         return EndPoint.newly_red if only_worse else EndPoint.still_red

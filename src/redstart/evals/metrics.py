@@ -1,4 +1,4 @@
-"""The figures of an evaluation, each with an interval."""
+"""Compute the figures of an evaluation, each with a confidence interval."""
 
 from __future__ import annotations
 
@@ -29,18 +29,18 @@ COSTS: dict[str, Callable[[RunOutcome], float]] = {
 
 
 class EvaluationFigures(FrozenValue):
-    """What an evaluation says. A figure that nothing can be said about is None."""
+    """The figures of an evaluation. A figure without data is None."""
 
     tasks: int
     runs: int
     broken: int
-    """Runs whose machinery failed; they are in no other figure."""
+    """Runs whose machinery failed. They are in no other figure."""
     pass_at_1: Estimate | None = None
-    """The share of solved tasks; of several runs of a task, the share of them that solved it."""
+    """The share of solved tasks. A task with several runs counts with their share of solved ones."""
     pass_at_k: dict[int, float] = {}
-    """For every k up to the fewest runs that a task has."""
+    """For every k up to the smallest number of runs of a task."""
     honest_green: Estimate | None = None
-    """Of the runs that called themselves green, the share that the hidden tests confirm."""
+    """The share of the runs that reported green that the hidden tests confirm."""
     dishonest_caught: int = 0
     attempts: Estimate | None = None
     seconds: Estimate | None = None
@@ -48,21 +48,21 @@ class EvaluationFigures(FrozenValue):
     tokens: Estimate | None = None
     usd: Estimate | None = None
     unpriced: int = 0
-    """Model calls whose price is not known: `usd` lacks them."""
+    """Model calls of unknown price, which `usd` does not include."""
     apply_rate: Estimate | None = None
-    """Of all edits, the share that fitted."""
+    """The share of all edits that applied."""
     rungs: dict[str, int] = {}
     recall: Estimate | None = None
     lines_shown: Estimate | None = None
     repeated: Estimate | None = None
-    """Of all attempts after a run's first, the share with a patch that had been tried."""
+    """The share of attempts after a run's first whose patch was tried before."""
     revisited: Estimate | None = None
-    """Likewise, those that ended in a failing state that was known."""
+    """The share of these attempts that ended in a failing state seen before."""
     places: dict[str, int] = {}
 
 
 def figures(rows: Sequence[RunOutcome]) -> EvaluationFigures:
-    """All of them. Runs of one task are taken together: an interval is over tasks, which is what was sampled."""
+    """Compute all figures. Runs of one task are grouped: intervals are over tasks, which are the sample."""
     good = [row for row in rows if row.place is not EndPoint.broken]
     by_task = _by_task(good)
     claimed = [row for row in good if row.claimed]
@@ -92,7 +92,7 @@ def figures(rows: Sequence[RunOutcome]) -> EvaluationFigures:
 
 
 def compare(a: Sequence[RunOutcome], b: Sequence[RunOutcome]) -> Comparison:
-    """B beside A, paired by task, seed and number of the run; what only one of them did, or broke, is left out."""
+    """Compare B with A, paired by task, seed and run number. Broken runs and runs that only one did are left out."""
     first = {row.key: row for row in a if row.place is not EndPoint.broken}
     second = {row.key: row for row in b if row.place is not EndPoint.broken}
     keys = sorted(first.keys() & second.keys(), key=str)
@@ -139,7 +139,7 @@ def _mean(rows: Sequence[RunOutcome], count: Callable[[RunOutcome], float]) -> E
 
 
 def _share(rows: Sequence[RunOutcome], holds: Callable[[RunOutcome], bool]) -> Estimate | None:
-    """By Wilson where each task has one run; runs of one task are alike, so that else tasks are resampled."""
+    """Use Wilson's interval if each task has one run. Else resample tasks, because runs of one task are alike."""
     groups = _by_task(rows).values()
     if not groups:
         return None
@@ -151,7 +151,7 @@ def _share(rows: Sequence[RunOutcome], holds: Callable[[RunOutcome], bool]) -> E
 def _ratio(
     rows: Sequence[RunOutcome], part: Callable[[RunOutcome], int], whole: Callable[[RunOutcome], int]
 ) -> Estimate | None:
-    """A share of what the runs did: it is added up over tasks, and tasks are resampled."""
+    """Estimate a ratio of sums over tasks, with an interval from resampled tasks."""
     sums = [(sum(map(part, group)), sum(map(whole, group))) for group in _by_task(rows).values()]
     counted = [item for item in sums if item[1]]
     return bootstrap_of(counted, _share_of_sums) if counted else None

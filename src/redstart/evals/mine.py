@@ -1,4 +1,4 @@
-"""Tasks mined from a git history: commits that change source and tests, where those tests tell before from after."""
+"""Mine tasks from a git history: commits that change source and tests, whose tests fail before and pass after."""
 
 from __future__ import annotations
 
@@ -19,13 +19,13 @@ from redstart.toolkit.languages.registry import is_test_path, reads_code
 from redstart.toolkit.patching.policy import Protection, protected
 
 MOST_SOURCE, MOST_TESTS = 5, 8
-"""Files of one commit: what changes more of them is seldom one fix."""
+"""Maximum numbers of files in a commit: a larger commit is seldom a single fix."""
 SCANNED = 2000
-"""Commits that are looked at."""
+"""Default number of commits to scan."""
 
 
 class FixCandidate(NamedTuple):
-    """A commit that may be a fix, with the one before it."""
+    """A commit that may be a fix, with its parent."""
 
     base: str
     fix: str
@@ -34,23 +34,23 @@ class FixCandidate(NamedTuple):
 
 
 class MinedTask(NamedTuple):
-    """What became of a candidate; `verified.ok` says whether `task` is kept."""
+    """A candidate as a task; `verified.ok` says whether `task` is kept."""
 
     task: Task
     verified: TaskCheck
 
 
 def candidates(repo: Path, scanned: int = SCANNED) -> Iterator[FixCandidate]:
-    """The commits of the current branch that change a few source files and tests, newest first; merges are none.
+    """Find the commits of the current branch that change a few source files and tests, newest first, without merges.
 
-    Raises `ConfigError` where there is no such folder, or no history.
+    Raises `ConfigError` if the directory or its history does not exist.
     """
     if not repo.is_dir():
-        raise ConfigError(f"{repo} is no folder")
+        raise ConfigError(f"{repo} is not a directory")
     try:
         listed = git("rev-list", "--no-merges", "--parents", f"--max-count={scanned}", "HEAD", cwd=repo).decode()
     except GitFailed as error:
-        raise ConfigError(f"{repo} has no history to mine: {error}") from error
+        raise ConfigError(f"{repo} has no git history: {error}") from error
     for line in listed.splitlines():
         fix, *parents = line.split()
         if len(parents) == 1 and (found := _candidate(repo, parents[0], fix)):
@@ -58,7 +58,7 @@ def candidates(repo: Path, scanned: int = SCANNED) -> Iterator[FixCandidate]:
 
 
 def listed_candidates(file: Path, name: str) -> Iterator[FixCandidate]:
-    """Those that a file in JSON Lines lists for the project `name`, as rows of repo, base, fix, src and tests."""
+    """Read the candidates of project `name` from a JSON Lines file with rows of repo, base, fix, src and tests."""
     for line in file.read_text(encoding="utf-8").splitlines():
         row = json.loads(line)
         if row["repo"] == name:
@@ -74,9 +74,9 @@ async def mine(
     python: str = "",
     repeats: int = REPEATS,
 ) -> AsyncIterator[MinedTask]:
-    """Each candidate as a task, with what running it told; those whose texts cannot be read are passed over.
+    """Make a task of each candidate and check it by running it. Candidates with unreadable files are skipped.
 
-    With `hide` the tests are for grading alone, and the commit's message is the goal. The repo is not touched.
+    With `hide`, the tests are only for grading, and the commit message is the goal. The repo stays unchanged.
     """
     grader = Grader(house)
     for candidate in found:
@@ -89,13 +89,13 @@ async def mine(
             if standard.trouble:
                 yield MinedTask(task, TaskCheck(task=task.id, digest=task.digest, ok=False, why=standard.trouble))
                 continue
-            # What was red before for other reasons stays so: only what the commit made green is asked for.
+            # Tests that failed before for other reasons still fail: require only those that the commit fixed.
             task = task.model_copy(update={"red": standard.targets})
             yield MinedTask(task, await verify(grader, site._replace(task=task), repeats))
 
 
 def task_of(repo: Path, candidate: FixCandidate, *, hide: bool = False, python: str = "") -> Task | None:
-    """The candidate as a task, nothing of it run yet; None where a text is not there or is no UTF-8."""
+    """Make a task of the candidate without running it. None if a file is missing or not UTF-8."""
     try:
         tests = {path: _text(repo, candidate.fix, path) for path in candidate.tests}
         fixed = {path: _text(repo, candidate.fix, path) for path in candidate.source}
@@ -127,7 +127,7 @@ def _candidate(repo: Path, base: str, fix: str) -> FixCandidate | None:
 
 
 def _text(repo: Path, commit: str, path: str) -> str | None:
-    """The file at that commit; None where it has none."""
+    """Read the file at that commit. None if the commit does not have it."""
     if not git("ls-tree", "-z", commit, "--", path, cwd=repo):
         return None
     return git("cat-file", "blob", f"{commit}:{path}", cwd=repo).decode()

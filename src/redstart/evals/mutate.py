@@ -1,4 +1,4 @@
-"""Tasks made from a repo's own code: one small seeded change each, kept where a test that was green goes red."""
+"""Make tasks from a repo's own code: one small seeded change each, kept if a test that passed now fails."""
 
 from __future__ import annotations
 
@@ -23,13 +23,13 @@ from redstart.toolkit.languages.registry import is_test_path, reads_code
 from redstart.toolkit.patching.policy import protected
 
 PER_FILE = 6
-"""Changes of one file that are tried at the most, so that a long file does not make most of the tasks."""
+"""Maximum number of changes to try per file, so that a long file does not produce most of the tasks."""
 SHORTEST, LONGER = 30.0, 10.0
-"""Seconds that the tests of a changed program have, and how many times as long as those of the whole one."""
+"""Time for the tests of a changed program: at least so many seconds, and so many times the unchanged duration."""
 
 
 class MutationTask(NamedTuple):
-    """One change that was tried, and the task it makes; None where no test noticed it."""
+    """A tried change and its task; None if no test noticed the change."""
 
     mutant: Mutant
     task: Task | None
@@ -38,10 +38,10 @@ class MutationTask(NamedTuple):
 async def mutate(
     house: AppContext, repo: Path, *, count: int, seed: int, python: str = ""
 ) -> AsyncIterator[MutationTask]:
-    """Tries changes in a seeded order, spread over files, kinds and functions, until `count` of them make a task.
+    """Try changes in a seeded order, spread over files, kinds and functions, until `count` of them make a task.
 
-    The repo is not touched; its tests are run in the sandbox. Raises `ConfigError` where its files are not as
-    committed, or no test of it is green.
+    The repo stays unchanged; its tests run in the sandbox. Raises `ConfigError` if the repo has uncommitted changes,
+    or no passing test.
     """
     grader = Grader(house)
     whole = Task(id=repo.resolve().name, base=Base(repo=str(repo.resolve()), commit=head_of(repo)), python=python)
@@ -50,7 +50,7 @@ async def mutate(
         first = await grader.run(site, site.spec.base)
         green = {case.id for case in first.cases if case.outcome is Outcome.passed}
         if not green:
-            raise ConfigError(f"no test of {repo} is green", remedy=clip(first.report.fault, 600))
+            raise ConfigError(f"no test of {repo} passes", remedy=clip(first.report.fault, 600))
         seconds = max(SHORTEST, LONGER * first.report.seconds)
         wall = min(site.spec.sandbox.wall, seconds)
         brief = site.spec.model_copy(update={"sandbox": site.spec.sandbox.model_copy(update={"wall": wall})})
@@ -65,13 +65,13 @@ async def mutate(
 
 
 def head_of(repo: Path) -> str:
-    """The commit that is checked out; empty for a folder that is no git repo, or a part of one.
+    """Return the checked-out commit. Empty for a directory that is not a git repo, or only part of one.
 
-    Raises `ConfigError` where there is no such folder, and where a tracked file is not as committed: a task must be
-    found again later.
+    Raises `ConfigError` if the directory does not exist or a tracked file has uncommitted changes: the code of a task
+    must be available later.
     """
     if not repo.is_dir():
-        raise ConfigError(f"{repo} is no folder")
+        raise ConfigError(f"{repo} is not a directory")
     try:
         head = git("rev-parse", "--verify", "HEAD", cwd=repo).decode().strip()
         is_part = bool(git("rev-parse", "--show-prefix", cwd=repo).strip())
@@ -80,19 +80,19 @@ def head_of(repo: Path) -> str:
     if is_part:
         return ""
     if git("status", "--porcelain", "--untracked-files=no", cwd=repo).strip():
-        raise ConfigError(f"{repo} has changes that are not committed", remedy="commit or stash them first")
+        raise ConfigError(f"{repo} has uncommitted changes", remedy="commit or stash them first")
     return head
 
 
 def _chosen(house: AppContext, site: TaskFolder, seed: int) -> list[Mutant]:
-    """In the order in which they are tried; the same for the same code and seed."""
+    """List the changes in the order to try them. It is the same for the same code and seed."""
     trees, base = house.trees, site.spec.base
     chosen: list[Mutant] = []
     for path in trees.files(base):
         if reads_code(path) and not (protected(path) or is_test_path(path)):
             text = trees.read(base, path) or b""
             chosen += sample({path: ProgramFile(b"", text)}, f"{seed}/{path}", PER_FILE)
-    random.Random(seed).shuffle(chosen)  # noqa: S311  (nothing is kept secret by it)
+    random.Random(seed).shuffle(chosen)  # noqa: S311  (not used for secrets)
     return chosen
 
 
@@ -105,7 +105,7 @@ async def _task(house: AppContext, grader: Grader, site: TaskFolder, mutant: Mut
     broken = house.trees.write(site.spec.base, {mutant.path: mutant.of(text)})
     done = await grader.run(site, broken)
     red = sorted(case.id for case in done.cases if case.red and case.id in green)
-    # A whole file that cannot be collected any more has an id of its own, which was never green.
+    # A file that can no longer be collected fails under its own ID, which never passed before.
     gone = sorted(case.id for case in done.cases if case.red and case.id not in green) if not red else []
     if done.trouble or not (red or gone):
         return None

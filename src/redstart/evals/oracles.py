@@ -1,7 +1,7 @@
-"""Scripted models as instruments: they measure what is around a model (recall, edits, memory, honesty), never a model.
+"""Scripted models as instruments: they measure what surrounds a model (recall, edits, memory, honesty), never a model.
 
-What each answers depends on its settings and on the question alone, so that a run which is taken up again after a crash
-gets the answers that it would have had. Each is a `Model`.
+Their answers depend only on their settings and the question, so that a run that continues after a crash gets the same
+answers. Each is a `Model`.
 """
 
 from __future__ import annotations
@@ -26,14 +26,14 @@ _NO_END = "\\ No newline at end of file\n"
 
 
 class LineSpan(NamedTuple):
-    """Lines of a file, both counted from 1, inclusive."""
+    """First and last line of a span in a file, counted from 1, inclusive."""
 
     start: int
     end: int
 
 
 class TrueFix(NamedTuple):
-    """One file before and after; empty where there is none."""
+    """One file before and after the fix; empty if the file does not exist then."""
 
     path: str
     before: str
@@ -41,13 +41,13 @@ class TrueFix(NamedTuple):
 
     @property
     def needed(self) -> tuple[LineSpan, ...]:
-        """The lines that the fix changes or removes; where it only adds, those on either side. None of a new file."""
+        """The lines that the fix changes or removes; if it only adds, those on either side. Empty for a new file."""
         return needed_lines(self.before, self.after)
 
     @property
     def diff(self) -> str:
-        """As a unified diff of this one file."""
-        # As diffs count lines: a form feed ends none.
+        """The fix as a unified diff of this file."""
+        # Count lines as diffs do: a form feed does not end a line.
         sides = _LINE.findall(self.before), _LINE.findall(self.after)
         old, new = (f"a/{self.path}" if sides[0] else "/dev/null", f"b/{self.path}" if sides[1] else "/dev/null")
         lines = difflib.unified_diff(*sides, fromfile=old, tofile=new)
@@ -63,7 +63,7 @@ class PromptPassage(NamedTuple):
 
 
 def needed_lines(before: str, after: str) -> tuple[LineSpan, ...]:
-    """See `TrueFix.needed`."""
+    """Find the lines that a fix needs; see `TrueFix.needed`."""
     old, new = before.splitlines(), after.splitlines()
     spans: list[LineSpan] = []
     for tag, start, end, _, _ in difflib.SequenceMatcher(None, old, new, autojunk=False).get_opcodes():
@@ -75,7 +75,7 @@ def needed_lines(before: str, after: str) -> tuple[LineSpan, ...]:
 
 
 def shown_code(prompt: str) -> list[PromptPassage]:
-    """The passages of files in a prompt, in their order. What else stands there as data has a name of its own kind."""
+    """Find the passages of files in a prompt, in order. Other data in a prompt has a different kind of name."""
     found: list[PromptPassage] = []
     for match in _PASSAGE.finditer(prompt):
         lines = frozenset(line.rstrip() for line in match["text"].splitlines())
@@ -85,9 +85,9 @@ def shown_code(prompt: str) -> list[PromptPassage]:
 
 
 def is_recalled(fixes: Sequence[TrueFix], prompt: str) -> bool:
-    """Whether a prompt holds every line that is needed, in passages of the files that they are in.
+    """Return whether a prompt contains every needed line, in passages of the right files.
 
-    A line counts by its place and by its text, so that one which was cut out of a passage does not.
+    A line must match by number and by text, so that a line that was cut out of a passage does not count.
     """
     shown = shown_code(prompt)
     return all(_is_shown(fix, span, shown) for fix in fixes for span in fix.needed)
@@ -98,7 +98,7 @@ def _is_shown(fix: TrueFix, span: LineSpan, shown: Sequence[PromptPassage]) -> b
     passages = [item for item in shown if item.path == fix.path]
 
     def is_there(number: int) -> bool:
-        # A prompt defuses what could close its own passages.
+        # A prompt escapes text that could close its own passages.
         text = _TAG.sub(r"<\1\2_", lines[number - 1]).rstrip()
         return any(
             passage.span.start <= number <= passage.span.end and (not text or text in passage.lines)
@@ -117,11 +117,11 @@ REFLECTION = json.dumps({"root_cause": "not known", "what_failed": "the last edi
 CANNOT_TELL = "I cannot tell from what is shown what is wrong.\n"
 ATTEMPT = re.compile(r'^<data from="attempt (\d+)">$', re.MULTILINE)
 _PLAIN = re.compile(r"^\s*[\w.\[\]]+ *[-+*/]?= *[^\\]*[^\\,({\[:]$|^\s*return [^\\({\[]*$")
-"""Assignments and returns of one line: what can be followed by a remark."""
+"""One-line assignments and returns, which a comment can follow."""
 
 
 class ScriptedInstrument:
-    """What they have in common. `patch` answers the question for edits; the others are answered in few words."""
+    """The base of the instruments. `patch` answers the question for edits; other questions get a fixed short answer."""
 
     name = "instrument"
 
@@ -129,7 +129,7 @@ class ScriptedInstrument:
         raise NotImplementedError
 
     def reply(self, asked: str, prompt: str) -> str:
-        """The answer to a question, by its name and all of its text."""
+        """Answer a question, given its name and whole text."""
         plain = {"remember": CARD, "plan": PLAN, "reflect": REFLECTION}
         return plain[asked] if asked in plain else self.patch(prompt)
 
@@ -141,9 +141,9 @@ class ScriptedInstrument:
 
 
 class OracleAtRecall(ScriptedInstrument):
-    """Gives the true fix if and only if its prompt holds every line that the fix changes; else a wrong patch.
+    """Gives the true fix if and only if its prompt contains every line that the fix changes; else a wrong patch.
 
-    So every task whose context held the lines ends green, unless what is around the model loses the fix.
+    So every task whose context has these lines ends green, unless the code around the model loses the fix.
     """
 
     name = "oracle-at-recall"
@@ -156,9 +156,9 @@ class OracleAtRecall(ScriptedInstrument):
 
 
 class NoisyOracle(ScriptedInstrument):
-    """Gives the true fix with a set probability, which rises by `rise` with every attempt that it is told about.
+    """Gives the true fix with a set probability, which rises by `rise` with every attempt that its prompt describes.
 
-    Each run is to have a seed of its own: then runs are independent, and how many are solved has a known distribution.
+    Give each run its own seed. Then runs are independent, and the number of solved runs has a known distribution.
     """
 
     name = "noisy-oracle"
@@ -168,17 +168,17 @@ class NoisyOracle(ScriptedInstrument):
 
     def patch(self, prompt: str) -> str:
         tried = attempts_told(prompt)
-        chance = random.Random(f"{self._seed}/{tried}").random()  # noqa: S311  (nothing is kept secret by it)
+        chance = random.Random(f"{self._seed}/{tried}").random()  # noqa: S311  (not used for secrets)
         return true_patch(self._fixes) if chance < self._right + self._rise * tried else wrong_patch(prompt)
 
 
 def true_patch(fixes: Sequence[TrueFix]) -> str:
-    """The fix as a model would give it."""
+    """Format the fix as a model would give it."""
     return "WHY: the true fix\n\n" + "\n".join(fix.diff for fix in fixes)
 
 
 def wrong_patch(prompt: str) -> str:
-    """An edit of code that the prompt shows which can be applied and changes nothing; another one in each attempt."""
+    """Make an edit of shown code that applies and changes nothing. It differs in each attempt."""
     tried = attempts_told(prompt)
     for shown in shown_code(prompt):
         line = None if protected(shown.path) else _plain_line(shown)
@@ -190,12 +190,12 @@ def wrong_patch(prompt: str) -> str:
 
 
 def attempts_told(prompt: str) -> int:
-    """The last attempt that it tells of; 0 for none."""
+    """Return the number of the last attempt in the prompt; 0 for none."""
     return max(map(int, ATTEMPT.findall(prompt)), default=0)
 
 
 def _plain_line(shown: PromptPassage) -> str | None:
-    """A line that a remark can follow; the longest one, which is the least likely to stand there twice."""
+    """Find the longest line that a comment can follow: it is the least likely to occur twice."""
     plain = [line for line in shown.lines if _PLAIN.match(line) and '"' not in line and "'" not in line]
     return max(plain, key=lambda line: (len(line), line), default=None)
 

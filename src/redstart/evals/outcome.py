@@ -1,4 +1,4 @@
-"""What trials came to: one outcome, and all those of an evaluation."""
+"""The outcomes of runs: one outcome, and all outcomes of an evaluation."""
 
 from __future__ import annotations
 
@@ -15,31 +15,31 @@ from redstart.engines.port import DEFAULT
 from redstart.ports.trials.port import EvaluationTrial, Trials
 
 NO_RUNG = "none"
-"""What an edit is counted under that did not fit."""
+"""The key for edits that did not apply."""
 
 
 class EndPoint(StrEnum):
-    """Where a run ended: solved, or what it did not get past."""
+    """Where a run ended: solved, or the obstacle that stopped it."""
 
     solved = "solved"
     false_green = "false green"
-    """It called itself green, and the hidden tests say otherwise."""
+    """The run reported green, but the hidden tests fail."""
     not_reproduced = "not reproduced"
     not_localised = "not localised"
     """The files of the true fix were never shown to the model."""
     no_edit = "no usable edit"
     edit_rejected = "edit rejected"
     refused = "refused"
-    """By policy, or because a person would have to be asked."""
+    """By policy, or because a person would have to decide."""
     still_red = "still red"
     newly_red = "newly red"
     budget = "budget"
     broken = "broken"
-    """Machinery failed; it says nothing about the agent."""
+    """The machinery failed; this says nothing about the agent."""
 
 
 class RunKey(FrozenValue):
-    """Which run it is."""
+    """Identifies a run of an evaluation."""
 
     task: str
     seed: int = 0
@@ -56,17 +56,17 @@ class RunOutcome(FrozenValue):
     key: RunKey
     run_id: str = ""
     result: str = ""
-    """The run's own word for how it ended."""
+    """The result that the run itself reported."""
     solved: bool = False
-    """By the hidden tests."""
+    """Whether the hidden tests pass."""
     claimed: bool = False
-    """Whether the run called itself green."""
+    """Whether the run reported green."""
     place: EndPoint
     attempts: int = 0
     dishonest: int = 0
-    """Attempts that touched tests, tripped a wire on cheating or were refused by policy; all of them were caught."""
+    """Attempts that touched tests, triggered a tripwire or were refused by policy; all of them were caught."""
     seconds: float = 0.0
-    """Of the run itself."""
+    """Seconds of the run itself."""
     graded_in: float = 0.0
     """Seconds that the hidden tests took afterwards."""
     calls: int = 0
@@ -75,20 +75,20 @@ class RunOutcome(FrozenValue):
     usd: float = 0.0
     unpriced: int = 0
     rungs: dict[str, int] = {}
-    """Edits by how far each had to be bent to fit; `none` for those that did not."""
+    """Edits by how they had to be adapted to apply; `none` for those that did not apply."""
     recall: float | None = None
-    """Of the files of the true fix, the share that the first context showed; None where the fix is not known."""
+    """The share of the true fix's files that the first context showed; None if the fix is not known."""
     lines_shown: bool | None = None
-    """Whether some context held every line that the true fix changes."""
+    """Whether some context contained every line that the true fix changes."""
     repeated: int = 0
-    """Attempts with the very patch of an earlier one."""
+    """Attempts with exactly the patch of an earlier attempt."""
     revisited: int = 0
-    """Attempts that ended in a failing state that an earlier one had ended in."""
+    """Attempts that ended in the failing state of an earlier attempt."""
     files: tuple[str, ...] = ()
     patch: str = ""
-    """The diff of what was made, where it called itself green. It is in the row: it stays when runs are forgotten."""
+    """The diff of the patch, if the run reported green. It is stored here so that it outlives the run."""
     trouble: str = ""
-    """What was broken, or why it could not be graded."""
+    """What broke, or why the run could not be graded."""
 
     @property
     def tokens(self) -> int:
@@ -99,72 +99,72 @@ Row = TypeVar("Row", bound=FrozenValue)
 
 
 class EvaluationPlan(StoredValue):
-    """What an evaluation does. What is left open here (how many at once) changes no result."""
+    """What an evaluation does. Options that change no result, such as the parallelism, are not part of it."""
 
     stored_as: ClassVar[StorageFormat] = EVALUATION
     format: str = EVALUATION.version
     name: str
     source: str
     tasks: str
-    """A digest over all tasks: with others it is another evaluation."""
+    """A digest over all tasks: other tasks make another evaluation."""
     model: str
     engine: str = DEFAULT
-    """Every engine drives a run alike: an evaluation that was begun under one goes on under another."""
+    """All engines drive runs alike, so an evaluation can continue with another engine."""
     runs: int = 1
     seeds: tuple[int, ...] = (0,)
     limits: Limits = Limits()
     verify: Level = Level.standard
     looks: int | None = None
     remembers: bool = False
-    """Whether a run may recall what runs on other tasks have left; never what one on the same task has."""
+    """Whether a run may recall what runs on other tasks saved, but never what runs on the same task saved."""
 
     def keys(self, tasks: list[str]) -> list[RunKey]:
-        """Every run of it, one round over all tasks after another."""
+        """List the keys of all runs, one round over all tasks after another."""
         rounds = [(seed, run) for seed in self.seeds for run in range(1, self.runs + 1)]
         return [RunKey(task=task, seed=seed, run=run) for seed, run in rounds for task in tasks]
 
 
 class Results:
-    """The rows of one evaluation, in the store: each call is durable when it returns. Raises `StoreError`."""
+    """The rows of one evaluation in the store. Each call is durable when it returns. Raises `StoreError`."""
 
     def __init__(self, trials: Trials, name: str) -> None:
-        """Of an evaluation that is there. Raises `ConfigError` where there is none of that name."""
+        """Open an existing evaluation. Raises `ConfigError` if there is none with that name."""
         found = trials.plan(name)
         if found is None:
             known = trials.evaluations()
-            listed = f"there are: {', '.join(known)}" if known else "begin one with: redstart eval run"
-            raise ConfigError(f"there is no evaluation {name}", remedy=listed)
+            listed = f"choose one of: {', '.join(known)}" if known else "start one with: redstart eval run"
+            raise ConfigError(f"unknown evaluation {name}", remedy=listed)
         self.plan = _read(EvaluationPlan, "plan", found)
         self._trials = trials
 
     @classmethod
     def open(cls, trials: Trials, plan: EvaluationPlan) -> Results:
-        """Begins the evaluation, or goes on with it. Raises `ConfigError` where it was begun with another plan."""
+        """Begin the evaluation, or continue it. Raises `ConfigError` if it was started with another plan."""
         known = _read(EvaluationPlan, "plan", trials.begin(plan.name, plan.model_dump_json()))
         known = known.model_copy(update={"engine": plan.engine})
         if known != plan:
             old, new = known.model_dump(), plan.model_dump()
             other = ", ".join(name for name in old if old[name] != new[name])
             raise ConfigError(
-                f"evaluation {plan.name} was begun with another plan ({other})", remedy="give this one another --name"
+                f"evaluation {plan.name} was started with another plan ({other})", remedy="use another --name"
             )
         return cls(trials, plan.name)
 
     def begin(self, key: RunKey, run_id: str) -> None:
-        """Keeps that this run was begun for the key."""
+        """Record that this run was started for the key."""
         self._trials.assign(self.plan.name, _trial(key), run_id)
 
     def begun(self) -> dict[RunKey, str]:
-        """The run of each key; where there are several, the last one."""
+        """Return the last run of each key."""
         return {RunKey(**which._asdict()): run_id for which, run_id in self._trials.assigned(self.plan.name).items()}
 
     def add(self, outcome: RunOutcome) -> None:
-        """Keeps what a run came to; what is broken gives way to what comes later."""
+        """Store the outcome of a run. A later outcome replaces a broken one."""
         final = outcome.place is not EndPoint.broken
         self._trials.settle(self.plan.name, _trial(outcome.key), outcome.model_dump_json(), final=final)
 
     def rows(self) -> list[RunOutcome]:
-        """One for each key that has one, in the order in which they are done: by seed, run and task."""
+        """Return one outcome per finished key, ordered by seed, run and task."""
         return [_read(RunOutcome, "outcome", body) for body in self._trials.outcomes(self.plan.name)]
 
 
@@ -178,5 +178,5 @@ def _read(noun: type[Row], name: str, body: str) -> Row:
     except ValidationError as error:
         raise StoreError(
             f"an evaluation's {name} cannot be read: {error.error_count()} fields are not as expected",
-            remedy="It was kept by another version of redstart; begin an evaluation with another --name.",
+            remedy="another version of Redstart wrote it; start an evaluation with another --name",
         ) from error

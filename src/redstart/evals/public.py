@@ -1,6 +1,6 @@
-"""The public sets: each row becomes a small repo with a program, part of its tests to see, and all of them to grade.
+"""The public sets: each row becomes a small repo with a program, part of its tests visible, and all tests for grading.
 
-None of the data is shipped; where each set comes from stands in docs/benchmarks.md.
+The data is not shipped; docs/benchmarks.md lists the source of each set.
 """
 
 from __future__ import annotations
@@ -18,9 +18,9 @@ from redstart.evals.task import Base, Task, TaskChange, TaskLanguage
 
 
 def half_of_asserts(text: str, function: str) -> str:
-    """The text with every second plain `assert` of this function left out; as it is where there are fewer than two.
+    """Remove every second plain `assert` of this function. A function with fewer than two stays unchanged.
 
-    Raises `SyntaxError` for a text that is no Python.
+    Raises `SyntaxError` if the text is not Python.
     """
     for node in ast.parse(text).body:
         if isinstance(node, ast.FunctionDef) and node.name == function:
@@ -30,9 +30,9 @@ def half_of_asserts(text: str, function: str) -> str:
 
 
 def half_of_tests(text: str) -> str:
-    """The text with every second test function or method left out; as it is where there are fewer than two.
+    """Remove every second test function or method. A text with fewer than two stays unchanged.
 
-    Raises `SyntaxError` for a text that is no Python.
+    Raises `SyntaxError` if the text is not Python.
     """
     tests: list[ast.stmt] = []
     for node in ast.parse(text).body:
@@ -42,13 +42,13 @@ def half_of_tests(text: str) -> str:
 
 
 def half_of_lines(text: str) -> str:
-    """Every second line, from the first."""
+    """Keep every second line, starting with the first."""
     return "".join(text.splitlines(keepends=True)[::2])
 
 
 def _without(text: str, nodes: Sequence[ast.stmt]) -> str:
     gone = {line for node in nodes for line in range(_first_line(node), (node.end_lineno or node.lineno) + 1)}
-    # As the parser counts them: a form feed ends no line.
+    # Count lines as the parser does: a form feed does not end a line.
     return "\n".join(line for number, line in enumerate(text.split("\n"), 1) if number not in gone)
 
 
@@ -67,8 +67,8 @@ SHOWN_WHOLE = frozenset(
         *(f"humanevalfix/JavaScript/{number}" for number in _JAVASCRIPT),
     )
 )
-"""Some of their tests pass on the program with the bug, as `redstart eval check-tasks` reports: there would be no red
-to start from."""
+"""Tasks that show all their tests: as `redstart eval check-tasks` reports, part of them pass on the program with the
+bug, so a part might show no failing test."""
 
 
 Row = dict[str, Any]
@@ -101,15 +101,15 @@ def pytest_configure(config):
 QUICK, LONG = 1, 5
 """Seconds of processor time that a test may take."""
 SLOW = {"quixbugs/levenshtein": 20, "exercism-python/killer-sudoku-helper": 30}
-"""The same for those whose true solution takes longer: 3 and 4 seconds where nothing else runs."""
+"""The same limit for tasks whose true solution takes longer: 3 and 4 seconds on an idle machine."""
 WALL = 60.0
-"""Seconds that all tests of a task may take: Node.js has no clock for a test that does not give way."""
+"""Seconds that all tests of a task may take: Node.js has no timeout for a test that never yields."""
 _DECLARED = re.compile(r"^(?:const|let|var|function)\s+(\w+)", re.MULTILINE)
 NODE_PACKAGE = json.dumps({"name": "task", "version": "0.0.0", "scripts": {"test": "node --test"}}, indent=2) + "\n"
 
 
 def quixbugs(row: Row, data: Path) -> Task:
-    """A program with a bug of one line; every second line of its data is shown, where it has data in a file."""
+    """Make a task of a program with a one-line bug. Every second line of its data file, if it has one, is shown."""
     name, cases = str(row["name"]), str(row["cases"] or "")
     support = _support(data / "quixbugs_support.json")
     there = {
@@ -126,7 +126,7 @@ def quixbugs(row: Row, data: Path) -> Task:
 
 
 def humanevalfix_py(row: Row, data: Path) -> Task:
-    """A function with a bug; the examples of its docstring are shown as tests."""
+    """Make a task of a function with a bug. The examples of its docstring are shown as tests."""
     del data
     name, entry, prompt = f"humanevalfix/{row['task_id']}", str(row["entry_point"]), str(row["prompt"])
     shown = _shown_test(row, name)
@@ -141,11 +141,11 @@ def humanevalfix_py(row: Row, data: Path) -> Task:
 
 
 def humanevalfix_js(row: Row, data: Path) -> Task:
-    """The same in JavaScript, with the runner that Node.js has itself."""
+    """Make the same task in JavaScript, with the test runner of Node.js."""
     del data
     name, prompt = f"humanevalfix/{row['task_id']}", str(row["prompt"])
     shown = _shown_test(row, name)
-    # Not the entry point alone: some tests call what it is written with, and one row has its name in other letters.
+    # Export more than the entry point: some tests call its helpers, and one row spells its name differently.
     given = _DECLARED.findall(prompt)
     exported = f"\nmodule.exports = {{ {', '.join(given)} }};\n"
     return _task(
@@ -160,7 +160,7 @@ def humanevalfix_js(row: Row, data: Path) -> Task:
 
 
 def humaneval(row: Row, data: Path) -> Task:
-    """A function to write: its signature and docstring are there, and every second of its assertions."""
+    """Make a task of a function to write. Its signature, docstring and every second assertion are shown."""
     del data
     entry, prompt, test = str(row["entry_point"]), str(row["prompt"]), str(row["test"])
     return _task(
@@ -174,12 +174,12 @@ def humaneval(row: Row, data: Path) -> Task:
 
 
 def mbpp(row: Row, data: Path) -> Task:
-    """A function to write from a sentence: the first of its assertions is shown."""
+    """Make a task of a function to write from a sentence. Its first assertion is shown."""
     del data
     goal, code, asserts = str(row["prompt"]), str(row["code"]), [str(item) for item in row["test_list"]]
     functions, modules = _called(code, asserts)
     imports = "".join(f"{line}\n" for line in (*row["test_imports"], *(f"import {name}" for name in modules)))
-    # Inside of each test: a program's function that is called `test_...` is none.
+    # Import inside each test, so that pytest does not collect a program's function named `test_...`.
     start = f"    from solution import {', '.join(function.name for function in functions)}\n\n"
 
     def tests(wanted: list[str]) -> str:
@@ -198,7 +198,7 @@ def mbpp(row: Row, data: Path) -> Task:
 
 
 def exercism(row: Row, data: Path) -> Task:
-    """An exercise with its text and stub; every second of its tests is shown."""
+    """Make a task of an exercise with its text and stub. Every second test is shown."""
     del data
     goal, stub, tests = str(row["instructions"]), dict(row["stub"]), dict(row["tests"])
     (solution,) = stub
@@ -241,20 +241,20 @@ def _support(file: Path) -> dict[str, str]:
 
 
 def _shown_test(row: Row, name: str) -> str:
-    """The docstring's examples, where there are some and the bug shows in them; else all there is."""
+    """Return the examples of the docstring if there are any and they show the bug; else the whole test."""
     examples = str(row["example_test"])
     return str(row["test"]) if name in SHOWN_WHOLE or not examples.strip() else examples
 
 
 def _checked(test: str, entry: str) -> str:
-    """A `check` function as a test of pytest: the call that ends it, where there is one, goes."""
+    """Turn a `check` function into a pytest test. A final call of it is removed."""
     body = "\n".join(line for line in test.strip("\n").split("\n") if line.strip() != f"check({entry})")
     head = "import solution as program\nfrom solution import *"
     return f"{head}\n\n\n{body.strip()}\n\n\ndef test_{entry}():\n    check(program.{entry})\n"
 
 
 def _asserted(test: str, given: list[str]) -> str:
-    """`console.assert` only prints: here it fails the test."""
+    """Wrap a test so that `console.assert`, which only prints, fails it."""
     body = "\n".join(f"  {line}".rstrip() for line in test.strip("\n").split("\n"))
     return (
         'const test = require("node:test");\n'
@@ -276,9 +276,9 @@ class _Called(NamedTuple):
 
 
 def _called(code: str, asserts: list[str]) -> _Called:
-    """The functions of a program that the assertions call, its last one where that is none, and modules they take."""
+    """Find the functions of a program that the assertions call, or else its last one, and the modules they use."""
     with warnings.catch_warnings():
-        warnings.simplefilter("ignore")  # some of these programs are older than the rules on escapes
+        warnings.simplefilter("ignore")  # some of these programs are older than the rules for escapes
         tree = ast.parse(code)
     functions = [node for node in tree.body if isinstance(node, ast.FunctionDef)]
     called = {item.id for text in asserts for item in ast.walk(ast.parse(text.strip())) if isinstance(item, ast.Name)}

@@ -1,4 +1,4 @@
-"""What an evaluation says, in lines of plain text."""
+"""Format the figures of an evaluation as lines of plain text."""
 
 from __future__ import annotations
 
@@ -12,14 +12,14 @@ from redstart.evals.outcome import EndPoint, EvaluationPlan, RunOutcome
 
 
 class ReportFigure(NamedTuple):
-    """One figure as it is said, wherever it is said."""
+    """One figure as text, for every output."""
 
     name: str
     value: str
     interval: str = ""
-    """Empty where it has none."""
+    """Empty if it has none."""
     estimate: Estimate | None = None
-    """What it was said of, where that is an estimate."""
+    """The estimate that it states, if it is one."""
     share: bool = False
     """Whether it lies between 0 and 1."""
 
@@ -29,7 +29,7 @@ class ReportFigure(NamedTuple):
 
 
 def heading(plan: EvaluationPlan, found: EvaluationFigures, planned: int) -> tuple[str, str]:
-    """What was evaluated, and over how much of it the figures are."""
+    """Format what was evaluated, and how many runs the figures cover."""
     return (
         f"{plan.name}: {plan.source} with {plan.model}",
         f"{found.runs} of {many(planned, 'run')}, {many(found.tasks, 'task')}; {100 * LEVEL:.0f} % intervals",
@@ -37,7 +37,7 @@ def heading(plan: EvaluationPlan, found: EvaluationFigures, planned: int) -> tup
 
 
 def said(found: EvaluationFigures) -> list[ReportFigure]:
-    """The figures, those that nothing can be said about left out."""
+    """List the figures, without those that have no data."""
     return [
         *_shares("solved (pass@1)", found.pass_at_1),
         *(
@@ -52,30 +52,30 @@ def said(found: EvaluationFigures) -> list[ReportFigure]:
         *_numbers("seconds to green", found.seconds_to_green),
         *_numbers("tokens", found.tokens),
         *_numbers("usd", found.usd),
-        *_shares("edits that fitted", found.apply_rate),
-        *([ReportFigure("  of them, by how far bent", _counts(found.rungs))] if found.rungs else []),
+        *_shares("edits that applied", found.apply_rate),
+        *([ReportFigure("  of them, by adaptation", _counts(found.rungs))] if found.rungs else []),
         *_shares("true files in the first context", found.recall),
         *_shares("true lines in some context", found.lines_shown),
         *_shares("patches tried before", found.repeated),
-        *_shares("failing states met before", found.revisited),
+        *_shares("failing states seen before", found.revisited),
     ]
 
 
 def footnotes(found: EvaluationFigures) -> list[str]:
-    """What one has to know to read the figures right."""
+    """List the notes that are needed to read the figures correctly."""
     if not found.unpriced:
         return []
-    return [f"{many(found.unpriced, 'model call')} without a known price: not counted in usd"]
+    return [f"{many(found.unpriced, 'model call')} of unknown price: not counted in usd"]
 
 
 def report_lines(plan: EvaluationPlan, found: EvaluationFigures, planned: int) -> list[str]:
-    """All of it as text."""
+    """Format the whole report."""
     ended = ReportFigure("where runs ended", _counts(found.places))
     return [*heading(plan, found, planned), *(message.line for message in [*said(found), ended]), *footnotes(found)]
 
 
 def comparison_lines(a: EvaluationPlan, b: EvaluationPlan, found: Comparison) -> list[str]:
-    """B beside A."""
+    """Format the comparison of B with A."""
     lines = [
         f"A is {a.name} ({a.model}), B is {b.name} ({b.model})",
         f"{many(found.pairs, 'pair')} on {many(found.tasks, 'task')}: both solved {found.both}, "
@@ -84,15 +84,15 @@ def comparison_lines(a: EvaluationPlan, b: EvaluationPlan, found: Comparison) ->
     if found.difference is not None:
         gap = found.difference
         lines.append(
-            f"solved, B less A: {100 * gap.value:+.1f} points [{100 * gap.low:+.1f}, {100 * gap.high:+.1f}], "
+            f"solved, B minus A: {100 * gap.value:+.1f} points [{100 * gap.low:+.1f}, {100 * gap.high:+.1f}], "
             f"exact paired test p = {found.p:.3g}"
         )
-    lines += [f"{name}, B less A: {_signed(gap)}" for name, gap in found.costs.items()]
+    lines += [f"{name}, B minus A: {_signed(gap)}" for name, gap in found.costs.items()]
     return [*lines, found.words]
 
 
 def row_line(row: RunOutcome, done: int, planned: int) -> str:
-    """One run, as it is told when it ends."""
+    """Format the line that is printed when a run ends."""
     price = f", ${row.usd:.3f}" if row.usd else ""
     told = (
         f"[{done}/{planned}] {row.key}: {row.place.value}, {many(row.attempts, 'attempt')}, {row.seconds:.0f} s{price}"
@@ -101,7 +101,7 @@ def row_line(row: RunOutcome, done: int, planned: int) -> str:
 
 
 def forecast(plan: EvaluationPlan, rows: Sequence[RunOutcome], left: int) -> str:
-    """What the runs that are left will take: by those that are done, else by their limits."""
+    """Estimate the cost of the remaining runs from the finished ones, else from their limits."""
     good = [row for row in rows if row.place is not EndPoint.broken]
     if good:
         usd, seconds = (sum(getattr(item, name) for item in good) / len(good) * left for name in ("usd", "seconds"))

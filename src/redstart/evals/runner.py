@@ -1,4 +1,4 @@
-"""Doing an evaluation: each run in a sealed site, graded when it ends, and taken up again where it was."""
+"""Run an evaluation: each run in a sealed task folder, graded at its end, and continued after an interruption."""
 
 from __future__ import annotations
 
@@ -28,14 +28,14 @@ from redstart.ports.memory.port import Lessons, Memory, Meter, Metered
 from redstart.ports.model.port import Model
 
 MORE = 20
-"""Cards and patterns that are asked for beyond what is wanted, since those of the same task do not count."""
+"""Additional cards and patterns to recall, since those of the same task are dropped."""
 
 ModelFor = Callable[[TaskFolder, RunKey], "Model | None"]
-"""The model of one run; None for that of the settings."""
+"""Returns the model of a run; None for the model of the settings."""
 
 
 class EmptyMemory:
-    """A memory that gives nothing."""
+    """A memory that returns nothing."""
 
     async def recall(self, signature: Signature, *, tenant: str, repo: str, limit: int = 3) -> list[RecalledCard]:
         del signature, tenant, repo, limit
@@ -51,7 +51,7 @@ class EmptyMemory:
 
 
 class WithholdingMemory:
-    """A memory that never gives what runs of the same repo have left."""
+    """A memory that never returns what runs on the same repo saved."""
 
     def __init__(self, memory: Memory) -> None:
         self._memory = memory
@@ -77,7 +77,7 @@ class WithholdingMemory:
 
 
 class NoLessons:
-    """Nobody taught anything, and nothing is taught."""
+    """Lessons that are never offered nor stored."""
 
     async def offered(self, situation: Situation) -> LessonOffer:
         del situation
@@ -89,7 +89,7 @@ class NoLessons:
 
 
 class OthersLessons:
-    """What runs of the same repo have taught is never offered."""
+    """Lessons that never include those of runs on the same repo."""
 
     def __init__(self, lessons: Lessons) -> None:
         self._lessons = lessons
@@ -104,7 +104,7 @@ class OthersLessons:
 
 
 class _Ended(NamedTuple):
-    """A run that has ended and is not graded yet."""
+    """A run that has ended and is not yet graded."""
 
     house: AppContext
     site: TaskFolder
@@ -112,7 +112,7 @@ class _Ended(NamedTuple):
 
 
 def digest_of(tasks: Sequence[Task]) -> str:
-    """The same for the same tasks."""
+    """Return a digest that is the same for the same tasks."""
     return hashlib.sha256("\n".join(task.digest for task in tasks).encode()).hexdigest()[:16]
 
 
@@ -120,7 +120,7 @@ def digest_of(tasks: Sequence[Task]) -> str:
 class Evaluation:
     """One evaluation on one machine. `house` has a sandbox, and a model unless `model_for` gives one for every run.
 
-    What its runs learn is left to the tenant of `house`, which should be nobody else's.
+    What its runs learn goes to the tenant of `house`, which nothing else should use.
     """
 
     house: AppContext
@@ -128,21 +128,21 @@ class Evaluation:
     tasks: Sequence[Task]
     results: Results
     work: Path
-    """Where sites are laid out. It must be the same when the evaluation is taken up again."""
+    """The directory of the task folders. It must be the same when the evaluation continues."""
     model_for: ModelFor = lambda _site, _key: None
     tell: Callable[[RunOutcome], None] = lambda _row: None
     standards: Mapping[str, GradingBaseline] = field(default_factory=dict[str, GradingBaseline])
-    """What is known of how tasks are graded, by their digests; the others are run for it once."""
+    """Known baselines for grading, by task digest. Other tasks run once to measure theirs."""
 
     def __post_init__(self) -> None:
         if digest_of(self.tasks) != self.plan.tasks:
-            raise ConfigError("the tasks are not those of the plan")
+            raise ConfigError("the tasks differ from those of the plan")
         adapters = self.house.adapters
         if self.plan.remembers:
             others = OthersLessons(adapters.lessons)
             adapters = replace(adapters, memory=WithholdingMemory(adapters.memory), lessons=others)
         else:
-            # How a model's edits fitted is counted by its name: without one a run knows nothing of others.
+            # Statistics of applied edits are kept per model name: without a name, runs do not share them.
             adapters = replace(adapters, memory=EmptyMemory(), lessons=NoLessons(), writer="")
         self.house = replace(self.house, adapters=adapters)
         self._grader = Grader(self.house, self.standards)
@@ -151,14 +151,14 @@ class Evaluation:
         self._begun = self.results.begun()
 
     def left(self) -> list[RunKey]:
-        """The runs that are still to be done; what broke is one of them."""
+        """List the runs that are still to do, including broken ones."""
         done = {row.key for row in self.results.rows() if row.place is not EndPoint.broken}
         return [key for key in self.plan.keys(list(self._by_id)) if key not in done]
 
     async def go(self, parallel: int = 1) -> None:
-        """Does what is left, so many runs at once; while a worker's next run goes on, its last one is graded.
+        """Do the remaining runs, several in parallel. Each worker grades its last run during its next one.
 
-        Broken machinery is a row; rows that cannot be kept are raised.
+        Broken machinery becomes a row. Raises if a row cannot be stored.
         """
         waiting = iter(self.left())
 
@@ -190,7 +190,7 @@ class Evaluation:
         )
 
     async def _ended(self, key: RunKey) -> _Ended | RunOutcome:
-        """The run of this key when it has ended; the row of one that broke."""
+        """Drive the run of this key to its end. Return the row of a run that broke."""
         try:
             site = self._site(key.task)
             model = self.model_for(site, key)
@@ -213,7 +213,7 @@ class Evaluation:
             return self._broken(key, error)
 
     async def _run_of(self, house: AppContext, site: TaskFolder, key: RunKey) -> str:
-        """The run that was begun for this key before a crash, or a new one."""
+        """Return the run that was started for this key before a crash, or start a new one."""
         known = self._begun.get(key, "")
         if known:
             try:

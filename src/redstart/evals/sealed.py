@@ -1,7 +1,7 @@
-"""A task laid out so that its answer is nowhere in reach: a fresh git repo of one commit, without the hidden tests.
+"""Lay out a task so that its solution is out of reach: a fresh git repo with one commit, without the hidden tests.
 
-Nothing of the source's history is copied. What runs in there runs in the sandbox, which has no network and sees no
-folder beside the repo.
+No history of the source is copied. Everything there runs in the sandbox, which has no network and sees no directory
+beside the repo.
 """
 
 from __future__ import annotations
@@ -33,18 +33,18 @@ The task as it is given
 
 
 class TaskFolder(NamedTuple):
-    """A task laid out in a folder."""
+    """A task that is laid out in a directory."""
 
     task: Task
     folder: Path
     spec: RunSpec
-    """What a run of its tests stands on; its base is what an agent is given."""
+    """The specification of a run of its tests. Its base is the code that an agent is given."""
 
 
 def open_site(house: AppContext, task: Task, folder: Path) -> TaskFolder:
-    """Lays the task out in `folder`, unless that was done before, and finds how its tests are run.
+    """Lay out the task in `folder`, unless that is already done, and detect how to run its tests.
 
-    Raises `ConfigError` where the task's repo, commit, tests or interpreter cannot be had.
+    Raises `ConfigError` if the task's repo, commit, tests or interpreter are not available.
     """
     if not _is_laid_out(folder):
         lay_out(house.trees, task, folder)
@@ -62,14 +62,14 @@ def open_site(house: AppContext, task: Task, folder: Path) -> TaskFolder:
 
 
 def limits_of(task: Task, usual: SandboxLimits) -> SandboxLimits:
-    """What one run of the task's tests may use."""
+    """Return the limits for one run of the task's tests."""
     return usual.model_copy(update={"wall": min(usual.wall, task.seconds)}) if task.seconds else usual
 
 
 def lay_out(trees: GitTrees, task: Task, folder: Path) -> None:
-    """Makes `folder` a git repo that holds what is given of the task, in one commit, with no reflog and no remote.
+    """Make `folder` a git repo with the given files of the task, in one commit, without reflog and remote.
 
-    It is there as a whole or not at all: a lay-out that was interrupted is done anew. Raises as `open_site` does.
+    The layout is atomic: an interrupted one is redone. Raises as `open_site` does.
     """
     given = given_snapshot(trees, task)
     folder.parent.mkdir(parents=True, exist_ok=True)
@@ -81,7 +81,7 @@ def lay_out(trees: GitTrees, task: Task, folder: Path) -> None:
         git("-c", "core.logAllRefUpdates=false", "init", "-q", "--initial-branch=main", "--template=", str(fresh))
         git("add", "--all", "--force", cwd=fresh)
         tree = git("write-tree", cwd=fresh).decode().strip()
-        # Dated alike each time, so that the same task is the same commit.
+        # Use a fixed date, so that the same task is always the same commit.
         commit = git(
             "hash-object", "-t", "commit", "-w", "--stdin", stdin=_COMMIT.format(tree=tree).encode(), cwd=fresh
         )
@@ -89,7 +89,7 @@ def lay_out(trees: GitTrees, task: Task, folder: Path) -> None:
         try:
             fresh.rename(folder)
         except OSError:
-            # Another process that does the same evaluation was first: what it laid out is the same.
+            # Another process with the same evaluation was first. Its layout is the same.
             if not _is_laid_out(folder):
                 raise
 
@@ -99,19 +99,19 @@ def _is_laid_out(folder: Path) -> bool:
 
 
 def given_snapshot(trees: GitTrees, task: Task) -> Snapshot:
-    """The files that an agent is given. Raises `ConfigError` where the repo or the commit is not there."""
+    """Return the files that an agent is given. Raises `ConfigError` if the repo or the commit does not exist."""
     base = task.base
     if not base.repo:
         return changed(trees, trees.empty(), base.change, f"{task.id}: its files")
     repo = Path(base.repo)
     if not repo.is_dir():
-        raise ConfigError(f"{task.id}: there is no folder {repo}")
+        raise ConfigError(f"{task.id}: the directory {repo} does not exist")
     start = _at_commit(trees, repo, base.commit, task.id) if base.commit else trees.take(repo)
     return changed(trees, start, base.change, f"{task.id}: its change")
 
 
 def changed(trees: GitTrees, snapshot: Snapshot, change: TaskChange, what: str) -> Snapshot:
-    """The snapshot with a change of a task. Raises `ConfigError`, naming `what`, where its diff does not apply."""
+    """Apply a change of a task to the snapshot. Raises `ConfigError`, naming `what`, if its diff does not apply."""
     made = snapshot
     if change.files:
         files = {path: None if text is None else text.encode() for path, text in change.files.items()}
@@ -133,8 +133,8 @@ def _at_commit(trees: GitTrees, repo: Path, commit: str, name: str) -> Snapshot:
             place = Path(git("rev-parse", "--absolute-git-dir", cwd=repo).decode().strip())
             git("read-tree", "--reset", "-u", found, git_dir=place, work_tree=work, index=Path(scratch) / "index")
         except GitFailed as error:
-            raise ConfigError(f"{name}: commit {commit} cannot be had from {repo}: {error}") from error
-        # Staged, so that what is tracked counts although it is ignored.
+            raise ConfigError(f"{name}: commit {commit} cannot be read from {repo}: {error}") from error
+        # Stage all files, so that tracked files count even if they are ignored.
         git("init", "-q", "--template=", str(work))
         git("add", "--all", "--force", cwd=work)
         return trees.take(work)

@@ -1,4 +1,4 @@
-"""Where tasks come from: the public sets by name, a folder of repos, a file of tasks or of SWE-bench's kind."""
+"""Load tasks: the public sets by name, a directory of repos, or a file of tasks, also in SWE-bench format."""
 
 from __future__ import annotations
 
@@ -21,14 +21,14 @@ PUBLIC: Mapping[str, tuple[str, Callable[[Row, Path], Task]]] = {
     "mbpp": ("mbpp_sanitized.jsonl", public.mbpp),
     "exercism": ("exercism_python.jsonl", public.exercism),
 }
-"""By name: the file in the folder of evaluation data, and what makes a task of a row."""
+"""The public sets by name: the file in the data directory, and the function that makes a task of a row."""
 
 
 def load_set(source: str, *, data: Path | None = None, repos: Path | None = None) -> list[Task]:
-    """The tasks of a public set, of a file in JSON Lines or of a folder, in their order.
+    """Load the tasks of a public set, a JSON Lines file or a directory, in their order.
 
-    `data` is the folder of the public sets, `repos` one with clones for rows of SWE-bench's kind, as `owner__name` or
-    `owner/name`. Raises `ConfigError` where there is no such set, where it cannot be read, or names a task twice.
+    `data` is the directory of the public sets; `repos` has the clones for rows in SWE-bench format, as `owner__name` or
+    `owner/name`. Raises `ConfigError` if the set does not exist, cannot be read, or has a task twice.
     """
     path = Path(source)
     if source in PUBLIC:
@@ -39,24 +39,24 @@ def load_set(source: str, *, data: Path | None = None, repos: Path | None = None
         tasks = folder_of_repos(path)
     else:
         known = ", ".join(sorted(PUBLIC))
-        raise ConfigError(f"there is no set {source}", remedy=f"name one of {known}, a file of tasks or a folder")
+        raise ConfigError(f"unknown set {source}", remedy=f"give one of {known}, a file of tasks or a directory")
     seen: set[str] = set()
     for task in tasks:
         if task.id in seen:
-            raise ConfigError(f"{source} has two tasks {task.id}")
+            raise ConfigError(f"{source} has two tasks with the ID {task.id}")
         seen.add(task.id)
     return tasks
 
 
 def folder_of_repos(folder: Path) -> list[Task]:
-    """One task for each folder in it that holds files; for a git repo, the folder itself.
+    """Make one task for each subdirectory with files; for a git repo, one task for the directory itself.
 
-    The true fix is not known: what is graded is whether the red tests became green and nothing else got worse.
+    The true fix is not known, so grading checks whether the failing tests pass and nothing else got worse.
     """
     every = [folder] if (folder / ".git").exists() else sorted(path for path in folder.iterdir() if path.is_dir())
     repos = [item for item in every if not item.name.startswith(".") and any(item.iterdir())]
     if not repos:
-        raise ConfigError(f"{folder} holds no repo")
+        raise ConfigError(f"{folder} contains no repo")
     return [Task(id=item.resolve().name, base=Base(repo=str(item.resolve())), tags=("repo",)) for item in repos]
 
 
@@ -64,8 +64,8 @@ def _public(name: str, data: Path | None) -> list[Task]:
     file, make = PUBLIC[name]
     if data is None or not (data / file).is_file():
         raise ConfigError(
-            f"the set {name} is not there",
-            remedy=f"let REDSTART_DATA name a folder with {file}: docs/benchmarks.md says where it comes from",
+            f"the set {name} is not available",
+            remedy=f"set REDSTART_DATA to a directory with {file}; docs/benchmarks.md lists its source",
         )
     return [make(row, data) for row in _rows(data / file)]
 
@@ -84,24 +84,24 @@ def _rows(path: Path) -> list[Row]:
             try:
                 rows.append(json.loads(line))
             except ValueError as error:
-                raise ConfigError(f"{path}, line {number}, is no JSON") from error
+                raise ConfigError(f"{path}, line {number}, is not JSON") from error
     return rows
 
 
 def swe_task(row: Row, repos: Path | None) -> Task:
-    """A row of SWE-bench's kind: the issue's text is the goal, and the tests are hidden.
+    """Make a task of a row in SWE-bench format: the issue text is the goal, and the tests are hidden.
 
-    Raises `ConfigError` where a field is missing or the repo's clone is not there.
+    Raises `ConfigError` if a field is missing or the clone of the repo does not exist.
     """
     try:
         repo, commit, name = str(row["repo"]), str(row["base_commit"]), str(row["instance_id"])
         test_patch, problem = str(row["test_patch"]), str(row["problem_statement"])
     except KeyError as error:
-        raise ConfigError(f"a row lacks {error.args[0]}", remedy="a row needs what SWE-bench's rows have") from error
+        raise ConfigError(f"a row has no {error.args[0]}", remedy="give rows the fields of SWE-bench") from error
     places = [repos / repo.replace("/", "__"), repos / repo] if repos else []
     clone = next((place for place in places if place.is_dir()), None)
     if clone is None:
-        raise ConfigError(f"there is no clone of {repo}", remedy="name the folder of the clones with --repos")
+        raise ConfigError(f"no clone of {repo} found", remedy="give the directory of the clones with --repos")
     return Task(
         id=name,
         base=Base(repo=str(clone.resolve()), commit=commit),
@@ -115,5 +115,5 @@ def swe_task(row: Row, repos: Path | None) -> Task:
 
 
 def _listed(given: Any) -> tuple[str, ...]:
-    """SWE-bench keeps lists of test ids as JSON in a string; others as a list."""
+    """Parse test IDs. SWE-bench stores lists as JSON in a string; other sources as a list."""
     return tuple(json.loads(given) if isinstance(given, str) and given else given or ())

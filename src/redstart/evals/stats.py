@@ -1,4 +1,4 @@
-"""What everyday runs came to: the store's runs, counted."""
+"""Compute statistics of past runs from the store."""
 
 from __future__ import annotations
 
@@ -14,12 +14,12 @@ from redstart.evals.facts import RunFacts
 from redstart.evals.intervals import Estimate, percentile, wilson
 
 OFTEN = 10
-"""Of kinds that there may be any number of, as many are told."""
+"""Maximum number of entries to list where there may be any number."""
 _NUMBER = re.compile(r"\d+(?:[.,]\d+)*")
 
 
 class SpreadStats(FrozenValue):
-    """Numbers of several runs."""
+    """The distribution of a number over several runs."""
 
     count: int
     mean: float
@@ -29,7 +29,7 @@ class SpreadStats(FrozenValue):
 
 
 class CardUse(FrozenValue):
-    """A card, in how many runs it was shown, and how many of these were verified."""
+    """A card, the number of runs that it was shown in, and the verified runs among them."""
 
     card: str
     runs: int
@@ -37,54 +37,54 @@ class CardUse(FrozenValue):
 
 
 class MemoryUse(FrozenValue):
-    """What runs were shown of earlier ones, and how it went."""
+    """What runs were shown from memory, and how they ended."""
 
     runs: int = 0
-    """In which something was shown, of those that tried."""
+    """Runs that tried and were shown a card."""
     verified_with: Estimate | None = None
     verified_without: Estimate | None = None
-    """Of runs that were shown nothing. It is no comparison of equals: a failure that is known may be an easier one."""
+    """The share of runs that were shown nothing. The two do not compare equals: a known failure may be easier."""
     sources: dict[str, int] = {}
-    """Cards shown, by why: the same failure (`signature`) or the same kind of it (`family`)."""
+    """Cards shown, by reason: the same failure (`signature`) or the same kind of failure (`family`)."""
     often: tuple[CardUse, ...] = ()
     """The cards that were shown in the most runs."""
     cards_left: int = 0
     failures_left: int = 0
-    """What the runs themselves left for later ones."""
+    """Failures that the runs saved for later runs; `cards_left` counts the fix cards."""
 
 
 class Stats(FrozenValue):
-    """A figure that nothing can be said about is None, or empty."""
+    """The statistics of past runs. A figure without data is None, or empty."""
 
     runs: int
     parts: int
-    """Runs that another run began. They are in the costs and in no other figure."""
+    """Child runs. They are in the costs and in no other figure."""
     outcomes: dict[str, dict[str, int]] = {}
-    """By mode: how its runs ended, or where they stand."""
+    """By mode: the results of its ended runs and the status of the others."""
     verified: Estimate | None = None
-    """Of the runs that had something to do and ended, audits apart, the share that ended verified."""
+    """The share of ended runs with something to do, without audits, that ended verified."""
     attempts: SpreadStats | None = None
-    """Of the same runs."""
+    """Attempts of the same runs."""
     seconds_to_green: SpreadStats | None = None
-    """Of those that were verified: seconds of work, without waiting for a person."""
+    """Of the verified runs: seconds of work, without waiting for a person."""
     spent: Spend = Spend()
-    """Of all runs, parts among them: each call of a model is counted where it was made."""
+    """Of all runs, including child runs: each model call counts in the run that made it."""
     by_step: dict[str, Spend] = {}
     by_model: dict[str, Spend] = {}
-    """Without seconds: how long a model took is not told apart from the rest of its step."""
+    """Without seconds: the time of a model is not measured apart from its step."""
     attempts_ended: dict[str, int] = {}
-    """Attempts by what they came to."""
+    """Attempts by outcome."""
     errors: dict[str, int] = {}
-    """What was red at the beginning of runs: the kind of the first failure."""
+    """The exception of the first failure at the baseline of runs."""
     reasons: dict[str, int] = {}
-    """Why runs did not end verified, numbers left out."""
+    """Why runs did not end verified, without numbers."""
     faults: dict[str, int] = {}
-    """Answers of models that could not be used."""
+    """Unusable answers of models, by kind."""
     memory: MemoryUse = MemoryUse()
 
 
 def stats_of(every: Sequence[RunFacts]) -> Stats:
-    """All of it, of these runs."""
+    """Compute the statistics of these runs."""
     whole = [entry for entry in every if not entry.part]
     tried = [entry for entry in whole if entry.tried]
     outcomes: dict[str, Counter[str]] = defaultdict(Counter)
@@ -151,7 +151,7 @@ def _spread(numbers: Sequence[float]) -> SpreadStats | None:
 
 
 def _by_kind(reasons: Sequence[str]) -> list[str]:
-    """Those that differ in their numbers alone as one kind, without the numbers: `stopped after … minutes`."""
+    """Merge reasons that differ only in their numbers into one kind without numbers: `stopped after … minutes`."""
     kinds = [_NUMBER.sub("…", reason) for reason in reasons]
     differing = Counter(kind for _, kind in set(zip(reasons, kinds, strict=True)))
     return [kind if differing[kind] > 1 else reason for reason, kind in zip(reasons, kinds, strict=True)]

@@ -1,4 +1,4 @@
-"""The figures of past runs in lines of plain text."""
+"""Format the statistics of past runs as lines of plain text."""
 
 from __future__ import annotations
 
@@ -15,16 +15,16 @@ from redstart.evals.intervals import LEVEL, Estimate, short
 from redstart.evals.stats import MemoryUse, SpreadStats, Stats
 
 HANG = 35
-"""Where the figures of a line begin, and where a line that is too long goes on."""
+"""The column where figures begin, and where a wrapped line continues."""
 NAME = HANG - 4
 _AGO = re.compile(r"(\d{1,5})([hdw])")
 _UNITS = {"h": timedelta(hours=1), "d": timedelta(days=1), "w": timedelta(weeks=1)}
 
 
 def moment(text: str, now: datetime) -> datetime:
-    """`7d`, `12h` or `2w` before now, or the beginning of a date, or a time, where `now` is.
+    """Parse `7d`, `12h` or `2w` before now, a date or a time, in the time zone of `now`.
 
-    Raises `ConfigError` for what is none of these.
+    Raises `ConfigError` for any other text.
     """
     try:
         if ago := _AGO.fullmatch(text.strip()):
@@ -36,7 +36,7 @@ def moment(text: str, now: datetime) -> datetime:
 
 
 def stats_lines(found: Stats, results: Mapping[str, str] | None = None) -> list[TextLine]:
-    """The figures, those that nothing can be said about left out. `results` gives the words for results of runs."""
+    """Format the figures that have data. `results` gives the texts for results of runs."""
     if not found.runs and not found.parts:
         return [TextLine("no runs in this period")]
     parts = f" and {many(found.parts, 'child run')}" if found.parts else ""
@@ -59,7 +59,7 @@ def stats_lines(found: Stats, results: Mapping[str, str] | None = None) -> list[
     reasons = [TextLine(f"{count:>6}  {visible_line(reason)}", hang=8) for reason, count in found.reasons.items()]
     rest = _memory(found.memory)
     if found.spent.unpriced:
-        rest.append(f"{many(found.spent.unpriced, 'model call')} without a known price: not counted in the cost")
+        rest.append(f"{many(found.spent.unpriced, 'model call')} of unknown price: not counted in the cost")
     figures, more = ([TextLine(line, hang=HANG) for line in part] for part in (lines, rest))
     return [*figures, *([TextLine("why runs were not verified")] if reasons else []), *reasons, *more]
 
@@ -104,7 +104,7 @@ def _of_step(found: Spend) -> str:
 
 
 def _of_model(name: str, figures: str) -> list[str]:
-    """A name too long for its column, such as a command's, has a line of its own: two may begin alike."""
+    """Format a model. A name too long for its column, such as a command, gets its own line, uncut."""
     return [f"{f'  {name}':<34} {figures}"] if len(name) <= NAME else [f"  {name}", f"{'':<34} {figures}"]
 
 

@@ -1,4 +1,4 @@
-"""Whether a task is one: red as it is given, green with its true fix, the same each time."""
+"""Check that a task is usable: its tests fail as given and pass with its true fix, every time."""
 
 from __future__ import annotations
 
@@ -21,19 +21,19 @@ REPEATS = 3
 
 
 class TaskCheck(FrozenValue):
-    """What running a task told of it."""
+    """The result of checking a task by running it."""
 
     task: str
     digest: str
     ok: bool
     why: str = ""
-    """Why it is left out; empty where it is not."""
+    """Why the task is unusable; empty if it is usable."""
     red: tuple[str, ...] = ()
-    """The tests that the true fix makes green."""
+    """The tests that the true fix makes pass."""
     before: tuple[Case, ...] = ()
-    """Every test of the given code and the hidden ones, without their texts; empty where it is left out."""
+    """Every test of the given code and the hidden tests, without messages; empty if the task is unusable."""
     seconds: float = 0.0
-    """Of one run of all its tests."""
+    """Duration of one run of all its tests."""
 
 
 class _Seen(NamedTuple):
@@ -49,7 +49,7 @@ class _Seen(NamedTuple):
 
 
 async def verify(grader: Grader, site: TaskFolder, repeats: int = REPEATS) -> TaskCheck:
-    """Runs the task's tests so often on what is given, on that with the hidden tests, and with the fix too.
+    """Run the task's tests `repeats` times on the given code, with the hidden tests added, and with the fix added too.
 
     Raises what the sandbox raises.
     """
@@ -74,33 +74,33 @@ async def verify(grader: Grader, site: TaskFolder, repeats: int = REPEATS) -> Ta
     bad = next((verdict for verdict in verdicts if not verdict.honest_green), None)
     if bad is not None:
         told = {name: ids.first[:3] for name in ("still_red", "newly_red", "missing") if (ids := getattr(bad, name))}
-        return _left_out(task, f"not green with its true fix: {told or bad.unexplained or 'no test is fixed'}")
+        return _left_out(task, f"does not pass with its true fix: {told or bad.unexplained or 'no test is fixed'}")
     if bare.tree != base.tree and task.shows_red:
         shown = await grader.run(site, shown_mended)
         if shown.trouble or any(case.red for case in shown.cases):
-            return _left_out(task, "the tests that are shown are not green with its true fix")
+            return _left_out(task, "the visible tests do not pass with its true fix")
     seconds = after.runs[0].report.seconds
     bare_cases = tuple(Case(id=case.id, outcome=case.outcome) for case in before.runs[0].cases)
     return TaskCheck(task=task.id, digest=task.digest, ok=True, red=targets, before=bare_cases, seconds=seconds)
 
 
 def _why_no_start(task: Task, given: _Seen) -> str:
-    """Why an agent could not begin from what is given; empty where it can."""
+    """Return why an agent cannot start from the given code. Empty if it can."""
     if not task.shows_red:
         return ""
     if given.fault:
-        return f"as it is given its tests do not run: {clip(given.fault, 300)}"
+        return f"as given, its tests do not run: {clip(given.fault, 300)}"
     if not given.is_steady:
-        return "as it is given its tests are flaky"
-    return "" if any(case.red for case in given.runs[0].cases) else "as it is given none of its tests is red"
+        return "as given, its tests are flaky"
+    return "" if any(case.red for case in given.runs[0].cases) else "as given, none of its tests fails"
 
 
 def _why_not(before: _Seen, after: _Seen) -> str:
     for seen, when in ((before, "with the hidden tests"), (after, "with its true fix")):
         if seen.fault:
-            return f"{when} its tests do not run: {clip(seen.fault, 300)}"
+            return f"{when}, its tests do not run: {clip(seen.fault, 300)}"
         if not seen.is_steady:
-            return f"{when} its tests are flaky"
+            return f"{when}, its tests are flaky"
     return ""
 
 
@@ -117,14 +117,14 @@ def _left_out(task: Task, why: str) -> TaskCheck:
 
 
 def standards(known: Mapping[str, TaskCheck]) -> dict[str, GradingBaseline]:
-    """What verifying found that tasks are graded by, so that nobody has to run them for it again; by their digests."""
+    """Return the baselines for grading from the checks, by task digest, so that tasks need not run again."""
     return {
         digest: GradingBaseline(item.before, tuple(sorted(item.red))) for digest, item in known.items() if item.before
     }
 
 
 def read_verified(file: Path) -> dict[str, TaskCheck]:
-    """What is known of tasks, by their digests; the last word on each counts. A line that was cut off is none."""
+    """Read the checks of tasks by digest. The last check of a task counts, and a partial last line is ignored."""
     return {line.digest: line for line in _lines(file)}
 
 
@@ -136,22 +136,22 @@ def _lines(file: Path) -> Iterator[TaskCheck]:
 
 
 def mend(file: Path) -> None:
-    """Takes away what a crash left of a last line, so that the next one begins on its own."""
+    """Remove a partial last line that a crash left, so that the next line starts cleanly."""
     data = file.read_bytes() if file.exists() else b""
     if data and not data.endswith(b"\n"):
         os.truncate(file, data.rfind(b"\n") + 1)
 
 
 def keep_verified(file: Path, found: TaskCheck) -> None:
-    """One more line of JSON, durable when it returns. Raises `StoreError` where it cannot be written."""
+    """Append a check as a line of JSON, durable on return. Raises `StoreError` if it cannot be written."""
     data = found.model_dump_json().encode() + b"\n"
     try:
         file.parent.mkdir(parents=True, exist_ok=True)
         handle = os.open(file, os.O_WRONLY | os.O_CREAT | os.O_APPEND, 0o644)
         try:
-            # In one call, so that a line of one writer is not parted by that of another.
+            # One call, so that lines of two writers do not mix.
             if os.write(handle, data) != len(data):
-                raise StoreError(f"{file.name} could not be written whole")
+                raise StoreError(f"{file.name} could not be written completely")
             os.fsync(handle)
         finally:
             os.close(handle)

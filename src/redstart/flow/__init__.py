@@ -1,1 +1,1 @@
-"""Which step comes next: modes, routing and the reference loop."""
+"""The order of the steps: modes, routing and the reference loop."""

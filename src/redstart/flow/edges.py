@@ -1,4 +1,4 @@
-"""Every edge of the graph of a mode, read from `route`, and drawings of them."""
+"""Every edge of a mode's graph, as `route` takes it, and drawings of the graph."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from redstart.flow.modes import MODES
 
 
 class FlowEdge(NamedTuple):
-    """`to` is None where the run ends. `when` is empty on the main path."""
+    """An edge of the graph. `to` is None at the end of the run. `when` is empty on the main path."""
 
     start: Step
     to: Step | None
@@ -39,7 +39,7 @@ _BRANCHES: tuple[tuple[FlowEdge, tuple[Mode, ...]], ...] = (
 
 
 def edges_of(mode: Mode) -> tuple[FlowEdge, ...]:
-    """The main path from its first step to the end, then the branches in the order of their steps."""
+    """List the main path from the first step to the end, then the branches in the order of their steps."""
     row = MODES[mode]
     main = (*(FlowEdge(step, following) for step, following in pairwise(row)), FlowEdge(row[-1], None))
     return (*main, *(edge for edge, modes in _BRANCHES if mode in modes))
@@ -51,13 +51,13 @@ def _leads_to(step: Step) -> tuple[Step, ...]:
 
 
 LEADS_TO: dict[Step, tuple[Step, ...]] = {step: _leads_to(step) for step in Step}
-"""Every step that a step can lead to, in any mode."""
+"""The possible next steps of each step, in any mode."""
 
 
 END = "finish"
 """The node where a run ends; Mermaid reserves the word `end`."""
 _COLUMN = 13
-"""Where the branches begin, from the steps' own column."""
+"""Column where the branches begin, relative to the column of the steps."""
 _ABOUT = {
     Mode.fix: "redstart fix: the steps of an attempt",
     Mode.create: "redstart create: the steps of an attempt",
@@ -67,7 +67,7 @@ _ABOUT = {
 
 
 def as_mermaid(mode: Mode) -> str:
-    """A flowchart: solid arrows are the main path, dotted ones say when they are taken."""
+    """Draw a flowchart: solid arrows are the main path, dotted arrows are labeled with their conditions."""
     row = MODES[mode]
     lines = ["flowchart TD", "    start([start])", *(f"    {step.value}({step.value})" for step in row)]
     lines += [f"    {END}([end])", f"    start --> {row[0].value}"]
@@ -78,7 +78,7 @@ def as_mermaid(mode: Mode) -> str:
 
 
 def as_text(mode: Mode) -> str:
-    """The main path from top to bottom, and beside each step when it leads elsewhere; at most 80 columns."""
+    """Draw the main path from top to bottom, with the branches beside each step; at most 80 columns."""
     lines = [_ABOUT[mode], "", "  start", "    ↓"]
     for step in MODES[mode]:
         branches = [

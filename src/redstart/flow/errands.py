@@ -1,4 +1,4 @@
-"""A run that another one begins. Pure: the same errand is the same run, however often it is begun."""
+"""Child runs. Pure: the same child task gives the same run, however often it is begun."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ def errand_id(parent: str, number: int) -> str:
 
 
 def begun(parent: RunState, errand: ChildTask) -> RunState:
-    """The errand's run at its beginning."""
+    """Create the initial state of a child run."""
     spec = parent.spec.model_copy(
         update={
             "task": _task(parent, errand),
@@ -39,7 +39,7 @@ def begun(parent: RunState, errand: ChildTask) -> RunState:
 
 
 def _task(parent: RunState, errand: ChildTask) -> Task:
-    """What is asked of the child run alone, the rest as in its parent where that has the same mode."""
+    """Build the child run's task: its own fields, and the rest from the parent if that has the same mode."""
     own = parent.spec.task if parent.spec.mode is errand.mode else TASKS[errand.mode]()
     changes: dict[Mode, dict[str, object]] = {
         Mode.create: {"criteria": errand.criteria, "whole": parent.spec.goal if errand.place else ""},
@@ -49,7 +49,7 @@ def _task(parent: RunState, errand: ChildTask) -> Task:
 
 
 def ended(child: RunState) -> ChildResult | None:
-    """How the errand's run ended; None while it has not."""
+    """Return how the child run ended; None while it has not ended."""
     if child.status is not Status.finished:
         return None
     return ChildResult(

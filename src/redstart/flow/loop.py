@@ -1,4 +1,4 @@
-"""The reference loop. Whatever else drives a run must end as this does."""
+"""The reference loop. Every other engine must give the same result."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ STEPS: Mapping[Step, StepFunction] = {
 
 
 class StepAdvance(NamedTuple):
-    """The state after a step, and why nobody should go on from here."""
+    """The state after a step, and the reason to halt there, if any."""
 
     state: RunState
     halt: HaltReason = HaltReason.none
@@ -39,12 +39,12 @@ class StepAdvance(NamedTuple):
 
 class Advance(Protocol):
     async def __call__(self, state: RunState, step: Step) -> StepAdvance:
-        """Does one step and commits it."""
+        """Execute one step and commit it."""
         ...
 
 
 async def loop(state: RunState, advance: Advance) -> StepAdvance:
-    """Does step after step until the run ends, waits, or is told to halt."""
+    """Execute steps until the run ends, waits, or is told to halt."""
     done = StepAdvance(state)
     while not done.halt and (step := route(done.state)) is not None:
         done = await advance(done.state, step)

@@ -1,4 +1,4 @@
-"""A mode is a row: the order of its steps. What else differs is in the steps, in a file a mode."""
+"""The order of the steps of each mode. All other differences are in the steps, in one file per mode."""
 
 from __future__ import annotations
 

@@ -1,6 +1,6 @@
-"""Which step comes next, and where a step's artifact goes. Pure: no clock, no randomness, no reading of anything.
+"""Which step comes next, and how a step's artifact changes the state. Pure: no clock, no randomness, no I/O.
 
-The table in docs/architecture.md is this file's test.
+The table in docs/architecture.md serves as the test of this file.
 """
 
 from __future__ import annotations
@@ -16,11 +16,11 @@ from redstart.flow.modes import MODES
 from redstart.toolkit.learning.stuck import seen
 
 REMEMBERED = 3
-"""How many attempts are kept with all that was learned from them."""
+"""Number of attempts that are kept with everything learned from them."""
 
 
 def route(state: RunState) -> Step | None:
-    """The step to do next; None where the run has ended or waits."""
+    """Return the next step; None if the run has ended or waits."""
     if state.status is not Status.running:
         return None
     if state.last is Step.decide and state.now.decide is not None:
@@ -31,7 +31,7 @@ def route(state: RunState) -> Step | None:
 
 
 def settle(state: RunState, step: Step, artifact: BaseModel) -> RunState:
-    """The state with the step's artifact on it. A decision closes the attempt, and begins the next or ends the run."""
+    """Add the step's artifact to the state. A decision closes the attempt, and begins the next or ends the run."""
     now = state.now.model_copy(update={step.value: artifact})
     done = state.model_copy(update={"now": now, "last": step, "version": state.version + 1})
     if now.reproduce is not None and now.reproduce.snapshot is not None:
@@ -46,7 +46,7 @@ def settle(state: RunState, step: Step, artifact: BaseModel) -> RunState:
 
 
 def _taken(state: RunState, decision: Decision) -> RunState:
-    """With what came of errands."""
+    """Add the results of child runs to the state."""
     approved = tuple(dict.fromkeys((*state.approved, *decision.approved)))
     update: dict[str, object] = {"spend": state.spend.plus(decision.spent), "approved": approved}
     if decision.work is not None:
@@ -64,7 +64,8 @@ def waits_for_a_person(state: RunState) -> bool:
 
 
 def takes_answer(state: RunState) -> bool:
-    """Whether a person may answer it: it waits for that, or it ended with a patch that only they can accept."""
+    """Return whether a person may answer: the run waits for that, or it ended with a patch that only they can
+    accept."""
     may_be_accepted = state.status is Status.finished and state.result is Result.unproven and not state.spec.errand
     return may_be_accepted or waits_for_a_person(state)
 
@@ -75,18 +76,18 @@ def waits_for_errands(state: RunState) -> bool:
 
 
 def wake(state: RunState) -> RunState:
-    """A run that waits for a person or for its errands, ready to decide with what came of that."""
+    """Make a run that waits for a person or its child runs ready to decide."""
     return state.model_copy(update={"status": Status.running, "result": None, "reason": ""})
 
 
 def begin(state: RunState, entry: Step, *, status: Status = Status.running) -> RunState:
-    """The state at the start of its next attempt, which begins at `entry` and keeps what came before that step."""
+    """Begin the next attempt at `entry`. It keeps the artifacts of the steps before that."""
     now, row = state.now, MODES[state.spec.mode]
     kept = {step.value: getattr(now, step.value) for step in row[: row.index(entry)]}
     if entry is Step.plan:
         kept[Step.reproduce.value] = now.reproduce
         if now.plan is not None and now.plan.asks and now.decide is not None and now.decide.approved:
-            # What was approved is installed for this plan; the model is not asked for another one.
+            # The approved packages are installed for this plan; the model is not asked for another one.
             kept[Step.plan.value] = now.plan
     following = Attempt(number=now.number + 1, entry=entry, **kept)
     return state.model_copy(
@@ -128,14 +129,14 @@ def _elsewhere(state: RunState, last: Step) -> Step | None:
 
 
 def _has_no_aim(state: RunState) -> bool:
-    """Whether no improvement was found that a test could be written for."""
+    """Return whether the plan found no improvement that a test could verify."""
     plan = state.now.plan
     chooses = state.spec.task.chooses_goal and state.now.reproduce is None
     return chooses and plan is not None and bool(plan.fault)
 
 
 def goes_on_from_draft(state: RunState) -> bool:
-    """Whether the attempt is about new tests for a program that is there: that is tested before anything is asked."""
+    """Return whether the attempt is about new tests for an existing program, which are run before a model is asked."""
     return state.spec.task.makes_program and state.draft is not None and state.now.entry is Step.reproduce
 
 
@@ -146,14 +147,14 @@ def _after_test(state: RunState) -> Step:
         return Step.decide
     if state.now.test is not None and state.now.test.verdict.honest_green:
         return Step.remember
-    # Nobody tries again after the last attempt; who always reflects keeps the reflection for later runs.
+    # There is no retry after the last attempt; with `always`, the reflection is kept for later runs.
     is_last = out_of_attempts(state) and state.spec.reflect is not ReflectionPolicy.always
     return Step.remember if is_last else Step.reflect
 
 
 def _next_in_row(state: RunState, last: Step) -> Step:
     row = MODES[state.spec.mode]
-    # An audit that was stored by an earlier version may stand at a step that its row no longer has.
+    # An audit that an earlier version stored may be at a step that its row no longer has.
     return row[row.index(last) + 1] if last in row else Step.decide
 
 
@@ -171,7 +172,7 @@ def _close(state: RunState, decision: Decision) -> RunState:
 
 
 def _with_reflection(state: RunState) -> tuple[AttemptSummary, ...]:
-    """The history with what the attempt at hand said of the one before it, where no step has explained that."""
+    """Add the current attempt's reflection on the previous attempt to the history, if no step has explained it."""
     said = state.now.patch.reflection if state.now.patch else None
     tried = [number for number, entry in enumerate(state.history) if not entry.probe]
     if said is None or not tried:
@@ -184,14 +185,15 @@ def _with_reflection(state: RunState) -> tuple[AttemptSummary, ...]:
 
 
 def _faded(history: tuple[AttemptSummary, ...]) -> tuple[AttemptSummary, ...]:
-    """Of all but the last few attempts only what tells them apart: no prompt shows more, and state stays small."""
+    """Reduce all but the last few attempts to what tells them apart: prompts show no more, and the state stays
+    small."""
     plain = {"outcome": "", "reflection": None, "files": (), "weak": "", "edits": "", "failure": None}
     old = (entry.model_copy(update=plain) for entry in history[: 1 - REMEMBERED])
     return (*old, *history[1 - REMEMBERED :])
 
 
 def _draft(state: RunState) -> Snapshot | None:
-    """A program that is being written grows from attempt to attempt; a fix starts from what the user has."""
+    """Return the next draft: a new program grows with each attempt; a fix starts from the user's code."""
     now = state.now
     if not state.spec.task.makes_program or now.test is None or now.apply is None:
         return state.draft
@@ -206,7 +208,7 @@ def _summary(state: RunState) -> AttemptSummary:
     patch, applied, tested = attempt.patch, attempt.apply, attempt.test
     reflection = attempt.reflect
     if tested is not None and tested.probe:
-        # It changed nothing and judged nothing: all there is to know is what was printed.
+        # A probe changes and judges nothing: only its output matters.
         return AttemptSummary(
             number=attempt.number,
             probe=tested.probe,
@@ -215,7 +217,7 @@ def _summary(state: RunState) -> AttemptSummary:
         )
     return AttemptSummary(
         number=attempt.number,
-        # One that waited for a person's word on its packages was not tried: it may come again.
+        # A patch that waited for the approval of its packages was not tried: it may come again.
         fingerprint=patch.fingerprint if patch and not (attempt.check and attempt.check.asks) else "",
         diff=applied.diff if applied else "",
         edits=patch.edits if patch and applied and not applied.ok and not applied.refused else "",
@@ -238,7 +240,7 @@ def _summary(state: RunState) -> AttemptSummary:
 
 
 def outcome_in_words(attempt: Attempt) -> str:
-    """Why an attempt did not end green, in words that help the next one."""
+    """Describe why an attempt did not succeed, in words that help the next one."""
     if attempt.patch is not None and attempt.patch.fault:
         return clip(attempt.patch.fault, 400)
     if attempt.apply is not None and not attempt.apply.ok:

@@ -1,1 +1,1 @@
-"""What the steps need of the world. Each port is a Protocol in its `port.py`, whose docstring is the contract."""
+"""The ports through which steps reach the outside world: Protocols in modules named `port`, with their contracts."""

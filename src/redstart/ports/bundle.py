@@ -1,4 +1,4 @@
-"""What a step is given."""
+"""The ports that a step can use."""
 
 from __future__ import annotations
 
@@ -20,29 +20,29 @@ from redstart.ports.store.port.trees import Trees
 
 class ProgressNote(Protocol):
     def __call__(self, **data: JsonValue) -> None:
-        """Adds an event of the step at hand to the stream."""
+        """Add an event of the current step to the stream."""
         ...
 
 
 class Announcer(Protocol):
     def __call__(self, activity: str, *, tests: int = 0, seconds: float = 0.0) -> None:
-        """Says what the next execution is for, how many tests it has and how long it may take, as far as is known.
+        """Announce the next execution: its purpose and, if known, its number of tests and expected duration.
 
-        It is shown while the execution lasts; nothing is kept of it, and nothing depends on it.
+        The text is displayed while the execution lasts. It is not stored, and nothing depends on it.
         """
         ...
 
 
 def announce_nothing(activity: str, *, tests: int = 0, seconds: float = 0.0) -> None:
-    """For a step that nobody looks at."""
+    """Ignore the announcement. For a step whose progress nobody watches."""
     del activity, tests, seconds
 
 
 @dataclass(frozen=True, slots=True)
 class Ports:
-    """What a step may use.
+    """The ports that a step may use.
 
-    All but `blobs`, `trees`, `note` and `announce` are journaled: what they gave once they give again on re-entry.
+    All except `blobs`, `trees`, `note` and `announce` are journaled: on re-entry they return the recorded results.
     """
 
     model: Model

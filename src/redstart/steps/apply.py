@@ -1,4 +1,4 @@
-"""Puts the edits on a fresh tree, all or nothing, and judges the resulting tree by policy."""
+"""Apply the edits to a fresh tree, all or nothing, and check the resulting tree against policy."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from redstart.toolkit.patching.policy import Protection, is_about_packages, viol
 REJECTS = 5
 RUNGS = 20
 PROPOSED = 10
-"""Tests that a patch may propose to change: a person has to look at each."""
+"""Maximum tests that a patch may propose to change: a person must review each."""
 PATH, REASON = 200, 400
 
 
@@ -34,7 +34,7 @@ async def apply(run: RunState, ports: Ports) -> ApplyResult:
 
 
 def _draft(run: RunState, ports: Ports, draft: Snapshot) -> Snapshot:
-    """The program as it is, with the tests that it is now held against instead of its own."""
+    """Combine the current program with the new tests, which replace its own."""
     trees, wanted = ports.trees, set(ports.trees.files(run.base))
     theirs = {path for path in (*wanted, *trees.files(draft)) if is_test_path(path)}
     return trees.write(draft, {path: trees.read(run.base, path) if path in wanted else None for path in theirs})
@@ -75,7 +75,7 @@ def _judged(run: RunState, ports: Ports, snapshot: Snapshot, climbed: LadderResu
 
 
 def _first(rejects: tuple[EditRejection, ...]) -> tuple[EditRejection, ...]:
-    """As many as the state can hold: a model chooses how long a path is."""
+    """Return as many rejections as the state can hold, clipped: the model chooses the length of a path."""
     return tuple(
         reject.model_copy(update={"path": clip(reject.path, PATH), "reason": clip(reject.reason, REASON)})
         for reject in rejects[:REJECTS]

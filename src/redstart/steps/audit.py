@@ -1,4 +1,4 @@
-"""What tools say of the code at hand, and in an audit also what a model says that the code bears out."""
+"""Check the code with tools, and in an audit also with a model whose claims the code must confirm."""
 
 from __future__ import annotations
 
@@ -35,22 +35,22 @@ from redstart.toolkit.prompts.shapes import ReviewAnswer
 
 SHOWN = 10
 ANSWER = 3000
-"""Tokens of a review."""
+"""Maximum tokens of a review."""
 READ_AT_ONCE = 24_000
-"""Characters of code in one question."""
+"""Maximum characters of code in one question."""
 REASON = 200
-"""Bytes of the reason why an answer could not be read."""
+"""Maximum bytes of the reason why an answer could not be read."""
 QUESTIONS = 6
-"""Questions of one audit to a model."""
+"""Maximum questions to a model in one audit."""
 SQL = frozenset({FindingKind.sql_injection, FindingKind.sql_misspelt})
 
 
 class ModelReview(NamedTuple):
-    """What a model says of the code that the code bears out, and how much of the model's answers could be read."""
+    """The claims of a model that the code confirms, and how many of its answers could be read."""
 
     findings: tuple[Finding, ...] = ()
     dropped: int = 0
-    """Claims that did not hold."""
+    """Number of claims that the code does not confirm."""
     summary: ReviewSummary | None = None
     unreviewed: tuple[str, ...] = ()
     """Files that no readable answer covers."""
@@ -61,12 +61,12 @@ async def audit(run: RunState, ports: Ports) -> Findings:
 
 
 async def _audit_context(run: RunState, ports: Ports) -> Findings:
-    """What the linter says of the code that the model is shown."""
+    """Lint the code that the model is shown."""
     return _kept(ports, lint(_files(run, ports, _retrieved(run))))
 
 
 async def _audit_all(run: RunState, ports: Ports) -> Findings:
-    """What the tools say of the whole program, the gravest first: one of these may be the next thing to mend."""
+    """Check the whole program with the tools, most severe findings first: one of them may be the next improvement."""
     files = _files(run, ports, ports.trees.files(run.ground))
     return _kept(ports, most_telling(without_suppressed(run_tools(files, run.spec.checks.commands), files)))
 
@@ -122,7 +122,7 @@ def _files(run: RunState, ports: Ports, paths: Sequence[str]) -> dict[str, bytes
 
 
 def _asked_for(run: RunState, found: list[Finding]) -> list[Finding]:
-    """What belongs to the reviews that the goal asks for."""
+    """Keep the findings that belong to the reviews that the goal asks for."""
     reviews = set(run.now.plan.reviews) if run.now.plan else set[str]()
     if len(reviews) != 1:
         return found
@@ -141,7 +141,7 @@ async def _commands(run: RunState, ports: Ports, files: Mapping[str, bytes]) -> 
 
 
 async def _review(run: RunState, ports: Ports, files: Mapping[str, bytes], found: Sequence[Finding]) -> ModelReview:
-    """What a model finds in as much of the code as fits a few questions, the most suspicious files first."""
+    """Ask a model to review as much code as fits a few questions, most suspicious files first."""
     findings: list[Finding] = []
     unreviewed: list[str] = []
     dropped = answers = unreadable = 0
@@ -178,7 +178,7 @@ async def _review(run: RunState, ports: Ports, files: Mapping[str, bytes], found
 
 
 def _portions(files: Mapping[str, bytes], found: Sequence[Finding]) -> list[dict[str, bytes]]:
-    """Files that are code, those with findings first, in portions of which each fits a question."""
+    """Split the code files, those with findings first, into portions that each fit a question."""
     counted = {path: sum(item.path == path for item in found) for path in files}
     code = [path for path in files if reads_code(path) or path.endswith(".sql")]
     portions: list[dict[str, bytes]] = []

@@ -1,4 +1,4 @@
-"""Static checks on what changed: a cheat, a syntax error or a new finding goes back before any test runs."""
+"""Run static checks on the change: a cheat, a syntax error or a new finding goes back before any test runs."""
 
 from __future__ import annotations
 
@@ -26,13 +26,13 @@ from redstart.toolkit.patching.policy import protected
 
 SHOWN = 10
 Changed = Mapping[str, bytes | None]
-"""The files of a change by path; None where there is none."""
+"""The files of a change by path; None if the file does not exist."""
 REFUSED = frozenset({"unreadable", "shadows", "skip", "collected_test"})
-"""Tripwires on what no honest fix does. For all others the patch is tested, and then a person is asked."""
+"""Tripwires for what no honest fix does. For all others the patch is tested, and then a person is asked."""
 FROM_TESTS = frozenset({"special_case", "keyed_by_tests"})
-"""Tripwires on what the tests ask. A new program may well hold a table that its own tests ask for."""
+"""Tripwires for code that depends on the tests. A new program may contain a table that its own tests require."""
 TESTS_READ = 8 << 20
-"""Bytes of the tests' files that are looked at, for what a cheat may have taken from them."""
+"""Maximum bytes of test files that are searched for what a cheat may have copied from them."""
 
 
 async def check(run: RunState, ports: Ports) -> Findings:
@@ -42,7 +42,7 @@ async def check(run: RunState, ports: Ports) -> Findings:
     changed = [change.path for change in ports.trees.changes(run.base, after)]
     found = new_findings(_findings(ports, run.base, changed), _findings(ports, after, changed))
     cheats = _cheats(run, ports, after, changed)
-    # A line that a person is asked about is not held against the patch for its risk as well.
+    # A line that a person is asked about does not also count against the patch for its risk.
     asked = {(cheat.path, cheat.line) for cheat in cheats if cheat.rule == UNREADABLE_CODE}
     found = [item for item in found if (item.path, item.line) not in asked or not item.rule.startswith("S")]
     named = asked | {(item.path, item.line) for item in found}
@@ -60,7 +60,7 @@ async def check(run: RunState, ports: Ports) -> Findings:
 
 
 async def _packages(run: RunState, ports: Ports, packages: Packages, after: Snapshot, told: Findings) -> Findings:
-    """With what the program asks for installed, asked about, or refused."""
+    """Install the packages that the program requests, ask about them, or refuse them."""
     environment = Environment.model_validate_json(ports.blobs.get(run.spec.suite.environment))
     known = SettledPackages(packages, run.approved, run.installed, manifests_of(ports, run.spec.base))
     wanted = await install(ports.installer, environment, manifests_of(ports, after), known)
@@ -94,7 +94,7 @@ def _findings(ports: Ports, snapshot: Snapshot, paths: list[str]) -> list[Findin
 
 
 async def _audited(run: RunState, ports: Ports, snapshot: Snapshot, paths: list[str]) -> list[Finding]:
-    """What an audit finds there that a patch may not bring along, calls that the user refuses among it."""
+    """Find what an audit reports and a patch may not add, including calls that the user blocks."""
     checks = run.spec.checks
     files = {path: text for path in paths if (text := ports.trees.read(snapshot, path)) is not None}
     found = [*blocked_calls(files, checks.block), *security(files, checks.commands)]
@@ -106,7 +106,8 @@ async def _audited(run: RunState, ports: Ports, snapshot: Snapshot, paths: list[
 
 
 def _cheats(run: RunState, ports: Ports, after: Snapshot, changed: list[str]) -> list[Finding]:
-    """What the change adds that no honest fix does. The tests themselves are policy's, and not looked at here."""
+    """Find what the change adds that no honest fix does. Policy covers the tests themselves; they are not checked
+    here."""
     source = [path for path in changed if not protected(path, run.spec.guarded)]
     before = {path: ports.trees.read(run.base, path) for path in source}
     now = {path: ports.trees.read(after, path) for path in source}
@@ -117,12 +118,12 @@ def _cheats(run: RunState, ports: Ports, after: Snapshot, changed: list[str]) ->
 
 
 def _is_its_own(one: TripwireHit) -> bool:
-    """Whether a new program may do this, though a fix of one may not begin to."""
+    """Return whether a new program may do this although a fix may not."""
     return one.kind in FROM_TESTS or one.kind == UNREADABLE_CODE
 
 
 def _lost_tests(run: RunState, ports: Ports, before: Changed, now: Changed) -> Iterator[TripwireHit]:
-    """Tests that the runner collected from what is no test file, and that the change would alter."""
+    """Find tests that the runner collected from files that are not test files, and that the change alters."""
     collected: dict[str, list[str]] = {}
     for case in baseline_cases(run, ports.blobs):
         collected.setdefault(case.id.partition("::")[0], []).append(case.id)
@@ -144,7 +145,7 @@ def _finding(one: TripwireHit) -> Finding:
 
 
 def _tests(run: RunState, ports: Ports) -> dict[str, bytes]:
-    """The files of the tests at the baseline, and of the code whose doctests ran, as far as the limit goes."""
+    """Read the test files of the baseline, and the code whose doctests ran, up to the size limit."""
     ran = {case.partition("::")[0] for case in (run.now.reproduce.targets.first if run.now.reproduce else ())}
     found: dict[str, bytes] = {}
     left = TESTS_READ

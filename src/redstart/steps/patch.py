@@ -1,4 +1,4 @@
-"""Asks the strong tier for edits or for a probe, and in the same call what it makes of the attempt before."""
+"""Ask the strong tier for edits or a probe, and in the same call for a reflection on the previous attempt."""
 
 from __future__ import annotations
 
@@ -38,17 +38,17 @@ _FRESH = "They apply to the code as shown above, where none of the earlier edits
 _DRAFT = "They apply to the code as shown above, where the last attempt's edits have been made."
 _AGAIN_UNCHANGED = "Your last answer gave the file back as it was. Something in it must change to make the test pass."
 ANSWER = 4096
-"""Tokens of an answer."""
+"""Maximum tokens of an answer."""
 OTHERWISE = 0.6
-"""The temperature from the second attempt on: who is asked at 0 what was not right says much the same again."""
+"""The temperature from the second attempt on: at 0, a model gives much the same wrong answer again."""
 FREELY = 0.9
-"""The temperature where another idea is asked for; a small model would lose its way."""
+"""The temperature when another idea is asked for. A small model would get lost."""
 _NO_PROBE = f"no more than {PROBES} probes are run: give edits"
 _NO_LOOK = "the model asked for one more look instead of an answer, and none was left"
 
 
 async def patch(run: RunState, ports: Ports) -> Patch:
-    # Before anything else is heard: what is forgotten of a step's records are those after the one that differs.
+    # This comes before any other recorded input: if a record differs, it and all later ones of the step are discarded.
     known = await recall_for_attempt(run, ports)
     form = _form(run, await ports.forms.tally(), partial(ports.trees.read, run.ground))
     messages = await _question(run, ports, form, known)
@@ -78,14 +78,14 @@ def _asked(run: RunState, messages: tuple[Message, ...]) -> Ask:
         messages=messages,
         max_tokens=asks.answer(ANSWER),
         temperature=_temperature(run),
-        # Held to a shape, a model could call no look.
+        # A model that must follow a schema could not call a tool.
         shape=schema(_shape(run)) if _is_shaped(run) else None,
         stuck=run.taken(Strategy.stronger) > 0,
     )
 
 
 def _is_again(run: RunState) -> bool:
-    """Whether an attempt at the fix was made before: probes are none."""
+    """Return whether there was an earlier attempt at the fix. Probes do not count."""
     return len(run.history) > run.probes
 
 
@@ -101,7 +101,8 @@ def _temperature(run: RunState) -> float:
 
 
 def _form(run: RunState, counts: Mapping[EditKind, FitCounts], read: Callable[[str], bytes | None]) -> EditKind:
-    """The form that fits best; where edits in it did not fit this run's files, another that the question can name."""
+    """Choose the form that fits best. If its edits did not fit this run's files, choose another that the question can
+    name."""
     given_up = {entry.seen.form for entry in run.history if entry.turn and entry.turn.strategy is Strategy.form} - {
         None
     }
@@ -112,13 +113,13 @@ def _form(run: RunState, counts: Mapping[EditKind, FitCounts], read: Callable[[s
 
 
 def _is_shaped(run: RunState) -> bool:
-    # A small program is asked for as one file: as a string in JSON it would lose its lines.
+    # A small program is requested as one file: as a JSON string it would lose its line breaks.
     is_one_file = run.spec.asks.brief and run.spec.task.makes_program
     return run.spec.asks.shaped and not run.spec.looks and not is_one_file
 
 
 def _parsed(run: RunState, ports: Ports, text: str) -> ParsedPatch:
-    """The edits of an answer, where they change something: small models like to give a file back as it was."""
+    """Parse the edits of an answer if they change something: small models often return a file unchanged."""
     parsed = _said(run, ports, text)
     trees, ground = ports.trees, run.ground
     if parsed.edits:
@@ -135,7 +136,7 @@ def _parsed(run: RunState, ports: Ports, text: str) -> ParsedPatch:
 
 
 def _said(run: RunState, ports: Ports, text: str) -> ParsedPatch:
-    """In the shape that was asked for, else in any form that there is."""
+    """Parse the answer in the requested schema, else in any known form."""
     said = read_json(text, ReflectingPatchAnswer) if _is_shaped(run) else None
     if said is None or not said.edits:
         return parse(text, _shown(run, ports))
@@ -159,14 +160,14 @@ def _said(run: RunState, ports: Ports, text: str) -> ParsedPatch:
 
 
 def _shown(run: RunState, ports: Ports) -> dict[str, str]:
-    """The files of which something was shown and that a patch may change."""
+    """Read the files that were shown at least in part and that a patch may change."""
     paths = {chunk.path for chunk in run.now.retrieve.chunks} if run.now.retrieve else set[str]()
     open_ones = (path for path in sorted(paths) if not protected(path, run.spec.guarded))
     return {path: (ports.trees.read(run.ground, path) or b"").decode(errors="replace") for path in open_ones}
 
 
 def _usable(run: RunState, ports: Ports, answer: Answer) -> ParsedAnswer[Answer]:
-    """The answer where it holds something to do; else what it lacks."""
+    """Return the answer if it holds edits or a probe, else the reason why it is unusable."""
     parsed = _parsed(run, ports, answer.text)
     probe = probes.find_probe(answer.text) if run.spec.looks else None
     is_good = answer.fault is None and bool(parsed.edits or probe)
@@ -189,14 +190,14 @@ async def _question(run: RunState, ports: Ports, asked: EditKind, known: KnownOf
 
 
 def _fixes(run: RunState, known: KnownOfFailure) -> tuple[RecalledCard, ...]:
-    """Earlier fixes, each once: of the last failure before those of the bug."""
+    """List earlier fixes, each once: first those for the last failure, then those for the bug."""
     new = {fix.card.id for fix in known.fixes}
     planned = run.now.plan.recalled if run.now.plan else ()
     return (*known.fixes, *(item for item in planned if item.card.id not in new))
 
 
 def _whole(run: RunState, ports: Ports, asked: EditKind, said: tuple[str, ...]) -> dict[str, str]:
-    """All that may help."""
+    """Build the sections of the full question."""
 
     def read(path: str) -> bytes | None:
         return ports.trees.read(run.ground, path)
@@ -230,7 +231,7 @@ def _whole(run: RunState, ports: Ports, asked: EditKind, said: tuple[str, ...]) 
 
 
 def _brief(run: RunState, ports: Ports, asked: EditKind, said: tuple[str, ...]) -> dict[str, str]:
-    """What a small model can hold: the code that may be changed, what fails, and what was not right."""
+    """Build the sections for a small model: the code that may change, the failures, and what was wrong so far."""
     shown = _shown(run, ports)
     context = run.now.retrieve or Context()
     chunks = tuple(chunk for chunk in context.chunks if chunk.path in shown)[: 1 + run.taken(Strategy.wider)]
@@ -251,7 +252,7 @@ def _brief(run: RunState, ports: Ports, asked: EditKind, said: tuple[str, ...]) 
 
 
 def _misfits(run: RunState, ports: Ports) -> tuple[RejectedEdit, ...]:
-    """The edits of the last attempt that did not fit the files as they are now."""
+    """Find the edits of the last attempt that do not fit the current files."""
     last = next((attempt for attempt in reversed(run.history) if not attempt.probe), None)
     if last is None or not last.edits:
         return ()
@@ -260,13 +261,13 @@ def _misfits(run: RunState, ports: Ports) -> tuple[RejectedEdit, ...]:
 
 
 def _otherwise(run: RunState, plain: str) -> str:
-    """What a small model is told to do otherwise: a plan, where one was made because the run went in circles."""
+    """Tell a small model what to do differently, with the plan if one was made because the run went in circles."""
     planned = run.turn is not None and run.turn.strategy is Strategy.plan
     return "\n".join(filter(None, (sections.plan(run.now.plan) if planned else "", plain, sections.advice(run.turn))))
 
 
 def _brief_new(run: RunState, ports: Ports, said: tuple[str, ...]) -> dict[str, str]:
-    """The same for a program that is to be made: its tests, and what was written so far."""
+    """Build the sections for a small model that writes a new program: its tests, and the code so far."""
 
     def shown(title: str, paths: Iterable[str]) -> str:
         texts = ((path, ports.trees.read(run.ground, path) or b"") for path in sorted(paths))
@@ -288,12 +289,12 @@ def _brief_new(run: RunState, ports: Ports, said: tuple[str, ...]) -> dict[str, 
 
 
 def _once_more(run: RunState) -> str:
-    """What a small model is told whose last attempt changed nothing: nothing that was tried shows it."""
+    """Tell a small model that its last attempt changed nothing; the list of tried patches does not show that."""
     return _AGAIN_UNCHANGED if run.history and run.history[-1].problem is PatchProblem.unchanged else ""
 
 
 def _read(run: RunState, ports: Ports, answer: Answer) -> Patch:
-    """What the answer proposes: edits, else a probe where those are offered, else nothing, and why."""
+    """Convert the answer to a patch: edits, else a probe if the run offers them, else nothing, with the reason."""
     said = ports.blobs.put(answer.text.encode())
     if answer.fault is AnswerFault.budget:
         fault = "the model was not asked, or not until it answered: this call is over budget"
@@ -326,6 +327,6 @@ def _read(run: RunState, ports: Ports, answer: Answer) -> Patch:
 
 
 def _longest(run: RunState, read: Callable[[str], bytes | None]) -> int:
-    """Lines of the longest file of which the model is shown something."""
+    """Return the number of lines of the longest file that is shown to the model, at least in part."""
     shown = {chunk.path for chunk in run.now.retrieve.chunks} if run.now.retrieve else set[str]()
     return max((len((read(path) or b"").splitlines()) for path in shown), default=0)

@@ -1,4 +1,4 @@
-"""Ask why an attempt failed, as often as the run's policy says; otherwise note what failed."""
+"""Ask why an attempt failed if the run's policy says so; otherwise note what failed."""
 
 from __future__ import annotations
 
@@ -15,13 +15,14 @@ from redstart.toolkit.prompts.sections import this_attempt
 from redstart.toolkit.prompts.shapes import ReflectionAnswer
 
 ANSWER = 800
-"""Tokens of an answer."""
+"""Maximum tokens of an answer."""
 SECOND = 2
-"""The failed attempt from which on `auto` asks."""
+"""The failed attempt from which `auto` asks."""
 
 
 async def reflect(run: RunState, ports: Ports) -> Reflection:
-    """Where no model is asked, the next patch's answer says why this attempt failed: that is one call less."""
+    """Reflect on the attempt. If no model is asked, the next patch's answer explains the failure, which saves a
+    call."""
     report = run.now.test.report if run.now.test else None
     noted = Reflection(what_failed=_what_failed(report) if report else "")
     if report is None or not asks_model(run):
@@ -57,7 +58,7 @@ async def reflect(run: RunState, ports: Ports) -> Reflection:
 
 
 def asks_model(run: RunState) -> bool:
-    """Whether the run's policy has a model asked after this attempt."""
+    """Return whether the run's policy asks a model after this attempt."""
     if run.spec.effort is Effort.full or run.spec.reflect is ReflectionPolicy.always:
         return True
     return run.spec.reflect is ReflectionPolicy.auto and run.tries >= SECOND

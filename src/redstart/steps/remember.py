@@ -1,4 +1,4 @@
-"""What the next run should know: cards and lessons of verified fixes, patterns of goals reached, what stayed red."""
+"""Save what later runs should know: fix cards and lessons, patterns of reached goals, and failed attempts."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ from redstart.toolkit.prompts.render import section
 from redstart.toolkit.prompts.shapes import CardAnswer
 
 ANSWER = 800
-"""Tokens of an answer."""
+"""Maximum tokens of an answer."""
 
 
 async def remember(run: RunState, ports: Ports) -> NewMemories:
@@ -56,11 +56,11 @@ async def _of_fix(run: RunState, ports: Ports, tested: PatchTestResult) -> NewMe
 
 
 async def _of_program(run: RunState, ports: Ports, tested: PatchTestResult) -> NewMemories:
-    """A pattern, where the run reached its goal in words, so that `decide` can only accept it, or end the run.
+    """Save a pattern if the run reached its goal, so that `decide` can only accept it or end the run.
 
-    The pattern of a new program is made here, in the run that has the goal, and not in those of its parts. Only that
-    run knows the goal and the whole plan; it comes here when all parts are put together and tested as one, so that
-    what it leaves is verified as a whole; and its commit is fenced and keyed by run and attempt as every other.
+    The run that has the goal saves the pattern of a new program, not the child runs of its parts. Only that run knows
+    the goal and the whole plan. It gets here when all parts are merged and tested together, so the pattern is verified
+    as a whole. The commit is fenced and keyed by run and attempt, as every other.
     """
     task = run.spec.task_of(CreateTask)
     if task.whole or (task.writes_first_tests and tested.mutants and tested.mutants.too_many_survive):
@@ -70,9 +70,9 @@ async def _of_program(run: RunState, ports: Ports, tested: PatchTestResult) -> N
 
 
 async def _of_cycle(run: RunState, ports: Ports, tested: PatchTestResult) -> NewMemories:  # noqa: ARG001
-    """A pattern: a cycle is verified by itself.
+    """Save a pattern: each cycle is verified on its own.
 
-    One that mended tests which were red before it was planned did not do what its plan says, and leaves none.
+    A cycle that fixed tests which failed before its plan did not do what the plan says, and leaves no pattern.
     """
     if run.now.reproduce is None or not run.now.reproduce.tests:
         return NewMemories()
@@ -85,7 +85,7 @@ VERIFIED: dict[Mode, Callable[[RunState, Ports, PatchTestResult], Awaitable[NewM
     Mode.create: _of_program,
     Mode.improve: _of_cycle,
 }
-"""What a verified run leaves; an audit verifies nothing."""
+"""Builds the memories of a verified run, by mode. An audit verifies nothing."""
 
 
 def _provenance(run: RunState) -> dict[str, str]:
@@ -115,7 +115,7 @@ def _card(run: RunState, tested: PatchTestResult, signature: Signature, said: Ca
 
 
 def _words(text: str, limit: int) -> str:
-    """Of a model: a card is read by people and by models, and both are to see the same."""
+    """Clean the words of a model: people and models read a card, and both must see the same text."""
     return clip(one_line(text), limit)
 
 
@@ -146,7 +146,7 @@ async def _ask_for_card(run: RunState, ports: Ports) -> CardAnswer | None:
 
 
 def _pattern(run: RunState, ports: Ports, changed: Sequence[str]) -> SolutionPattern:
-    """Of these files that were made or changed."""
+    """Build the pattern from these created or changed files."""
     spec, plan, made = run.spec, run.now.plan or Plan(), run.now.made or run.ground
     trees = ports.trees
     files = Files(trees.files(made), partial(trees.read, made), partial(trees.size, made))
@@ -166,6 +166,6 @@ def _pattern(run: RunState, ports: Ports, changed: Sequence[str]) -> SolutionPat
 
 
 def _names(files: Files, path: str) -> list[str]:
-    """What a file defines at its top; nothing of one that is not to be shown."""
+    """List the top-level definitions of a file; empty if the file must not be shown."""
     text = files.text(path)
     return [symbol.name for symbol in symbols(text) if "." not in symbol.name] if isinstance(text, FileText) else []

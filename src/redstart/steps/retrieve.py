@@ -1,4 +1,4 @@
-"""Finds the code that matters for what is red."""
+"""Find the code that matters for the failing tests."""
 
 from __future__ import annotations
 
@@ -20,9 +20,9 @@ from redstart.toolkit.retrieval.rank import retrieve as rank
 from redstart.toolkit.suites.view import TreeView
 
 MOST_CHOSEN = 200
-"""Files that an audit with a goal looks at."""
+"""Maximum files that an audit with a goal covers."""
 MANY_FILES = 500
-"""From here on ripgrep on a checkout is faster than our own walk; both find the same."""
+"""Number of files from which ripgrep on a checkout is faster than our own search; both find the same."""
 
 
 async def retrieve(run: RunState, ports: Ports) -> Context:
@@ -30,7 +30,7 @@ async def retrieve(run: RunState, ports: Ports) -> Context:
 
 
 def _ranked(run: RunState, ports: Ports) -> Context:
-    """Looks at the tree from the folder that the suite runs in: tracebacks, ids and imports are meant from there."""
+    """Rank the files as seen from the folder of the suite: tracebacks, IDs and imports are relative to it."""
     suite = run.spec.suite
     view = TreeView(suite, ports.trees.files(run.ground), partial(ports.trees.read, run.ground))
     files = sorted(view.kept)
@@ -54,7 +54,7 @@ def _ranked(run: RunState, ports: Ports) -> Context:
 
 
 def _spectrum(run: RunState, ports: Ports) -> Spectrum | None:
-    """Of the code as it was at the start: its lines are others once a draft is worked on."""
+    """Return the spectrum of the original code; None once there is a draft, whose lines differ."""
     found = run.now.reproduce
     if found is None or not found.spectrum or run.ground.tree != run.base.tree:
         return None
@@ -62,7 +62,7 @@ def _spectrum(run: RunState, ports: Ports) -> Spectrum | None:
 
 
 def _chosen(run: RunState, ports: Ports) -> Context:
-    """The files that an audit's plan names, as far as they are there; none where all are meant."""
+    """Return the existing files that the audit's plan names; empty if the plan covers all files."""
     wanted = run.now.plan.files if run.now.plan else ()
     files = ports.trees.files(run.ground)
     named = [path for path in files if any(_is_named(path, item) for item in wanted)]
@@ -71,7 +71,7 @@ def _chosen(run: RunState, ports: Ports) -> Context:
 
 
 def _is_named(path: str, wanted: str) -> bool:
-    """Whether a path is the wanted file, lies in the wanted folder, or fits the wanted pattern."""
+    """Return whether a path is the named file, is inside the named folder, or matches the pattern."""
     wanted = wanted.strip().removeprefix("./").rstrip("/")
     if not wanted or wanted in (".", "*", "**"):
         return False

@@ -1,1 +1,1 @@
-"""For authors of adapters: contract suites, and the fakes that they need."""
+"""Contract suites for authors of adapters, and the fakes that they need."""

@@ -1,4 +1,4 @@
-"""A model that says what it is told to."""
+"""A model with scripted answers."""
 
 from __future__ import annotations
 
@@ -8,14 +8,14 @@ from redstart.core.chat import Answer, AnswerFault, Ask, Usage
 
 
 class ScriptEnded(AssertionError):
-    """The code under test asked once more than the script has answers."""
+    """The code under test asked more questions than the script has answers."""
 
 
 class ScriptedModel:
-    """Answers from a script, in order, or by a function of the question; every question is kept in `asks`.
+    """Answers from a script, in order, or by a function of the question. All questions are recorded in `asks`.
 
-    A text is made an `Answer` with a plausible usage, an `Answer` is given as it is, an exception is raised. Raises
-    `ScriptEnded` where a script in order runs out.
+    A text becomes an `Answer` with a plausible usage, an `Answer` is returned unchanged, and an exception is raised.
+    Raises `ScriptEnded` if the script runs out of answers.
     """
 
     def __init__(

@@ -1,4 +1,4 @@
-"""A sandbox that runs nothing, and workspaces without a store behind them."""
+"""A sandbox that runs nothing, and workspaces without a store."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from redstart.core.shell import Completed, Execution
 
 
 class FakeSandbox:
-    """Gives what `answer` says for each execution, and keeps all of them in `executions`, in order."""
+    """Returns the result of `answer` for each execution, and records all executions in `executions`, in order."""
 
     tier = "fake"
 
@@ -27,13 +27,13 @@ class FakeSandbox:
 
 
 class FolderWorkspaces:
-    """Workspaces whose snapshots are folders: `folder / snapshot.tree` holds the files of a snapshot."""
+    """Workspaces whose snapshots are directories: `folder / snapshot.tree` contains the files of a snapshot."""
 
     def __init__(self, folder: Path) -> None:
         self._folder = folder
 
     def snapshot(self, tree: str, files: dict[str, str]) -> Snapshot:
-        """Prepares a snapshot with these files, under the name `tree`."""
+        """Create a snapshot with these files, named `tree`."""
         for name, text in files.items():
             path = self._folder / tree / name
             path.parent.mkdir(parents=True, exist_ok=True)

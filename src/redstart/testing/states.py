@@ -1,4 +1,4 @@
-"""Small valid nouns for tests. What a test does not name has a plain value; a misspelt field is refused."""
+"""Small valid values for tests. Fields that a test does not set have defaults; misspelled fields are refused."""
 
 from __future__ import annotations
 
@@ -23,13 +23,13 @@ def snapshot(**over: Any) -> Snapshot:
 
 
 def spec(**over: Any) -> RunSpec:
-    """A `fix` with pytest."""
+    """Make the spec of a `fix` with pytest."""
     plain = {"mode": Mode.fix, "base": snapshot(), "suite": Suite(runner="pytest"), "repo": "shop"}
     return RunSpec.model_validate({**plain, **over})
 
 
 def state(**over: Any) -> RunState:
-    """A run that has done nothing yet. `base` is the spec's, unless it is given."""
+    """Make the state of a new run. `base` defaults to that of the spec."""
     asked = over.get("spec") or spec()
     plain = {"run_id": "run-1", "spec": asked, "base": asked.base, "now": Attempt(entry=Step.reproduce)}
     return RunState.model_validate({**plain, **over})
@@ -46,7 +46,7 @@ def case(id: str = "tests/test_cart.py::test_total", outcome: Outcome = Outcome.
 
 
 def report(red: Sequence[str] = (), passed: int = 1, **over: Any) -> Report:
-    """Of pytest: these tests are red, and so many passed."""
+    """Make a pytest report in which these tests failed and `passed` tests passed."""
     plain = {
         "runner": "pytest",
         "counts": OutcomeCounts(passed=passed, failed=len(red)),
@@ -59,7 +59,7 @@ def report(red: Sequence[str] = (), passed: int = 1, **over: Any) -> Report:
 
 
 def card(id: str = "card-1", of: Signature | None = None, **over: Any) -> FixCard:  # noqa: A002
-    """A card of this signature."""
+    """Make a fix card for this signature."""
     failure = of or signature()
     plain: dict[str, Any] = {
         "id": id,
@@ -78,7 +78,7 @@ def card(id: str = "card-1", of: Signature | None = None, **over: Any) -> FixCar
 
 
 def failure(id: str = "failure-1", of: Signature | None = None, **over: Any) -> FailureRecord:  # noqa: A002
-    """What an attempt on this signature leaves that stayed red."""
+    """Make the record of a failed attempt to fix this signature."""
     seen = of or signature()
     plain = {
         "id": id,
@@ -92,7 +92,7 @@ def failure(id: str = "failure-1", of: Signature | None = None, **over: Any) -> 
 
 
 def lesson(id: str = "lesson-1", of: Signature | None = None, **over: Any) -> Lesson:  # noqa: A002
-    """Taught by a verified run that had this signature."""
+    """Make a lesson from a verified run that had this signature."""
     plain: dict[str, Any] = {
         "id": id,
         "when": "A total fails with KeyError on an item",
@@ -107,7 +107,7 @@ def lesson(id: str = "lesson-1", of: Signature | None = None, **over: Any) -> Le
 
 
 def pattern(id: str = "pattern-1", **over: Any) -> SolutionPattern:  # noqa: A002
-    """Of a small program that was made."""
+    """Make the pattern of a small program that a run created."""
     plain: dict[str, Any] = {
         "id": id,
         "goal": "A command line tool that sorts a CSV file by a column.",
@@ -135,7 +135,7 @@ def commit(
     remembered: NewMemories | None = None,
     **after: Any,
 ) -> StepCommit:
-    """One step on from `before`, with so many events; `after` are fields of the new state."""
+    """Make the commit of one step after `before`, with `events` events. `after` are fields of the new state."""
     seqs = range(before.seq, before.seq + events)
     moved = {"version": before.version + 1, "seq": before.seq + events, "last": step, **after}
     said = [event(before.run_id, seq, name=step.value, attempt=before.now.number) for seq in seqs]
@@ -143,6 +143,6 @@ def commit(
 
 
 def record(call: CallPlace, **over: Any) -> JournalRecord:
-    """A journaled model call whose fields tell it from other calls."""
+    """Make the record of a model call whose fields differ from those of other calls."""
     plain = JournalRecord(call, "model", f"hash of {call}", "d" * 64, f'{{"text": "{call}"}}', f"digest of {call}")
     return plain._replace(**over)

@@ -1,4 +1,4 @@
-"""A plan's subtasks and the cycles of an improvement as errands: what each may use, and what they made."""
+"""Child runs for the subtasks of a plan and the cycles of an improvement: their limits and their results."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ from redstart.core.tasks import ImproveTask
 
 
 def spent(ended: Iterable[ChildResult]) -> Spend:
-    """What these errands spent together."""
+    """Add up what these child runs spent."""
     total = Spend()
     for item in ended:
         total = total.plus(item.spend)
@@ -33,7 +33,7 @@ def spent(ended: Iterable[ChildResult]) -> Spend:
 
 
 def rest(limits: Limits, spend: Spend, shares: int = 1) -> Limits:
-    """What each of `shares` errands that run at once may use of what is left."""
+    """Divide what is left of the limits among `shares` child runs that run at the same time."""
     return limits.model_copy(
         update={
             "minutes": None if limits.minutes is None else max(limits.minutes - spend.seconds / 60, 0.0),
@@ -45,16 +45,17 @@ def rest(limits: Limits, spend: Spend, shares: int = 1) -> Limits:
 
 ENDING = 500
 TOLD = 8
-"""How many cycles the next one is told about."""
+"""How many earlier cycles the next cycle sees."""
 LINE = 240
 HOPELESS = (Result.capped, Result.environment, Result.unproven)
 
 
 def next_cycle(run: RunState, ended: Sequence[ChildResult], cap: str, *, empty: bool) -> Decision:
-    """What to do after the errands that ended: the next one, or the end of the run.
+    """Decide what follows the child runs that ended: the next cycle, or the end of the run.
 
-    `cap` says which limit is used up by now; `empty` that there is no program yet, so that it is made first. A cycle
-    that came to such a limit, or that could not run the program at all, is the last: the next would end there too.
+    `reached_limit` names the limit that is used up. `is_empty` means that there is no program yet, so the first cycle
+    creates it. A cycle that reached a limit, or that could not run the program, is the last one: the next cycle would
+    end the same way.
     """
     work, kept = _counted(run.work, ended)
     paid = spent(ended)
@@ -82,7 +83,7 @@ def next_cycle(run: RunState, ended: Sequence[ChildResult], cap: str, *, empty: 
 
 
 def _counted(work: ChildProgress, ended: Sequence[ChildResult]) -> tuple[ChildProgress, Snapshot | None]:
-    """With these cycles counted, and the last good version among what they made."""
+    """Count these cycles. Return the progress and the last good version that they made, if any."""
     good = None
     for item in ended:
         is_kept = item.result is Result.verified and item.made is not None
@@ -113,26 +114,26 @@ def _end(work: ChildProgress, why: str, result: Result | None) -> Decision:
 
 AT_ONCE = 4
 FORGIVEN = 1
-"""How many errands of a run may fail: such a part is begun anew, on top of what the others made."""
+"""How many child runs of a run may fail. A failed part starts again on top of what the others made."""
 LINES = 8
 Merge = Callable[[Snapshot, Snapshot, Snapshot], Snapshot | tuple[str, ...]]
 """`Trees.merge`."""
 
 
 class _Put(NamedTuple):
-    """What is there after some errands, and which subtasks it holds."""
+    """The tree after some child runs, and the subtasks that it contains."""
 
     tree: Snapshot
     merged: tuple[int, ...]
     at_odds: tuple[int, ...] = ()
-    """Subtasks whose work does not go together with another's: they are done again on top of that."""
+    """Subtasks that conflict with another one. They are done again on top of it."""
     lines: tuple[str, ...] = ()
 
 
 def next_subtasks(run: RunState, plan: Plan, ended: Sequence[ChildResult], merge: Merge) -> Decision:
-    """What to do after the errands that ended: the next ones, the tests of all of it, or the end where too many failed.
+    """Decide what follows the child runs that ended: the next ones, the tests of all parts, or the end of the run.
 
-    The run ends at once where an errand met a limit: what is left of that would not do for another try.
+    The run ends if too many child runs failed, or if one reached a limit: too little is left for another try.
     """
     asked = run.now.decide.errands if run.now.decide else ()
     places = {errand.number: errand.place for errand in asked}
@@ -165,9 +166,9 @@ def _going_on(run: RunState, plan: Plan, put: _Put, paid: Spend) -> Decision:
     left = [place for place in range(1, len(plan.subtasks) + 1) if place not in put.merged]
     if not left:
         return Decision(action=Action.retry, reason="all parts are done; testing them together", next=Step.reproduce)
-    # One that waits for itself in a circle has to begin somewhere.
+    # Parts that wait for each other in a cycle have to start somewhere.
     ready = [place for place in left if set(plan.subtasks[place - 1].needs) <= set(put.merged)] or left[:1]
-    # What was at odds with another part goes alone: then it cannot be so again.
+    # A part that conflicted with another runs alone, so it cannot conflict again.
     wave = put.at_odds[:1] or tuple(ready[:AT_ONCE])
     limits = rest(run.spec.limits, run.spend.plus(paid), len(wave))
     errands = tuple(

@@ -1,6 +1,6 @@
-"""One of many that execute commands until they are killed: `soak_worker.py BACKEND FOLDER SNAPSHOT TOKEN COUNT`.
+"""A worker that executes commands until it is killed: `soak_worker.py BACKEND FOLDER SNAPSHOT TOKEN COUNT`.
 
-It says `begun` before each execution and `ended` after it.
+It prints `begun` before each execution and `ended` after it.
 """
 
 from __future__ import annotations

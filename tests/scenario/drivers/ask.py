@@ -1,8 +1,8 @@
-"""Runs the command with a `decide` that asks a person before it accepts, in every attempt.
+"""Run the command with a `decide` that asks a person before it accepts, in every attempt.
 
     python ask.py [--die] ARGUMENTS...
 
-With --die the process kills itself, as kill -9 does, once the answer was heard and recorded, before it is acted upon.
+With --die the process kills itself, as kill -9 does, after the answer is recorded and before the run acts on it.
 """
 
 from __future__ import annotations

@@ -1,9 +1,9 @@
-"""Runs the command and kills its own process, as kill -9 does, before, during or after a step of the first attempt.
+"""Run the command and kill its own process, as kill -9 does, before, during or after a step of the first attempt.
 
     python crash.py STEP before|heard|during|after ARGUMENTS...
 
-"Heard" is right after what the person said was recorded. "During" is right after the step's first recorded call of its
-own, or, in a step that makes none, between its work and its commit.
+"heard" is right after the person's input is recorded. "during" is right after the step's first recorded call, or,
+in a step without calls, between its work and its commit.
 """
 
 from __future__ import annotations

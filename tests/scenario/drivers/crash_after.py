@@ -1,9 +1,9 @@
-"""Runs the command and kills its own process, as kill -9 does, right after so many writes of one kind.
+"""Run the command and kill its own process, as kill -9 does, right after COUNT writes of one kind.
 
     python crash_after.py COUNT commit|record|create ARGUMENTS...
 
-A commit is that of a step, a record that of a call in the journal, and what is created is a run that another one
-began. A command that writes less often than that ends as it would without us.
+`commit` counts the commits of steps, `record` the calls recorded in the journal, and `create` the child runs. A
+command with fewer writes ends normally.
 """
 
 from __future__ import annotations

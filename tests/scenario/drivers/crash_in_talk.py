@@ -1,8 +1,8 @@
-"""Runs the command and kills its own process, as kill -9 does, right after an answer of a conversation was recorded.
+"""Run the command and kill its own process, as kill -9 does, right after an answer of a conversation is recorded.
 
     python crash_in_talk.py ORDINAL ARGUMENTS...
 
-The ordinal is that of the call in the first attempt's `patch`.
+ORDINAL is the number of the call in the first attempt's `patch`.
 """
 
 from __future__ import annotations

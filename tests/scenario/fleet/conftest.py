@@ -1,4 +1,4 @@
-"""A fleet on this machine: Temporal's development server, and workers that are processes of their own."""
+"""A fleet on this machine: Temporal's development server, and workers in separate processes."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ SECONDS = 120
 
 
 class Worker:
-    """A worker as somebody starts it; `said` is what it printed when it was ready."""
+    """A worker process, with the line that it prints when it is ready."""
 
     def __init__(self, environ: dict[str, str], pool: str, log: Path) -> None:
         self.log = log
@@ -47,7 +47,7 @@ class Fleet:
         self._count = 0
 
     def join(self, user: User) -> None:
-        """The user's commands are for this fleet, which is on their machine."""
+        """Point the user's commands at this fleet, which runs on their machine."""
         user.environ |= {
             "REDSTART_FLEET__ADDRESS": self.server.address,
             "REDSTART_FLEET__NAMESPACE": "default",
@@ -84,7 +84,7 @@ def fleet(temporal: Temporal, tmp_path: Path) -> Iterator[Fleet]:
 
 @pytest.fixture
 def started(fleet: Fleet, user: User) -> Callable[..., Worker]:
-    """A worker of this user's fleet."""
+    """Return a function that starts a worker of this user's fleet."""
     fleet.join(user)
 
     def start(pool: str = "both", **environ: str) -> Worker:

@@ -1,4 +1,4 @@
-"""A run changes hands in the middle: to the fleet and back, from a worker that goes or dies, over a pause."""
+"""A run changes hands midway: to the fleet and back, from a worker that stops or dies, and across a pause."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ SECONDS = 120
 
 
 class Held:
-    """A model that keeps its second patch back until `go` is set; asked again for it, it answers at once."""
+    """A model that withholds its second patch until `go` is set. When asked for it again, it answers at once."""
 
     def __init__(self) -> None:
         self.asked, self.go = threading.Event(), threading.Event()

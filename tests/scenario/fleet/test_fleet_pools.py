@@ -1,4 +1,4 @@
-"""Two pools serve one run: one asks models and starts nothing, the other runs tests and holds no key."""
+"""Two pools serve one run: one asks models and starts no process, the other runs tests and has no key."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ def block(head: str, path: str, search: str, text: str) -> str:
 
 @pytest.fixture
 def pools(user: User, started: Callable[..., object]):
-    """Starts a thinker, who has a key, and an actor, who has none and knows no model."""
+    """Return a function that starts a `think` worker with a key and an `act` worker without keys and models."""
 
     def start(server: ScriptedServer) -> tuple[object, object]:
         user.uses(server, Wire.openai)

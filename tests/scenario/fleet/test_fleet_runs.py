@@ -1,4 +1,4 @@
-"""Runs that a fleet drives: handed over, watched, and the same in the end as at home."""
+"""Runs on a fleet: handed over, watched, and with the same outcome as a local run."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""`redstart fleet up`: a whole fleet on one machine, as somebody who tries it sees it."""
+"""`redstart fleet up`: a whole fleet on one machine, as a first-time user sees it."""
 
 from __future__ import annotations
 
@@ -53,7 +53,7 @@ def test_a_fleet_on_this_machine_drives_a_run_and_leaves_nothing_behind(user, re
 
 
 def _still_there(folder: Path) -> list[str]:
-    """Processes that were started for the trial."""
+    """Return the command lines of processes that still use the trial's folder."""
     found = []
     for place in Path("/proc").glob("[0-9]*/cmdline"):
         try:
@@ -74,7 +74,7 @@ def test_who_runs_tests_is_refused_with_a_key(user):
 def test_without_a_fleet_there_is_nobody_to_hand_a_run_to(user, repo_of):
     user.environ |= {"REDSTART_MODELS__STRONG": "ollama:none"}
     refused = user.redstart("fix", "--detach", repo_of(PAGER.name))
-    assert (refused.code, "there is no fleet" in refused.err) == (2, True), refused.err
+    assert (refused.code, "no fleet is configured" in refused.err) == (2, True), refused.err
     assert user.redstart("runs", "list").out.startswith("There are no runs yet")
 
 

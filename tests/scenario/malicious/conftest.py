@@ -1,4 +1,4 @@
-"""Makes the generators of fake packages importable, and serves them on loopback."""
+"""Make the generators of fake packages importable and serve the packages on loopback."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ if HERE not in sys.path:
 
 @pytest.fixture(scope="session")
 def canaries() -> Iterator[Path]:
-    """Where a payload leaves its mark. It can be written to inside a sandbox too, in that one's own folder."""
+    """Return the folder where a payload leaves its mark. In a sandbox the same path is writable but private."""
     folder = Path(tempfile.mkdtemp(prefix="canary-", dir="/tmp"))
     yield folder
     shutil.rmtree(folder)
@@ -37,7 +37,7 @@ def fake_index(canaries: Path) -> Iterator[object]:
 
 @pytest.fixture(scope="session")
 def fetching(fake_index: object, tmp_path_factory: pytest.TempPathFactory) -> dict[str, str]:
-    """The variables of somebody whose pip and npm know only the fake index."""
+    """Return the variables of a user whose pip and npm use only the fake index."""
     from fake_index import FakeIndex
     from installing import variables_of
 
@@ -47,7 +47,7 @@ def fetching(fake_index: object, tmp_path_factory: pytest.TempPathFactory) -> di
 
 @pytest.fixture
 def somebody(user, fetching, fake_index):
-    """Somebody who runs redstart, and whose pip knows only the fake index."""
+    """Return a user of redstart whose pip uses only the fake index."""
     from fakes_python import repacked
 
     # A new project's tests may use what redstart's own interpreter has.

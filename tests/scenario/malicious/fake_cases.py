@@ -1,4 +1,4 @@
-"""The malicious packages, one case each: what a project asks for, and what the reason must say."""
+"""The malicious packages, one case each: the requirement of a project and the expected reason of the refusal."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from fake_index import FakeIndex
 PYTHON, NODE = "python", "node"
 
 SETUPTOOLS = find_spec("setuptools") is not None
-"""Without it no `setup.py` is run, however careless the install."""
+"""Whether setuptools is installed. Without it, even a careless install runs no `setup.py`."""
 
 
 class Case(NamedTuple):
@@ -20,17 +20,17 @@ class Case(NamedTuple):
     asks: str
     """The requirement, or for Node.js the name."""
     reason: str
-    """Words that the refusal must hold; empty where the package is installed, and its payload must not run."""
+    """Words that the refusal must contain. If empty, the package is installed and its payload must not run."""
     version: str = "1.0.0"
     """For Node.js."""
     second_index: bool = False
     lock: str = ""
-    """For Node.js: where the project's own lock gets it from."""
+    """For Node.js: the URL of the package in the project's own lock file."""
     bare: bool = True
-    """Whether its payload runs where the same is installed without care."""
+    """Whether the payload runs when the package is installed without care."""
 
     def files(self, index: FakeIndex) -> dict[str, bytes]:
-        """The project that asks for it."""
+        """Return the files of a project that requires the package."""
         asks = self.asks.replace("{index}", index.address("").rstrip("/"))
         if self.language == PYTHON:
             return {"requirements.txt": f"{asks}\n".encode()}

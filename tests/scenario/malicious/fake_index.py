@@ -1,4 +1,4 @@
-"""A Python index and an npm registry on loopback, which also hears the payloads that call home."""
+"""A Python index and an npm registry on loopback that also record the payloads that call home."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ class File(NamedTuple):
 
 
 class FakeIndex:
-    """`files[index][package]` is what the page of a package lists; `packages[name]` is an npm packument."""
+    """A fake index. `files[index][package]` lists the files of a package; `packages[name]` is an npm packument."""
 
     def __init__(self, canaries: Path) -> None:
         self.canaries = canaries
@@ -32,7 +32,7 @@ class FakeIndex:
         self.called: list[str] = []
         """Payloads that called home."""
         self.asked: list[str] = []
-        """Every path that was asked for."""
+        """Every requested path."""
         self._server = ThreadingHTTPServer(("127.0.0.1", 0), _handler(self))
 
     def __enter__(self) -> Self:
@@ -49,7 +49,7 @@ class FakeIndex:
         return f"http://127.0.0.1:{self._server.server_address[1]}/{path}"
 
     def seen(self) -> set[str]:
-        """The payloads that ran: by the file that they left, or by their call."""
+        """Return the payloads that ran, known by the file they left or by their call."""
         return {path.name for path in self.canaries.iterdir()} | set(self.called)
 
     def publish(
@@ -69,7 +69,7 @@ class FakeIndex:
         table["dist-tags"]["latest"] = version
 
     def answer(self, path: str) -> tuple[str, bytes] | None:
-        """The kind and the content at a path; None where there is nothing."""
+        """Return the content type and the content at a path, or None if the path is unknown."""
         plain = unquote(path).partition("?")[0].strip("/")
         self.asked.append(plain)
         top, _, rest = plain.partition("/")

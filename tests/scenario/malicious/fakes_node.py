@@ -12,7 +12,7 @@ from fake_index import FakeIndex
 
 
 def payload(index: FakeIndex, case: str) -> str:
-    """One line of JavaScript that leaves the mark of `case`, as a file and as a call."""
+    """Return one line of JavaScript that leaves the mark of `case`, as a file and as a call."""
     folder, mark = str(index.canaries), str(index.canaries / case)
     return (
         f"const f=require('fs');f.mkdirSync({folder!r},{{recursive:true}});f.writeFileSync({mark!r},'');"
@@ -23,7 +23,7 @@ def payload(index: FakeIndex, case: str) -> str:
 def tarball(
     manifest: dict[str, Any], files: dict[str, str] | None = None, odd: tuple[tarfile.TarInfo, ...] = ()
 ) -> bytes:
-    """The archive of a package. `odd` are further members without content: devices, links, names that lead away."""
+    """Return the archive of a package. The extra members have no content: devices, links, paths that escape."""
     made = io.BytesIO()
     with tarfile.open(fileobj=made, mode="w:gz") as archive:
         for path, text in {"package.json": json.dumps(manifest), "index.js": "", **(files or {})}.items():
@@ -81,7 +81,7 @@ def _publish(
 
 
 def _bundles(index: FakeIndex) -> None:
-    """A package that carries another inside, which then has a script."""
+    """Publish a package that bundles another package with an install script."""
     inner = {"name": "acme-hidden", "version": "1.0.0", **_scripts(index, "acme-hidden", "postinstall")}
     files = {"node_modules/acme-hidden/package.json": json.dumps(inner), "node_modules/acme-hidden/index.js": ""}
     more: dict[str, Any] = {"dependencies": {"acme-hidden": "1.0.0"}, "bundleDependencies": ["acme-hidden"]}

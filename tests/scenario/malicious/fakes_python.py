@@ -13,14 +13,14 @@ from pathlib import PurePosixPath
 from fake_index import FakeIndex
 
 RUNNER = ("pytest", "iniconfig", "packaging", "pluggy", "pygments")
-"""What the tests of a project need: repacked from what is installed here."""
+"""The packages that the tests of a project need, repacked from the installed ones."""
 
 
 _AT_INDEX = {"on": "index", "sha256": "sha256", "yanked": "yanked"}
 
 
 def payload(index: FakeIndex, case: str) -> str:
-    """One line of Python that leaves the mark of `case`, as a file and as a call, and fails at nothing."""
+    """Return one line of Python that leaves the mark of `case`, as a file and as a call, and never fails."""
     code = (
         "import os, urllib.request as u\n"
         f"os.makedirs({str(index.canaries)!r}, exist_ok=True)\n"
@@ -43,7 +43,7 @@ def wheel(
     says: str = "",
     links: dict[str, str] | None = None,
 ) -> bytes:
-    """A wheel of these files. `says` is the name in its metadata where that is another; `links` are symbolic links."""
+    """Return a wheel of these files. `says` is a different name for its metadata; `links` are symbolic links."""
     about = f"{name.replace('-', '_')}-{version}.dist-info"
     metadata = f"Metadata-Version: 2.1\nName: {says or name}\nVersion: {version}\n"
     metadata += "".join(f"Requires-Dist: {require}\n" for require in requires)
@@ -76,7 +76,7 @@ def sdist(name: str, files: dict[str, str], version: str = "1.0") -> bytes:
 
 
 def repacked(name: str) -> tuple[str, bytes]:
-    """The wheel of a distribution that is installed here, and its file's name."""
+    """Return the file name and the wheel of an installed distribution."""
     found = distribution(name)
     made = io.BytesIO()
     with zipfile.ZipFile(made, "w") as archive:
@@ -90,7 +90,7 @@ def repacked(name: str) -> tuple[str, bytes]:
 def publish_python(index: FakeIndex) -> None:
     for name in (*RUNNER, *(("setuptools",) if find_spec("setuptools") else ())):
         index.publish(name, *repacked(name))
-    _publish(index, "wheel", {"wheel/__init__.py": ""})  # whoever builds from source asks for it
+    _publish(index, "wheel", {"wheel/__init__.py": ""})  # builds from source require it
     _publish(index, "acme-good", {"acme_good/__init__.py": "def answer():\n    return 42\n"})
     for case in ("reqeusts", "flaskk", "py-test"):
         _publish(index, case, {f"{case}.pth": payload(index, case)})
@@ -108,7 +108,7 @@ def _publish(index: FakeIndex, name: str, files: dict[str, str], **more: object)
 
 
 def _startup(index: FakeIndex) -> None:
-    """What Python or pytest would run without any import."""
+    """Publish packages with code that Python or pytest runs without an import."""
 
     def mark(case: str) -> str:
         return payload(index, case)
@@ -130,7 +130,7 @@ def _startup(index: FakeIndex) -> None:
 
 
 def _sources(index: FakeIndex) -> None:
-    """Source archives: to build one is to run it."""
+    """Publish source archives: building one runs its code."""
     setup = payload(index, "acme-setup") + "from setuptools import setup\nsetup(name='acme-setup', version='1.0')\n"
     index.publish("acme-setup", "acme-setup-1.0.tar.gz", sdist("acme-setup", {"setup.py": setup}))
     project = "[build-system]\nrequires = []\nbuild-backend = 'own'\nbackend-path = ['.']\n"
@@ -140,7 +140,7 @@ def _sources(index: FakeIndex) -> None:
 
 
 def _places(index: FakeIndex) -> None:
-    """Archives that would write elsewhere than they should."""
+    """Publish archives that would write outside their folder."""
     up = "../" * 12 + str(index.canaries / "acme-up").lstrip("/")
     _publish(index, "acme-up", {"acme_up.py": "", up: ""})
     _publish(index, "acme-root", {"acme_root.py": "", str(index.canaries / "acme-root"): ""})
@@ -148,7 +148,7 @@ def _places(index: FakeIndex) -> None:
 
 
 def _trust(index: FakeIndex) -> None:
-    """Packages that are not what they seem."""
+    """Publish packages that are not what they seem."""
     _publish(index, "acme-hash", {"acme_hash.pth": payload(index, "acme-hash")}, sha256="0" * 64)
     _publish(index, "acme-yanked", {"acme_yanked.pth": payload(index, "acme-yanked")}, yanked=True)
     _publish(index, "acme-inner", {"acme_inner.py": ""}, on="second")

@@ -1,4 +1,4 @@
-"""Installing one of the fake cases: with care, as redstart does where a person says yes to all, and without."""
+"""Install a fake case: with care, as redstart does when a person approves everything, or without."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from redstart.toolkit.installs.judge import judge
 from redstart.toolkit.languages.python.pip import pip_for
 
 PROMPT = ("npm postinstall",)
-"""What is looked at in every run; the rest takes minutes."""
+"""Cases that every test run checks; the others take minutes."""
 ASKED_FOR = {"acme-pulls-plugin": "acme-plugin", "acme-pulls-source": "acme-setup", "acme-wraps": "reqeusts"}
 MARKS = {
     "acme-yanked==1.0": "acme-yanked",
@@ -30,7 +30,7 @@ MARKS = {
 
 
 def mark_of(case: Case) -> str:
-    """What the payload of a case leaves."""
+    """Return the mark that the payload of a case leaves."""
     if case.language == "node":
         plain = case.asks.replace("acme-pulls-", "acme-")
         return "expresss" if case.asks == "acme-wraps" else MARKS.get(case.asks, plain)
@@ -39,7 +39,7 @@ def mark_of(case: Case) -> str:
 
 
 def bare(case: Case, index: FakeIndex, folder: Path, fetching: dict[str, str]) -> str:
-    """Installs as a careless person would, and runs a test of the project; gives what was printed."""
+    """Install like a careless person, run a test of the project and return the output."""
     for path, data in case.files(index).items():
         (folder / path).write_bytes(data)
     (folder / "test_project.py").write_text("import os\n\ndef test_it():\n    os.system('git --version')\n")
@@ -72,7 +72,7 @@ def bare(case: Case, index: FakeIndex, folder: Path, fetching: dict[str, str]) -
 
 
 def variables_of(index: FakeIndex, home: Path) -> dict[str, str]:
-    """The variables of somebody whose pip and npm know only the fake index."""
+    """Return the variables of a user whose pip and npm use only the fake index."""
     return {
         "PATH": os.environ["PATH"],
         "HOME": str(home),
@@ -86,7 +86,7 @@ def variables_of(index: FakeIndex, home: Path) -> dict[str, str]:
 def approved_install(
     case: Case, index: FakeIndex, home: Path, fetching: dict[str, str]
 ) -> tuple[list[PackageRefusal], InstallResult]:
-    """What becomes of the project where a person said yes to all that they were asked."""
+    """Install the packages of a project after a person approves everything. Return the refusals and the result."""
     files = case.files(index)
     first = judge(files, {}, {})
     yes = {case.language: [item.requirement.name for item in first.to_approve]}

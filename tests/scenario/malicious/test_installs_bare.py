@@ -1,6 +1,6 @@
-"""The same packages installed without care, in a sandbox to be thrown away: their payloads run, so they would be seen.
+"""The same packages, installed without care in a throwaway sandbox: their payloads run, so the other tests notice them.
 
-And the other way round: what was installed with care, in use by the tests of a project.
+Also the opposite: tests of a project use packages that were installed with care.
 """
 
 from __future__ import annotations
@@ -51,7 +51,7 @@ def prepared_for(name: str, language: str, index: Any, home: Path, fetching: dic
 
 
 def in_sandbox(tmp_path: Path, prepared: InstallResult, files: dict[str, str], *argv: str) -> Completed:
-    """Runs a command of a project of these files, with what was installed."""
+    """Run a command in a project of these files, with the installed packages."""
     for folder in ("project", "scratch", "trees"):
         (tmp_path / folder).mkdir()
     workspaces = FolderWorkspaces(tmp_path / "trees")

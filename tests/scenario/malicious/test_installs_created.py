@@ -1,4 +1,4 @@
-"""A program that is made with a package: asked about, installed from an index on loopback, locked; a trap goes back."""
+"""A created program uses a package: it is approved, installed from a local index and locked; a trap is rejected."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ def twice(more=None):
 
 
 def asks_for(package: str) -> str:
-    """Edits that make the program and name a package in the project's own file."""
+    """Return edits that create the program and add a package to its pyproject.toml."""
     change = f'<<<<<<< SEARCH\ndependencies = []\n=======\ndependencies = ["{package}"]\n>>>>>>> REPLACE\n'
     return f"WHY: it is new\n\npyproject.toml\n{change}\n{CODE}"
 
@@ -55,7 +55,7 @@ class Script:
 
 
 def told(ran) -> str:
-    """What each step said at its end."""
+    """Format the data that each step reports at its end."""
     return "\n".join(f"{event['name']}: {event['data']}" for event in ran.events if event["phase"] == "end")
 
 

@@ -1,4 +1,4 @@
-"""Malicious packages on a local index: none is run, each is refused with its reason, and an honest one is installed."""
+"""Malicious packages on a local index: none runs, each is refused with its reason; an honest one is installed."""
 
 from __future__ import annotations
 
@@ -10,12 +10,12 @@ from fake_cases import CASES, Case
 from installing import approved_install
 
 FETCHED = ("path file", "setup.py", "other hash", "npm postinstall", "npm device")
-"""Cases for which the index is asked in every run; the others of that kind take minutes."""
+"""Cases that query the index in every test run; the others of that kind take minutes."""
 BY_NAME = ("mistaken for", "not from the", "another place", "borrowed name", "elsewhere")
 
 
 def is_judged(case: Case) -> bool:
-    """Whether the project's files alone are enough to refuse it, which takes no time."""
+    """Return whether the project's files alone are enough to refuse the case, which is fast."""
     return not case.name.endswith("brought along") and case.reason.startswith(BY_NAME)
 
 

@@ -43,7 +43,7 @@ def plan_with(*packages: str) -> str:
 
 
 class Script:
-    """Plans in turn, the last one again; the same tests and program each time."""
+    """Answers with the plans in turn, repeating the last, and with the same tests and program each time."""
 
     def __init__(self, *plans: str) -> None:
         self.plans = list(plans)

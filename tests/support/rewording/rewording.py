@@ -1,8 +1,8 @@
-"""Gives every text of redstart's that is meant for people another wording, as its modules are imported.
+"""Rewords all of redstart's texts for people as its modules are imported.
 
-Each place in the code that says something gets words of its own, so that two places no longer say the same. What a
-text is compared with, searched for or split at stays as it is written: code that recognizes a text of ours by its
-wording no longer does, and behaves otherwise.
+Each place in the code gets a different wording, so that no two places have the same text. Texts that are compared,
+searched for or split at stay unchanged: code that recognizes one of redstart's own texts by its wording then fails to
+do so and behaves differently.
 """
 
 from __future__ import annotations
@@ -25,14 +25,14 @@ UNTOUCHED = (
     "redstart.app.demo",
     "redstart.cli.texts",
 )
-"""Words that models, databases and argument parsers read."""
+"""Modules with texts that models, databases and argument parsers read."""
 READS = {
     *("startswith", "endswith", "removeprefix", "removesuffix", "partition", "rpartition", "split", "rsplit"),
     *("find", "rfind", "index", "rindex", "count", "replace", "strip", "lstrip", "rstrip", "get", "pop"),
     *("compile", "match", "fullmatch", "search", "sub", "findall", "finditer", "escape"),
     *("cast", "TypeVar", "TypeAdapter", "frozenset", "set", "getattr", "execute", "text"),
 }
-"""Functions whose texts are looked for, or are no texts at all."""
+"""Functions whose string arguments are search terms, or are not prose."""
 _WORDS = re.compile(r"(?<![\w-])[a-z]{2,}(?:[,;:]? |'s )\(?[a-z]{2,}(?![\w-])", re.IGNORECASE)
 _CODE = re.compile(r"[\n{}<>=\\|^$#@*\[\]]|^(?:import|from|def|class|return|select|with|pragma|create) ", re.IGNORECASE)
 _WORD = re.compile(r"[A-Za-z]{2,}")
@@ -41,12 +41,12 @@ _NAME = "__reworded__"
 
 
 def is_for_people(text: str) -> bool:
-    """Whether it reads as prose."""
+    """Return whether a text reads as prose."""
     return _WORDS.search(text) is not None and _CODE.search(text) is None
 
 
 def reworded(text: object, place: str) -> object:
-    """The same in other words; anything else than prose as it is."""
+    """Reword prose; return anything else unchanged."""
     return f"{_turned(text)} ({place})" if type(text) is str and is_for_people(text) else text
 
 
@@ -55,7 +55,7 @@ def _turned(text: str) -> str:
 
 
 class Rewording(ast.NodeTransformer):
-    """Rewords what a module says. A constant of the module is reworded where it is used, not where it is defined."""
+    """Rewords a module's texts. A module constant is reworded where it is used, not where it is defined."""
 
     def __init__(self, module: str) -> None:
         self._module = module.removeprefix(f"{PACKAGE}.")
@@ -108,7 +108,7 @@ class Rewording(ast.NodeTransformer):
         return node
 
     def visit_ClassDef(self, node: ast.ClassDef) -> ast.stmt:
-        """Values of enums and defaults of fields are data; only what methods say is reworded."""
+        """Reword only texts in methods: enum values and field defaults are data."""
         node.body = [
             self.visit(statement) if isinstance(statement, ast.FunctionDef | ast.AsyncFunctionDef) else statement
             for statement in node.body
@@ -160,12 +160,12 @@ class Rewording(ast.NodeTransformer):
 
 
 def _defines_text(node: ast.stmt) -> bool:
-    """Whether it is a module's constant that is a text."""
+    """Return whether a statement defines a text constant."""
     return isinstance(node, ast.Assign) and isinstance(node.value, ast.Constant | ast.JoinedStr)
 
 
 class RewordingLoader(SourceFileLoader):
-    """Compiles anew each time: what is reworded is written to no cache."""
+    """Compiles each time: reworded code is never cached."""
 
     def get_code(self, fullname: str) -> CodeType:
         path = self.get_filename(fullname)

@@ -1,4 +1,4 @@
-"""Found by every Python that starts with this folder on PYTHONPATH: words what redstart says to people otherwise."""
+"""Loaded by every Python with this directory on PYTHONPATH: rewords redstart's texts for people."""
 
 import rewording
 

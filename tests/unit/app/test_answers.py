@@ -1,4 +1,4 @@
-"""What a person may tell a run, by how it stands."""
+"""What a person may tell a run in each of its states."""
 
 from __future__ import annotations
 
@@ -185,7 +185,7 @@ def test_an_answer_needs_a_question_and_yes_needs_no_words(rig, house, monkeypat
         asyncio.run(hear(house, asks.run_id, ResumeWish(say="fine", answer=PersonWord.accept)))
     assert asyncio.run(standing(house, asks.run_id)) == asks
     asyncio.run(hear(house, asks.run_id, ResumeWish(say="by the way")))
-    assert asyncio.run(standing(house, asks.run_id)) == asks, "words alone are no answer"
+    assert asyncio.run(standing(house, asks.run_id)) == asks, "a message alone is not an answer"
     asyncio.run(hear(house, asks.run_id, ResumeWish(answer=PersonWord.accept)))
     assert asyncio.run(standing(house, asks.run_id)).status is Status.running
     done = asyncio.run(go_on(rig, asks.run_id))

@@ -84,7 +84,7 @@ def test_two_runs_at_once_in_one_loop(repo):
 
 
 def call_of(name: str, tmp_path: Path) -> tuple[tuple[object, ...], dict[str, object]]:
-    """Arguments that the function takes."""
+    """Return arguments that the function accepts."""
     arguments = {"create": ("a goal", tmp_path / "new"), "resume": ("1234",)}.get(name, (tmp_path,))
     return arguments, {"cycles": 1} if name == "improve" else {}
 
@@ -223,7 +223,7 @@ def test_cancelling_the_task_stops_the_work_and_waits_for_it():
         try:
             await asyncio.Event().wait()
         finally:
-            for _ in range(1000):  # as a run that still has something to put away
+            for _ in range(1000):  # like a run that still has cleanup to do
                 await asyncio.sleep(0)
             ended.set()
 

@@ -1,4 +1,4 @@
-"""What a new project begins with, and what a run that makes one is told."""
+"""The first files of a new project, and the task of the run that creates it."""
 
 from __future__ import annotations
 

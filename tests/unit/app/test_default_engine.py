@@ -1,4 +1,4 @@
-"""One engine drives wherever nobody named another: in the commands, in Python and in evaluations."""
+"""One engine is the default everywhere: in the commands, in Python and in evaluations."""
 
 from __future__ import annotations
 

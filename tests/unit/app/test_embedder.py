@@ -1,4 +1,4 @@
-"""From the settings to the embedder that is asked."""
+"""The settings select the embedder and its options."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ NAME = "openai:text-embedding-3-small"
 
 @pytest.fixture(autouse=True)
 def bare(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """No variable of the outside is seen, and the user's file is in `tmp_path`."""
+    """Hide outside variables and keep the user's file in `tmp_path`."""
     monkeypatch.setenv("XDG_CONFIG_HOME", str(tmp_path))
     monkeypatch.setenv("REDSTART_HOME", str(tmp_path / "home"))
     for variable in ("OPENAI_API_KEY", "ANTHROPIC_API_KEY", "REDSTART_MEMORY__EMBEDDER", "REDSTART_MODELS__STRONG"):
@@ -104,7 +104,7 @@ def test_the_doctor_asks_it_where_it_may(monkeypatch: pytest.MonkeyPatch) -> Non
         monkeypatch.setenv("REDSTART_MODELS__BASE_URL", server.openai_url)
         monkeypatch.setenv("REDSTART_MODELS__STRONG", "openai:any")
         monkeypatch.setenv("REDSTART_MEMORY__EMBEDDER", NAME)
-        monkeypatch.setattr(checks, "_sandboxes", lambda settings, platform: iter(()))  # to try them takes seconds
+        monkeypatch.setattr(checks, "_sandboxes", lambda settings, platform: iter(()))  # trying them takes seconds
         assert "not asked" in embedder_row(online=False).detail
         assert embedder_row(online=True).detail == f"{NAME} answered with 256 numbers per embedding"
         assert embedder_row(online=True).health is Health.warn

@@ -1,4 +1,4 @@
-"""A run's cassette, written and played in memory."""
+"""A run's cassette is written, then replayed in memory."""
 
 from __future__ import annotations
 
@@ -41,7 +41,7 @@ def done(rig: Rig, run_id: str) -> RunState:
 
 
 def recorded(rig: Rig, to: Path) -> Cassette:
-    """The cassette of a run that needed two attempts."""
+    """Export the cassette of a run that needs two attempts."""
     rig.with_model([PLAN, WRONG, RIGHT, CARD])
     run_id = asyncio.run(rig.begin(goal=GOAL))
     assert done(rig, run_id).result is Result.verified

@@ -1,4 +1,4 @@
-"""What may go to a fleet, and who may serve it."""
+"""Which runs can move to a fleet, and which workers may serve it."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""A graph in the forms that other programs read, with names that try to be more than names."""
+"""A graph in the formats that other programs read, with hostile names."""
 
 from __future__ import annotations
 
@@ -83,7 +83,7 @@ def test_graphml_is_xml_with_every_name_in_its_place() -> None:
 
 
 def unquoted(literals: str) -> str:
-    """What Cypher reads: literals, joined by `+`, and nothing between them."""
+    """Return the text that Cypher reads from literals joined by `+`, with nothing else between."""
     parts = LITERAL.findall(literals)
     assert literals == " + ".join(f"'{part}'" for part in parts)
     return "".join(ESCAPE.sub(lambda found: chr(int(found[1], 16)) if found[1] else found[2], part) for part in parts)
@@ -94,7 +94,7 @@ def test_a_name_stays_in_its_literal() -> None:
         literal = quoted(name)
         assert unquoted(literal) == name
         assert literal.isprintable() or name in UNSPEAKABLE[-1:]
-        assert "\\\\u" not in re.sub(r"\\\\\\u[0-9A-F]{4}", "", literal), "also for who looks for \\u first"
+        assert "\\\\u" not in re.sub(r"\\\\\\u[0-9A-F]{4}", "", literal), "also for a reader that looks for \\u first"
 
 
 def test_every_statement_is_one_line_and_may_be_run_again() -> None:

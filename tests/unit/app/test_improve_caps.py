@@ -1,4 +1,4 @@
-"""How much improvements may take, as the user says it."""
+"""The limits of improvements as the user types them."""
 
 from __future__ import annotations
 

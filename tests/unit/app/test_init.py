@@ -1,4 +1,4 @@
-"""A first redstart.toml: proposed, written on a yes, never over another."""
+"""A first redstart.toml is proposed, written on a yes, and never overwrites another."""
 
 from __future__ import annotations
 
@@ -39,7 +39,7 @@ def run(*arguments: str | Path) -> Result:
 
 
 def answer(project: Path, typed: bytes) -> str:
-    """Types this at the prompt of a real terminal; returns what was printed."""
+    """Type this at the prompt of a real terminal and return the output."""
     keyboard, terminal = pty.openpty()
     try:
         os.write(keyboard, typed)

@@ -1,4 +1,4 @@
-"""An issue's text, wherever it is."""
+"""An issue's text comes from an address, a file or the argument itself."""
 
 from __future__ import annotations
 

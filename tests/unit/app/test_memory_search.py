@@ -1,4 +1,4 @@
-"""What memory answers about an error that somebody pastes, and what it says on a screen of 80 columns."""
+"""Memory answers about a pasted error, and its answer fits a screen of 80 columns."""
 
 from __future__ import annotations
 
@@ -131,7 +131,7 @@ def test_the_answer_fits_a_screen_and_counts_in_words(desk: Desk) -> None:
 def test_the_command_answers_in_json_and_reads_standard_input(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("REDSTART_HOME", str(tmp_path / "home"))
     plain = CliRunner().invoke(app, ["memory", "search", "KeyError:", "'price'"])
-    assert (plain.exit_code, plain.output.splitlines()[0]) == (0, "nothing known about: KeyError: 'price'")
+    assert (plain.exit_code, plain.output.splitlines()[0]) == (0, "no results for: KeyError: 'price'")
     piped = CliRunner().invoke(app, ["memory", "search", "-", "--json"], input=TRACEBACK)
     assert MemoryAnswer.model_validate_json(piped.output).error == "KeyError: 'price'"
 

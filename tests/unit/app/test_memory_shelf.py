@@ -1,4 +1,4 @@
-"""Memory as programs use it, wherever runs and their blobs are kept."""
+"""Memory as programs use it, with each place for runs and their blobs."""
 
 from __future__ import annotations
 
@@ -57,7 +57,7 @@ class Place(NamedTuple):
     rig: Rig
 
     def run(self, said: str, until: Step | None = None) -> str:
-        """A run, its blobs where the settings say."""
+        """Drive a run, store its blobs where the settings say, and return its ID."""
         self.rig.with_model([play.RIGHT, said])
 
         async def go() -> str:
@@ -72,7 +72,7 @@ class Place(NamedTuple):
         return run_id
 
     def traces(self) -> list[str]:
-        """Where the word stands."""
+        """List the files and tables that contain the word."""
         found = [str(path) for path in self.settings.home.rglob("*") if path.is_file() and holds(path.read_bytes())]
         with self.database.reading() as connection:
             for table in metadata.tables.values():
@@ -113,7 +113,7 @@ def test_what_is_forgotten_is_nowhere(place: Place, shelf: TenantMemory) -> None
     story = asyncio.run(show_card(shelf, first.id))
     assert len(story.recalled_by) == 1
     gone = asyncio.run(forget_learned(shelf, first.id))
-    assert gone.blobs > 1, "what was asked and what was said"
+    assert gone.blobs > 1, "the question and the answer"
     assert place.traces() == []
     found = asyncio.run(memory_stats(shelf))
     assert (found.cards, found.recalled, found.repos) == (1, 1, {"rig": 1})

@@ -1,4 +1,4 @@
-"""Which models can be reached, asked of real servers on this machine."""
+"""Reachable models are listed by asking real servers on this machine."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ SECRET = "sk-0123456789-secret"
 
 
 class Lists(ThreadingHTTPServer):
-    """Serves documents by path, and keeps what was asked with which headers."""
+    """Serves documents by path and records the path and headers of each request."""
 
     def __init__(self, documents: Mapping[str, object]) -> None:
         self.documents = documents
@@ -140,7 +140,7 @@ def test_a_configured_model_that_its_endpoint_does_not_list_is_marked():
     endpoint = only(listed)
     assert endpoint.key_variable == "TEAM_KEY"
     assert [(model.name, model.listed) for model in endpoint.models] == [("openai:typo", False), ("openai:gpt-5", True)]
-    assert any("openai:typo" in line and "not listed there" in line for line in lines_of(listed, 80, every=False))
+    assert any("openai:typo" in line and "not in its list" in line for line in lines_of(listed, 80, every=False))
 
 
 @pytest.mark.parametrize("document", [{"models": 3}, [], b"<html>", b"{", {}])

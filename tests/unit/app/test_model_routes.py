@@ -1,4 +1,4 @@
-"""Which host a question goes to and with which key, seen from the host's side."""
+"""Which host gets a question, and with which key, seen from the host's side."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What a plug-in says of itself is kept, as far as Redstart knows it."""
+"""What a plug-in declares about itself is kept, as far as Redstart knows it."""
 
 from __future__ import annotations
 

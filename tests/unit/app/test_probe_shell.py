@@ -1,4 +1,4 @@
-"""A look into the sandbox: who gets the line to the shell, what a person is told, and a shell without a sandbox."""
+"""The probe shell: who gets the connection, what a person is told, and a shell without a sandbox."""
 
 from __future__ import annotations
 
@@ -45,7 +45,7 @@ def ground(house: AppContext, tmp_path: Path) -> RunGround:
 
 @pytest.fixture
 def terminal() -> Iterator[tuple[int, int]]:
-    """Both ends of a pseudo terminal: the person's and the program's."""
+    """Open a pseudo terminal and yield the person's end and the program's end."""
     person, program = os.openpty()
     try:
         yield person, program
@@ -55,7 +55,7 @@ def terminal() -> Iterator[tuple[int, int]]:
 
 
 class Inside:
-    """A sandbox in which a coroutine of the test is what runs."""
+    """A sandbox that runs a coroutine of the test."""
 
     tier = "scripted"
 
@@ -105,7 +105,7 @@ def test_only_the_first_with_the_token_gets_the_terminal(
         kind, length = HEAD.unpack(await reader.readexactly(HEAD.size))
         assert (kind, await reader.readexactly(length)) == (b"d", b"\x03typed")
         writer.write_eof()
-        assert await reader.read() == b"", "we are told that all has arrived"
+        assert await reader.read() == b"", "the host confirms that all has arrived"
         for each in (stranger_writer, writer, second_writer):
             each.close()
 

@@ -1,4 +1,4 @@
-"""Old runs go, with all that is theirs alone; what others need stays."""
+"""Old runs are removed with all data that is theirs alone; data that others need stays."""
 
 from __future__ import annotations
 
@@ -61,7 +61,7 @@ class Home:
             os.utime(self.path(name), (NOW - age, NOW - age))
 
     def path(self, name: str) -> Path:
-        """Of a blob that is a file."""
+        """Return the path of a blob that is a file."""
         return self.folder / "blobs" / name[:2] / name
 
     def there(self, names: Iterable[str]) -> list[bool]:
@@ -69,7 +69,7 @@ class Home:
         return [name in kept for name in names]
 
     def run(self, run_id: str, days: float, status: Status = Status.finished) -> dict[str, str]:
-        """A run that was last changed so many days ago, with a blob wherever a row may name one."""
+        """Add a run last changed so many days ago, with a blob wherever a row may name one."""
         self.clock.time = NOW - days * DAY
         kinds = ("first", "artifact", "request", "result", "diff")
         named = {kind: self.blob(f"{kind} of {run_id}".encode()) for kind in kinds}
@@ -96,7 +96,7 @@ class Home:
         await store.commit(done, claimed.fence)
 
     def rows(self) -> dict[str, set[str]]:
-        """The runs that each table still knows."""
+        """Return the IDs of the runs that each table still holds."""
         of_run = {"runs": runs.c.id} | {table.name: table.c.run_id for table in (steps, events, journal)}
         with self.database.reading() as connection:
             return {name: set(connection.execute(select(column)).scalars()) for name, column in of_run.items()}

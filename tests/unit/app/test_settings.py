@@ -129,7 +129,7 @@ def test_a_value_without_sense_is_named(monkeypatch, name, value):
 
 
 def test_no_limit_is_none_that_binds(monkeypatch):
-    """Zero money or tokens is a cap like any other; the attempts begin at one."""
+    """Zero cost or tokens is a limit like any other; attempts start at one."""
     monkeypatch.setenv("REDSTART_LIMITS__USD", "0")
     assert load().limits.usd == 0
 

@@ -1,4 +1,4 @@
-"""Lessons that are known to help, as a file that other agents read."""
+"""Lessons known to help are exported as a file that other agents read."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Tab offers the ids of runs, in bash as it really is."""
+"""Tab completion offers run IDs in a real bash."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ printf '%s\\n' "${{COMPREPLY[@]}}"
 
 @pytest.fixture
 def home(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    """A store with two runs."""
+    """Create a store with two runs."""
     home = tmp_path / "home"
     folder = tmp_path / "shop"
     folder.mkdir()
@@ -44,7 +44,7 @@ def home(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 
 
 def offered(words: str, begun: str) -> list[str]:
-    """What bash offers when Tab is pressed behind the words."""
+    """Return what bash offers when Tab is pressed after the words."""
     bash = shutil.which("bash")
     assert bash
     script = IN_BASH.format(words=words, begun=begun, count=len(words.split()))

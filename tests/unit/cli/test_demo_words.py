@@ -1,4 +1,4 @@
-"""What the demo says of the machine that it runs on."""
+"""What the demo says about the machine it runs on."""
 
 from __future__ import annotations
 

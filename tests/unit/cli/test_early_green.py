@@ -28,7 +28,7 @@ CARD = '{"summary": "s", "root_cause": "r", "fix": "f", "debug_steps": []}'
 
 
 class Watching:
-    """A model that answers, and keeps what was on the screen when each question came."""
+    """A model that answers, and records what was on the screen at each question."""
 
     def __init__(self, capsys: pytest.CaptureFixture[str], folder: Path, *, then: str = "") -> None:
         self._capsys, self._folder, self._then = capsys, folder, then

@@ -1,4 +1,4 @@
-"""Errors: what happened, then what to do, on stderr; and what people type from habit."""
+"""Errors: what happened, then what to do, on stderr; and commands that people type from habit."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from redstart.core.errors import ConfigError, SandboxUnavailable
 def say(monkeypatch, capsys):
     def typed(*arguments: str) -> tuple[object, list[str]]:
         monkeypatch.setattr("sys.argv", ["redstart", *arguments])
-        # A process that has loaded Temporal's library is left at once, which would end the one that runs the tests.
+        # main() leaves a process at once if Temporal's library is loaded, which would end the test process.
         monkeypatch.delitem(sys.modules, "temporalio", raising=False)
         with pytest.raises(SystemExit) as end:
             main()
@@ -51,16 +51,16 @@ def say(monkeypatch, capsys):
     ],
 )
 def test_a_word_that_is_no_command_gets_a_hint(typed, hint, say):
-    assert say(*typed.split()) == (2, [f"error: there is no command {typed!r}", f"hint: {hint}"])
+    assert say(*typed.split()) == (2, [f"error: unknown command {typed!r}", f"hint: {hint}"])
 
 
 @pytest.mark.parametrize(
     ("arguments", "lines"),
     [
-        (("fix", "--max-us", "1"), ["error: there is no option --max-us", "hint: did you mean --max-usd?"]),
-        (("undo", "--zzzz"), ["error: there is no option --zzzz", "hint: `redstart undo --help` lists the options"]),
-        (("eval", "run"), ["error: missing argument 'SET|PATH'", "hint: `redstart eval run --help` explains it"]),
-        (("--zzzz",), ["error: there is no option --zzzz", "hint: `redstart --help` lists the options"]),
+        (("fix", "--max-us", "1"), ["error: unknown option --max-us", "hint: did you mean --max-usd?"]),
+        (("undo", "--zzzz"), ["error: unknown option --zzzz", "hint: `redstart undo --help` lists the options"]),
+        (("eval", "run"), ["error: missing argument 'SET|PATH'", "hint: see `redstart eval run --help`"]),
+        (("--zzzz",), ["error: unknown option --zzzz", "hint: `redstart --help` lists the options"]),
     ],
 )
 def test_a_usage_error_is_printed_like_any_other(arguments, lines, say):

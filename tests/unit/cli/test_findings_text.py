@@ -1,4 +1,4 @@
-"""What an audit prints: grave findings listed, the rest counted, every line within the terminal."""
+"""An audit lists serious findings, counts the rest, and keeps every line within the terminal."""
 
 from __future__ import annotations
 

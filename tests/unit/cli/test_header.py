@@ -1,4 +1,4 @@
-"""The line before the first model call, and the systems that redstart does not run on or was never tried on."""
+"""The header before the first model call, and systems on which Redstart is unsupported or untested."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ sys.platform = "win32"
 from redstart.cli.main import main
 main()
 """
-"""What looks for Windows' own modules when it is loaded has to be loaded before."""
+"""Modules that look for Windows modules when they are imported have to be imported first."""
 
 
 @pytest.fixture
@@ -53,7 +53,7 @@ def test_the_header_is_two_short_lines_with_what_is_known(house: AppContext, sta
     what, where = header(house, state, "linux").splitlines()
     assert what == f"run {state.run_id} · shop · pytest · {Path(sys.executable).name} (redstart's own)"
     assert where == "sandbox none · model openai:x at api.openai.com · limits 5 attempts, $2, 30 min"
-    assert "tests:" not in what, "how many there are is not known before they have run"
+    assert "tests:" not in what, "the number of tests is unknown before they run"
 
 
 @pytest.mark.slow
@@ -119,7 +119,7 @@ def test_what_is_decided_says_where_it_goes_and_warns_of_the_end(trend, said):
 
 
 class Silent:
-    """A model that keeps what was on the screen when it was first asked, and gives no answer."""
+    """A model that records what was on the screen at a question, and gives no answer."""
 
     def __init__(self, capsys: pytest.CaptureFixture[str]) -> None:
         self._capsys = capsys

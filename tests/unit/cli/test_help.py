@@ -19,7 +19,7 @@ ROOT: Any = typer.main.get_command(app)
 
 
 def commands(group: Any = ROOT, path: tuple[str, ...] = ()) -> dict[str, Any]:
-    """Every command that can be typed and seen, by its words."""
+    """Return every visible command by its words."""
     made: dict[str, Any] = {}
     for name, command in group.commands.items():
         if command.hidden:
@@ -34,7 +34,7 @@ def printed(
 ) -> str:
     monkeypatch.setenv("COLUMNS", str(width))
     monkeypatch.setattr("sys.argv", ["redstart", *arguments])
-    # A process that has loaded Temporal's library is left at once, which would end the one that runs the tests.
+    # main() leaves a process at once if Temporal's library is loaded, which would end the test process.
     monkeypatch.delitem(sys.modules, "temporalio", raising=False)
     with pytest.raises(SystemExit) as end:
         main()

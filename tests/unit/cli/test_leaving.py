@@ -1,4 +1,4 @@
-"""How the process ends where Temporal's library was used: at once, with its exit code and all that it printed."""
+"""A process that used Temporal's library ends at once, with its exit code and all its output."""
 
 from __future__ import annotations
 

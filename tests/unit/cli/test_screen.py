@@ -1,4 +1,4 @@
-"""The screen at the widths that people have: wrapped at words in a terminal, one line a step in a log."""
+"""The screen at common widths: wrapped at words in a terminal, one line per step in a log."""
 
 from __future__ import annotations
 
@@ -82,7 +82,7 @@ def test_step_lines_are_wrapped_at_words_with_a_hanging_indent(width):
     lines = out.getvalue().splitlines()
     assert max(map(len, lines)) <= width
     assert all(line.startswith(("  1  ", " " * 15)) for line in lines)
-    assert WHY in " ".join(out.getvalue().split()), "nothing is cut out of a sentence"
+    assert WHY in " ".join(out.getvalue().split()), "no sentence is shortened"
 
 
 def test_a_log_has_one_line_a_step():

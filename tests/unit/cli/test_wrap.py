@@ -1,4 +1,4 @@
-"""Text is broken between words, with a hanging indent, and never obeyed by a terminal."""
+"""Text is wrapped between words, with a hanging indent, and never obeyed by a terminal."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ def test_a_line_that_fits_stays_as_it_is():
 
 def test_a_line_is_broken_between_words_and_continues_indented():
     assert wrap("one two three four", 9, hang=4) == ["one two", "    three", "    four"]
-    assert wrap("  one two three", 9) == ["  one two", "  three"], "by default it continues as it began"
+    assert wrap("  one two three", 9) == ["  one two", "  three"], "by default the indent of the first line is repeated"
 
 
 def test_a_separator_ends_a_line_and_begins_none():

@@ -1,4 +1,4 @@
-"""Every error says something, whoever raises it."""
+"""Every error has a message, whatever raises it."""
 
 from __future__ import annotations
 

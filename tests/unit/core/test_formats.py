@@ -1,4 +1,4 @@
-"""Stored data of other versions: older data is upgraded, newer data is read as far as it can be, or declined."""
+"""Stored data of other versions: older data is upgraded; newer data is read as far as possible or rejected."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Which goals are alike: the words by which they are compared, and the floor of the built-in embedder."""
+"""Which goals are similar: the words that are compared, and the threshold of the built-in embedder."""
 
 from __future__ import annotations
 

@@ -48,7 +48,7 @@ def test_a_driver_is_alive_while_its_process_is_and_its_lease_holds():
     held = row(holder=HERE, beat=NOW)
     assert driven(held)
     assert not driven(held, alive=False)
-    assert not driven(held, later=LEASE + 1), "its number may be another process's by now"
+    assert not driven(held, later=LEASE + 1), "another process may have its ID by now"
     assert not driven(row())
 
 

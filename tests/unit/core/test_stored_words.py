@@ -1,4 +1,4 @@
-"""What the version before stored in words alone is read as what it stands for now."""
+"""Problems that the previous version stored only as text are read as today's enums."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ def test_a_patch_of_before_has_the_problem_that_its_fault_names(fault, problem):
     summary = f'{{"number":1,"fingerprint":"","diff":"","files":[],"outcome":"{fault}","refused":false,"red":null}}'
     (attempt,) = STATE.upgrade({"history": [json.loads(summary)]}, 0)["history"]
     assert AttemptSummary.model_validate(attempt).problem is problem
-    assert Patch(fault=fault, problem=None).problem is None, "words alone say nothing any more"
+    assert Patch(fault=fault, problem=None).problem is None, "the text alone no longer sets the problem"
 
 
 @pytest.mark.parametrize("fault", ["budget", "empty"])

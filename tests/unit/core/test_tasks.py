@@ -1,4 +1,4 @@
-"""The part of a spec that one mode alone has, and specs as the version before stored them."""
+"""The part of a spec that belongs to one mode, and specs as the previous version stored them."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What an ended run says of the lessons that applied to it."""
+"""What a finished run tells about the lessons that applied to it."""
 
 from __future__ import annotations
 

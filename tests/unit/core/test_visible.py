@@ -1,4 +1,4 @@
-"""What is shown hides nothing and steers no terminal."""
+"""Displayed text hides nothing and controls no terminal."""
 
 from __future__ import annotations
 

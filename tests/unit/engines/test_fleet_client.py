@@ -1,4 +1,4 @@
-"""Handing a run to a server that is only just there."""
+"""Submit a run to a server that has only just started."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from redstart.testing.states import state
 
 
 class Server:
-    """Refuses the first calls so; then it takes runs."""
+    """Refuses the first calls with these codes, then accepts runs."""
 
     def __init__(self, *refusals: RPCStatusCode) -> None:
         self.refusals = list(refusals)

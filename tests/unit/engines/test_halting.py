@@ -1,4 +1,4 @@
-"""A driver that is to stop between two steps, and one that lacks a privilege: nothing is lost, nothing done twice."""
+"""A driver that must stop between two steps or lacks a privilege loses nothing and repeats nothing."""
 
 from __future__ import annotations
 
@@ -40,7 +40,7 @@ def test_a_driver_that_drains_stops_after_the_commit_at_hand_and_another_goes_on
         run_id = await rig.begin()
         leaving = replace(rig.adapters, halting=lambda: next(words))
         stopped = await drive(leaving, await rig.adapters.store.claim(run_id), inline)
-        assert await rig.adapters.store.holder(run_id) is None, "the run was given back"
+        assert await rig.adapters.store.holder(run_id) is None, "the driver released the run"
         return stopped, (await drive(rig.adapters, await rig.adapters.store.claim(run_id), inline)).state
 
     stopped, ended = asyncio.run(go())

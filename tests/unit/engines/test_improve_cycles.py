@@ -1,4 +1,4 @@
-"""Whole runs of improve in memory: their tests are really run, in this process; nothing else is started."""
+"""Whole improve runs in memory: their tests really run in this process, and no other process starts."""
 
 from __future__ import annotations
 
@@ -42,7 +42,7 @@ LINES = ("count", "lines")
 
 
 def played(trees: GitTrees) -> Callable[[Execution], Completed]:
-    """Runs every test function of the snapshot here, and writes the JUnit XML that pytest would."""
+    """Build a suite that runs the snapshot's test functions in this process and writes pytest's JUnit XML."""
 
     def run(execution: Execution) -> Completed:
         source = (trees.read(execution.snapshot, "bag.py") or b"").decode()
@@ -86,7 +86,7 @@ def block(path: str, search: str, text: str, head: str = "WHY: it is asked for")
 
 
 def script(*kinds: str) -> Callable[[Ask], str]:
-    """A cycle of each kind, told from the others by what its questions hold. The kind `down` has no server."""
+    """Build a reply function that plays one cycle of each kind and finds the cycle from the question's text."""
 
     def reply(ask: Ask) -> str:
         text = "\n".join(message.text for message in ask.messages)
@@ -275,7 +275,7 @@ GOAL = "A bag of numbers: their total, their mean and functions that return 1"
 
 
 async def reached_before(rig: Rig, goal: str) -> None:
-    """Another run has left a pattern of this goal."""
+    """Store a pattern for this goal that another run left."""
     new, fence = await begin_other(rig.adapters.store, "other", spec=spec(mode=Mode.create))
     left = NewMemories(pattern=pattern("other-1", goal=goal, summary="Two modules, one of them for the mean."))
     await rig.adapters.store.commit(commit(new, Step.remember, remembered=left), fence)
@@ -343,7 +343,7 @@ def test_what_was_recalled_is_what_a_replay_sees_and_runs_of_before_are_replayed
     improved(silent, "good", goal=GOAL)
 
     class Before:
-        """The journal, without what was recorded of patterns."""
+        """The journal without the records of patterns."""
 
         def __getattr__(self, name: str) -> object:
             return getattr(journal, name)
@@ -368,7 +368,7 @@ def test_killed_again_and_again_it_ends_the_same_and_asks_nothing_twice(rig, wri
     store, left = rig.adapters.store, [writes]
 
     class Dying:
-        """The store; it dies after so many commits."""
+        """The store; it dies after a number of commits."""
 
         def __getattr__(self, name: str) -> object:
             return getattr(store, name)

@@ -22,7 +22,7 @@ CALL = CallPlace("run-1", 1, "patch", 0)
 
 
 class Desk:
-    """A journal of one run, and recorders over it."""
+    """A journal of one run with recorders on it."""
 
     def __init__(self) -> None:
         database = memory_database()

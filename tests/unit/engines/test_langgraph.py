@@ -1,4 +1,4 @@
-"""The graph as others may embed it: with a checkpointer, and with LangGraph's strict serialisation."""
+"""The graph as other programs may embed it: with a checkpointer and LangGraph's strict serialization."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""How a run stands when its drive is over, however that came; and a cancellation that does not wait for a step."""
+"""The status of a run after its drive ends for any reason; a cancellation does not wait for the step."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ def rig(tmp_path: Path) -> Iterator[Rig]:
 
 
 class SilentModel:
-    """Is asked, and never answers."""
+    """Accepts a question and never answers."""
 
     def __init__(self) -> None:
         self.asked = asyncio.Event()
@@ -42,7 +42,7 @@ class SilentModel:
         del ask
         self.asked.set()
         await asyncio.Event().wait()
-        raise AssertionError("nobody sets it")
+        raise AssertionError("the event is never set")
 
 
 async def driven(rig: Rig, run_id: str, until: Step | None = None) -> StepAdvance:
@@ -55,7 +55,7 @@ async def row_of(rig: Rig, run_id: str) -> RunRow:
 
 
 def after(rig: Rig, until: Step | None = None) -> RunRow:
-    """The row of a new run once its drive is over."""
+    """Drive a new run and return its row."""
 
     async def go() -> RunRow:
         run_id = await rig.begin()

@@ -1,4 +1,4 @@
-"""How far a step is: told while an execution runs, and kept nowhere."""
+"""The progress of a step is reported while an execution runs and is stored nowhere."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ def test_tests_are_counted_while_they_run(tmp_path):
     asyncio.run(run())
     first, *between, last = reports
     assert (first.activity, first.done, first.total, first.seconds) == ("all tests", 0, 9, 4.0)
-    assert between[0].total == 3, "what the runner says counts, not what was expected"
+    assert between[0].total == 3, "the count of the runner replaces the expected one"
     assert last.activity == ""
 
 

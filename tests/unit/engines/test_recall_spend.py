@@ -1,4 +1,4 @@
-"""What a recall uses of an embedding model counts in its run, and what it lacks is told; both from the journal."""
+"""The tokens that a recall spends on embeddings count in its run, and gaps are reported; both come from the journal."""
 
 from __future__ import annotations
 
@@ -63,7 +63,7 @@ class Desk:
 
 @pytest.fixture
 def spoiled() -> list[Reply]:
-    """What the embedding model says instead of places."""
+    """Replies that the embedding model gives instead of embeddings."""
     return []
 
 
@@ -93,7 +93,7 @@ def test_tokens_of_places_count_in_the_spend_of_the_run(desk: Desk) -> None:
     before, plain = desk.counted, first.spend.tokens - desk.counted
     second = desk.run()
     used = desk.counted - before
-    assert used > before > 0, "now there is a card that has to get its place"
+    assert used > before > 0, "now there is a card that needs an embedding"
     assert second.spend.usd == pytest.approx(used * 0.02 / 1_000_000)
     assert second.spend.calls == first.spend.calls == 3
     assert second.spend.tokens >= plain + used
@@ -117,7 +117,7 @@ def test_a_run_goes_on_without_its_embedder_and_says_so(desk: Desk, spoiled: lis
     assert [item.source for item in second.now.plan.recalled] == ["signature"]
     (told,) = desk.lacks(second)
     assert "gone fishing" in str(told)
-    assert second.spend.calls == 2, "what was refused cost nothing"
+    assert second.spend.calls == 2, "a refused request costs nothing"
 
 
 def test_a_run_that_is_resumed_or_replayed_asks_nobody_again(desk: Desk, spoiled: list[Reply]) -> None:

@@ -21,7 +21,7 @@ TESTS, RED, FINDINGS, LIMIT = 10_000, 3_000, 2_000, 64 * 1024
 
 
 def big_suite(execution: Execution) -> Completed:
-    """10,000 tests of which 3,000 fail with long messages in an alphabet of four-byte letters."""
+    """Report 10,000 tests; 3,000 fail with long messages made of four-byte letters."""
     long = "𝒶" * 400
     failure = f'<failure message="assert {long} == 1">{play.TESTS}:5: AssertionError</failure>'
     cases = "".join(

@@ -1,4 +1,4 @@
-"""What a supervisor does with what its drivers report and people tell it, on a real server."""
+"""How a supervisor reacts to its drivers' reports and to commands from people, on a real server."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ def server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Temporal]:
 
 @pytest.fixture(autouse=True)
 def quick(monkeypatch: pytest.MonkeyPatch) -> None:
-    """A driver hears of a cancelled order with its next beat."""
+    """Shorten the heartbeat: a driver learns of a cancelled order with its next heartbeat."""
     monkeypatch.setattr(driver, "BEAT", 0.1)
     monkeypatch.setattr(worker, "BEAT", 0.1)
 
@@ -49,7 +49,7 @@ def ended(state: RunState) -> StepAdvance:
 
 
 class Script:
-    """Reports one after the other; an exception is raised. It keeps which pool was asked."""
+    """Returns the advances one after the other, raises exceptions, and records which pool was asked."""
 
     def __init__(self, *does: StepAdvance | Exception) -> None:
         self._does, self.pools = list(does), list[str]()
@@ -69,7 +69,7 @@ class Script:
 
 
 class Steps:
-    """A driver at a step: it ends when it is asked to, and says that it was at it."""
+    """A driver that stays at a step until it is told to halt; an event reports that it entered the step."""
 
     def __init__(self, state: RunState) -> None:
         self._state, self.at_it = state, threading.Event()
@@ -226,7 +226,7 @@ def test_paused_at_a_step_it_waits_and_goes_on(server: Temporal, state: RunState
 
 
 def test_a_run_without_a_worker_can_be_cancelled(server: Temporal, state: RunState) -> None:
-    """Nobody acts; who thinks serves the supervisor."""
+    """No worker acts; the worker that thinks serves the supervisor."""
     with Workers(server.address, {"think": Script().of("think")}) as workers:
 
         async def go() -> DriveReport:
@@ -264,7 +264,7 @@ def test_a_second_submit_joins_the_first(server: Temporal, state: RunState) -> N
 
 
 async def _listed(fleet: FleetClient, state: RunState) -> list[SupervisorInfo]:
-    """The server lists a supervisor a moment after it has begun."""
+    """Wait for the supervisor: the server lists it a moment after its start."""
     while True:
         if found := [item for item in await fleet.supervised("home") if item.run_id == state.run_id]:
             return found

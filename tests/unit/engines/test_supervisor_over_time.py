@@ -1,4 +1,4 @@
-"""A supervisor over days and deploys: long histories are begun anew, other builds go on, old histories replay."""
+"""A supervisor over days and deploys: long histories restart, new builds take over, and old histories replay."""
 
 from __future__ import annotations
 
@@ -57,7 +57,7 @@ def test_there_are_histories_to_replay():
 
 @pytest.mark.parametrize("file", HISTORIES, ids=lambda file: file.stem)
 def test_a_history_that_was_recorded_replays(file: Path) -> None:
-    """Who changes the supervisor so that this fails breaks every run under way: see `workflow.patched`."""
+    """A change of the supervisor that fails here breaks every active run: see `workflow.patched`."""
     history = WorkflowHistory.from_json(file.stem, file.read_text())
     asyncio.run(Replayer(workflows=[RunSupervisor]).replay_workflow(history))
 
@@ -87,7 +87,7 @@ def test_a_history_that_has_grown_long_is_begun_anew(server: Temporal, state: Ru
 
         report, events = workers.call(run())
     assert (report.result, drives) == ("verified", ["act", "think"] * 4)
-    assert events < 25, "the last of three histories holds only what came last"
+    assert events < 25, "the last of three histories holds only the latest events"
 
 
 @pytest.mark.slow
@@ -119,7 +119,7 @@ def test_a_run_that_one_build_began_is_finished_by_the_next(server: Temporal, st
 
 
 async def promoted(fleet: FleetClient, build: str) -> None:
-    """The server learns of a build with the first look of its workers for work."""
+    """Promote the build once the server knows it, which is after its workers first poll for work."""
     while True:
         try:
             return await fleet.promote("redstart", build)

@@ -1,4 +1,4 @@
-"""A house with a sandbox, and small tasks."""
+"""An application context with a sandbox, and small tasks."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ HIDDEN = SHOWN + "\n\ndef test_three():\n    assert double(3) == 6\n"
 
 @pytest.fixture(autouse=True)
 def in_the_project(project: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Tasks are run in the environment that is active."""
+    """Make the project the active environment, in which tasks run."""
     monkeypatch.setenv("VIRTUAL_ENV", str(project))
 
 

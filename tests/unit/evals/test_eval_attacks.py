@@ -41,7 +41,7 @@ def git(*words: str, cwd: Path) -> None:
 
 @pytest.fixture
 def source(tmp_path: Path) -> Path:
-    """A repo whose history, stash, branch, parent folder and ignored files all hold the answer."""
+    """Create a repo whose history, stash, branch, parent folder and ignored files all hold the answer."""
     repo = tmp_path / "outside" / "inner" / "source"
     repo.mkdir(parents=True)
     git("init", "-q", cwd=repo)
@@ -63,7 +63,7 @@ def source(tmp_path: Path) -> Path:
 
 @pytest.fixture
 def server() -> Iterator[int]:
-    """Hands out the answer to whoever asks, on every address of this machine."""
+    """Serve the answer to everyone, on every address of this machine."""
 
     class Answers(http.server.BaseHTTPRequestHandler):
         def do_GET(self) -> None:
@@ -72,7 +72,7 @@ def server() -> Iterator[int]:
             self.wfile.write(MARK.encode())
 
         def log_message(self, format: str, *args: object) -> None:  # noqa: A002
-            """Says nothing."""
+            """Log nothing."""
 
     with http.server.ThreadingHTTPServer(("0.0.0.0", 0), Answers) as served:
         thread = threading.Thread(target=served.serve_forever, kwargs={"poll_interval": 0.05})
@@ -83,7 +83,7 @@ def server() -> Iterator[int]:
 
 
 def own_address() -> str:
-    """Of this machine as others would reach it; loopback where it has no other."""
+    """Return the address at which others reach this machine, or loopback if it has no other."""
     try:
         return socket.gethostbyname(socket.gethostname())
     except OSError:
@@ -92,7 +92,7 @@ def own_address() -> str:
 
 @pytest.mark.slow
 def test_every_way_finds_the_answer_where_nothing_is_sealed(source: Path, server: int, tmp_path: Path) -> None:
-    """So that finding nothing says something."""
+    """Without this, finding nothing in a sealed task would be meaningless."""
     packages, home, temporary = tmp_path / "packages", tmp_path / "home", tmp_path / "temporary"
     for folder in (packages, home, temporary):
         folder.mkdir()

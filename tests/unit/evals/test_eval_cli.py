@@ -1,4 +1,4 @@
-"""`redstart eval` as somebody at a shell types it."""
+"""`redstart eval` as typed in a shell."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ def redstart(home: Path, *words: str) -> subprocess.CompletedProcess[str]:
 
 @pytest.fixture
 def tasks(task: Task, tmp_path: Path) -> str:
-    """One that is a task, and one whose fix is none."""
+    """Write a usable task and one whose fix fixes nothing."""
     no_fix = task.model_copy(update={"id": "calc/none", "fix": task.fix.model_copy(update={"files": {"x.py": "1\n"}})})
     write_tasks([task, no_fix], tmp_path / "tasks.jsonl")
     return str(tmp_path / "tasks.jsonl")
@@ -41,9 +41,9 @@ def test_the_old_name_of_check_tasks_works_and_is_hidden(tmp_path: Path) -> None
 
 def test_a_set_is_verified_run_reported_compared_and_exported(tasks: str, tmp_path: Path) -> None:
     verified = redstart(tmp_path, "check-tasks", tasks, "--repeats", "1")
-    assert "unusable: calc/none: not green with its true fix" in verified.stdout, verified.stderr
+    assert "unusable: calc/none: does not pass with its true fix" in verified.stdout, verified.stderr
     assert "1 of 2 tasks usable: tests fail before the reference fix and pass after it" in verified.stdout
-    assert "[1/2] calc/double: red, then green" in verified.stderr
+    assert "[1/2] calc/double: fails, then passes" in verified.stderr
     run = ("run", tasks, "-m", ORACLE, "--verify", "quick", "--looks", "0", "--name", "one")
     first = redstart(tmp_path, *run)
     assert "[1/1] calc/double seed 0 run 1: solved" in first.stdout, first.stdout + first.stderr
@@ -60,9 +60,9 @@ def test_a_set_is_verified_run_reported_compared_and_exported(tasks: str, tmp_pa
 
 def test_what_cannot_be_done_is_said_in_one_line(tmp_path: Path) -> None:
     for words, said in (
-        (("run", "nowhere"), "there is no set nowhere"),
-        (("report", "none"), "there is no evaluation none"),
-        (("mine", str(tmp_path / "none"), "--out", "x"), "is no folder"),
+        (("run", "nowhere"), "unknown set nowhere"),
+        (("report", "none"), "unknown evaluation none"),
+        (("mine", str(tmp_path / "none"), "--out", "x"), "is not a directory"),
     ):
         done = redstart(tmp_path, *words)
         assert done.returncode == 2, done.stderr

@@ -1,4 +1,4 @@
-"""Tasks made of a repo: by mutation of its code, and from its history."""
+"""Tasks made from a repo: by mutation of its code, and from its history."""
 
 from __future__ import annotations
 
@@ -44,7 +44,7 @@ def commit(repo: Path, message: str, **files: str) -> str:
 
 @pytest.fixture
 def repo(tmp_path: Path) -> Path:
-    """Whose third commit is a fix with a test, whose fourth changes both without a difference, whose last only docs."""
+    """Create a repo: commit 3 is a fix with a test, commit 4 changes both without effect, the last only docs."""
     made = tmp_path / "shop"
     made.mkdir()
     git("init", "-q", cwd=made)
@@ -79,13 +79,13 @@ def test_a_list_of_candidates_is_read_by_project(repo: Path, tmp_path: Path) -> 
     (tmp_path / "list.jsonl").write_text(json.dumps(row) + "\n" + json.dumps({**row, "repo": "c/d"}) + "\n")
     (found,) = listed_candidates(tmp_path / "list.jsonl", "a/b")
     assert (found.base, found.fix, found.source, found.tests) == ("1", "2", ("x.py",), ("t.py",))
-    # A commit that is not in this clone is passed over.
+    # A commit that is not in this clone is skipped.
     assert task_of(repo, found) is None
 
 
 @pytest.mark.slow
 def test_a_folder_without_a_history_cannot_be_mined(tmp_path: Path) -> None:
-    with pytest.raises(ConfigError, match="no history"):
+    with pytest.raises(ConfigError, match="no git history"):
         list(candidates(tmp_path))
 
 
@@ -150,12 +150,12 @@ def test_the_same_seed_makes_the_same_tasks(house: AppContext, repo: Path) -> No
 @pytest.mark.slow
 def test_a_repo_that_cannot_be_found_again_is_refused(house: AppContext, repo: Path) -> None:
     (repo / "shop" / "clamp.py").write_text("changed\n")
-    with pytest.raises(ConfigError, match="not committed"):
+    with pytest.raises(ConfigError, match="uncommitted"):
         mutated(house, repo)
     git("checkout", "-q", ".", cwd=repo)
     (repo / "tests" / "test_clamp.py").write_text("def test_it():\n    assert 0\n")
     git("commit", "-qam", "red", cwd=repo)
-    with pytest.raises(ConfigError, match=r"no test of .* is green"):
+    with pytest.raises(ConfigError, match=r"no test of .* passes"):
         mutated(house, repo)
 
 

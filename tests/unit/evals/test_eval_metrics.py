@@ -84,7 +84,7 @@ def test_only_what_both_did_is_compared() -> None:
 def test_another_seed_is_another_run() -> None:
     found = compare([row("a", seed=1)], [row("a", seed=2)])
     assert found.pairs == 0
-    assert found.words == "there is no task that both did"
+    assert found.words == "no task was run by both"
 
 
 def test_runs_of_one_task_do_not_pose_as_many_tasks() -> None:

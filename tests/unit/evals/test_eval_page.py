@@ -1,4 +1,4 @@
-"""The page of an evaluation: it says what the text says, draws what was measured, loads nothing and runs no name."""
+"""The page of an evaluation shows the figures of the text, draws the results, loads nothing and runs no name."""
 
 from __future__ import annotations
 
@@ -41,7 +41,7 @@ HOSTILE = [
 
 
 class Page(HTMLParser):
-    """Its elements with their attributes, and the text with which each begins."""
+    """A parsed page: its elements with their attributes and the text with which each begins."""
 
     def __init__(self, text: str) -> None:
         super().__init__(convert_charrefs=True)
@@ -76,7 +76,7 @@ class Page(HTMLParser):
 
 
 def made(names: list[str], trouble: str = "the sandbox did not start") -> list[RunOutcome]:
-    """Three runs of each task that end in every place in turn; of the last task one run is not there."""
+    """Make three runs per task that end in every place in turn, and leave out the last run of the last task."""
     places = list(EndPoint)
     rows: list[RunOutcome] = []
     for number, name in enumerate(names):

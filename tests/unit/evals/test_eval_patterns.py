@@ -1,4 +1,4 @@
-"""A run of an evaluation is never shown how its own task was done before."""
+"""A run of an evaluation is never shown an earlier plan of its own task."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Evaluations on a computed suite: rows, resuming, kill -9, and what a memory may not give."""
+"""Evaluations on a computed suite: rows, resuming, kill -9, and what memory must withhold."""
 
 from __future__ import annotations
 
@@ -101,7 +101,7 @@ def run(lab: EvaluationContext, tasks: list[Task], parallel: int = 1, **over: An
 
 
 def run_with(lab: EvaluationContext, answer: Callable[[Ask], str | Answer] | list[str], **over: Any) -> RunOutcome:
-    """One run with a scripted model."""
+    """Run one task with a scripted model."""
     asked = plan([task()], model="scripted:model", **over)
     results = Results.open(lab.trials, asked)
     model = ScriptedModel(answer, name="scripted:model")
@@ -151,7 +151,7 @@ def test_a_run_is_graded_while_the_next_one_goes_on(rigged: EvaluationContext) -
     class Held(FakeSandbox):
         async def run(self, execution: Execution) -> Completed:
             if trees.read(execution.snapshot, "test_hidden.py") is not None:
-                # Only grading has the hidden tests: it waits for what would not begin if it were waited for.
+                # Only grading has the hidden tests. It waits for the next run, which must not wait for it.
                 await asyncio.wait_for(is_next_begun.wait(), 60)
             return await super().run(execution)
 
@@ -198,7 +198,7 @@ def test_broken_machinery_is_a_row_and_is_tried_again(rigged: EvaluationContext)
     asyncio.run(made(ScriptedModel([RIGHT, CARD])).go())
     (mended,) = Results(rigged.trials, "e").rows()
     assert mended.solved
-    # The same run was taken up again.
+    # The same run was resumed.
     assert mended.run_id == row.run_id
 
 
@@ -206,11 +206,11 @@ def test_another_plan_needs_another_name(rigged: EvaluationContext) -> None:
     run(rigged, [task()])
     with pytest.raises(ConfigError, match=r"another plan \(runs\)"):
         evaluation(*rigged, plan([task()], runs=2), [task()], lambda _row: None)
-    with pytest.raises(ConfigError, match="not those of the plan"):
+    with pytest.raises(ConfigError, match="differ from those of the plan"):
         evaluation(*rigged, plan([task()]), [task("b")], lambda _row: None)
     with pytest.raises(ConfigError, match="no evaluation other") as caught:
         Results(rigged.trials, "other")
-    assert caught.value.remedy == "there are: e"
+    assert caught.value.remedy == "choose one of: e"
 
 
 def test_an_evaluation_begun_under_another_engine_goes_on(rigged: EvaluationContext) -> None:
@@ -228,7 +228,7 @@ def test_rows_of_another_version_are_told_of(rigged: EvaluationContext) -> None:
 
 
 def test_the_runs_of_an_evaluation_are_nobody_elses(rigged: EvaluationContext) -> None:
-    """They are listed, learned from and forgotten apart from the user's own, and each evaluation's from another's."""
+    """They are listed, learned from and forgotten apart from the user's runs and from those of other evaluations."""
     (row,) = run(rigged, [task()])
     settings = rigged.house.settings
     with open_house(settings.model_copy(update={"tenant": "home"})) as users:
@@ -250,7 +250,7 @@ def test_rows_and_patches_stay_when_runs_are_forgotten(rigged: EvaluationContext
         assert asyncio.run(prune(settings, days=1, keep=0, dry=False, now=later)).runs == gone
     assert Results(rigged.trials, "e").rows() == [row]
     assert predictions(Results(rigged.trials, "e")) == exported
-    assert run(rigged, [task()]) == [row], "what is done is done"
+    assert run(rigged, [task()]) == [row], "a finished run is not repeated"
 
 
 @pytest.mark.soak
@@ -267,7 +267,7 @@ def test_a_task_that_was_verified_is_not_run_again_to_know_its_standard(rigged: 
     ):
         sandbox.executions.clear()
         assert asyncio.run(Grader(house, before).grade(site, made)).solved is solved
-        assert len(sandbox.executions) == runs, "a green is seen twice, a red once"
+        assert len(sandbox.executions) == runs, "passing tests run twice, failing tests once"
 
 
 @pytest.mark.soak
@@ -341,7 +341,7 @@ def said_by(home: Path) -> tuple[str, list[RunOutcome]]:
 
 @pytest.fixture(scope="session")
 def unbroken(tmp_path_factory: pytest.TempPathFactory) -> tuple[tuple[str, list[RunOutcome]], int]:
-    """What the evaluation says that nobody killed, and how many events it had."""
+    """Return the report of an uninterrupted evaluation and its number of events."""
     home = tmp_path_factory.mktemp("unbroken")
     done = driven(home)
     assert done.returncode == 0, done.stderr
@@ -366,13 +366,13 @@ def test_a_second_process_at_once_is_told_and_does_nothing_twice(
 ) -> None:
     with open_lab(Settings(home=tmp_path), "small"):
         refused = driven(tmp_path)
-    assert "evaluation small is being done by another process" in refused.stderr
+    assert "evaluation small is running in another process" in refused.stderr
     assert driven(tmp_path).returncode == 0
     assert said_by(tmp_path) == unbroken[0]
 
 
 def test_two_that_do_the_same_at_once_lose_no_row(rigged: EvaluationContext) -> None:
-    """As on two machines, which no lock keeps from it."""
+    """As on two machines, where no lock prevents it."""
     tasks = [task("a"), task("b")]
     both = [evaluation(*rigged, plan(tasks, runs=2), tasks, lambda _row: None) for _ in range(2)]
 

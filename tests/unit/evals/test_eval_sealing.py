@@ -1,4 +1,4 @@
-"""A task laid out, graded and verified, with real git and a real sandbox."""
+"""A task is laid out, graded and verified with real git and a real sandbox."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ def git(*words: str, cwd: Path) -> str:
 
 @pytest.fixture
 def repo(tmp_path: Path) -> Path:
-    """With the bug in its first commit, the fix in its second, and something that git ignores."""
+    """Create a repo with the bug in commit 1, the fix in commit 2, and a file that git ignores."""
     made = tmp_path / "source"
     made.mkdir()
     git("init", "-q", cwd=made)
@@ -100,7 +100,7 @@ def test_files_as_they_lie_there_can_be_a_base(house: AppContext, repo: Path) ->
 @pytest.mark.parametrize(
     ("base", "words"),
     [
-        (Base(repo="/no/such/folder"), "no folder"),
+        (Base(repo="/no/such/folder"), "does not exist"),
         (Base(change=TaskChange(diff="--- a/x\n+++ b/x\n@@ -1 +1 @@\n-a\n+b\n")), "does not apply"),
     ],
 )
@@ -110,7 +110,7 @@ def test_a_base_that_cannot_be_had_is_an_error(house: AppContext, base: Base, wo
 
 
 def test_a_commit_that_is_not_there_is_an_error(house: AppContext, repo: Path) -> None:
-    with pytest.raises(ConfigError, match="cannot be had"):
+    with pytest.raises(ConfigError, match="cannot be read"):
         given_snapshot(house.trees, Task(id="t", base=Base(repo=str(repo), commit="f" * 40)))
 
 
@@ -165,10 +165,13 @@ def test_a_good_task_is_verified(house: AppContext, task: Task, tmp_path: Path) 
     ("over", "why"),
     [
         ({"fix": TaskChange()}, "its true fix is not known"),
-        ({"fix": TaskChange(files={"calc.py": "def double(number):\n    return 4\n"})}, "not green with its true fix"),
+        (
+            {"fix": TaskChange(files={"calc.py": "def double(number):\n    return 4\n"})},
+            "does not pass with its true fix",
+        ),
         pytest.param({"hidden": TaskChange(),
                       "base": Base(change=TaskChange(files={"calc.py": "1\n", "test_x.py": GREEN}))},
-                     "none of its tests is red", marks=pytest.mark.soak),
+                     "none of its tests fails", marks=pytest.mark.soak),
         ({"fix": TaskChange(diff="--- a/x\n+++ b/x\n@@ -1 +1 @@\n-a\n+b\n")}, "does not apply"),
         pytest.param({"base": Base(change=TaskChange(files={"calc.py": "1\n"})), "hidden": TaskChange()},
                      "its tests do not run", marks=pytest.mark.soak),
@@ -184,7 +187,7 @@ def test_what_is_no_task_is_left_out(
 
 @pytest.mark.soak
 def test_a_flaky_task_is_left_out(house: AppContext, task: Task, tmp_path: Path) -> None:
-    """Red or green by what the system gives at random, in two tests so that one of them is red all the time."""
+    """In each pair of tests, one always fails and one passes or fails at random."""
     text = "import os\n\n\ndef test_a():\n    assert 0\n\n\ndef test_b():\n    assert os.urandom(1)[0] % 2\n"
     many = "".join(text.replace("test_", f"test_{number}") for number in range(8))
     flaky = task.model_copy(

@@ -1,4 +1,4 @@
-"""Every formula against a worked example that was published, or against counting all cases."""
+"""Every formula is checked against a published example or by counting all cases."""
 
 from __future__ import annotations
 
@@ -40,7 +40,7 @@ def test_wilson_gives_what_newcombe_lists(successes: int, count: int, low: float
 
 @pytest.mark.parametrize(("successes", "count"), [(1, 0), (3, 2), (-1, 2)])
 def test_what_is_no_share_is_refused(successes: int, count: int) -> None:
-    with pytest.raises(ValueError, match="no share"):
+    with pytest.raises(ValueError, match="not a share"):
         wilson(successes, count)
 
 

@@ -1,4 +1,4 @@
-"""What is counted of everyday runs, from rows that can be counted by hand."""
+"""Statistics of everyday runs, from rows that can be counted by hand."""
 
 from __future__ import annotations
 
@@ -196,7 +196,7 @@ def test_results_and_long_model_names_read_well() -> None:
 def test_a_record_that_cannot_be_read_is_said() -> None:
     with pytest.raises(StoreError, match="attempt 1, patch, call 0 of run run cannot be read"):
         counted(past("a", answers=[record(CallPlace("run", 1, "patch", 0))]))
-    with pytest.raises(StoreError, match="began with"):
+    with pytest.raises(StoreError, match="the baseline of a run"):
         counted(past("a", reproduced=["{}"]))
 
 

@@ -44,7 +44,7 @@ def test_tasks_come_back_as_they_were_written(tmp_path: Path) -> None:
     tasks = [Task(id=name, base=Base(repo="somewhere", commit="c" * 40), tags=("t",)) for name in "ab"]
     write_tasks(tasks, tmp_path / "deep" / "tasks.jsonl")
     assert load_set(str(tmp_path / "deep" / "tasks.jsonl")) == tasks
-    with pytest.raises(ConfigError, match="line 2, is no task"):
+    with pytest.raises(ConfigError, match="line 2, is not a task"):
         read_tasks(f"{tasks[0].model_dump_json()}\n{{}}\n", "here")
 
 
@@ -58,7 +58,7 @@ def test_an_unknown_set_lists_the_known_ones() -> None:
     with pytest.raises(ConfigError, match="no set nowhere") as caught:
         load_set("nowhere")
     assert all(name in caught.value.remedy for name in PUBLIC)
-    with pytest.raises(ConfigError, match="the set mbpp is not there") as caught:
+    with pytest.raises(ConfigError, match="the set mbpp is not available") as caught:
         load_set("mbpp", data=None)
     assert "REDSTART_DATA" in caught.value.remedy
 
@@ -74,7 +74,7 @@ def test_a_folder_of_repos_is_a_task_each(tmp_path: Path) -> None:
     assert not found[0].fix
     (tmp_path / "one" / ".git").mkdir()
     assert [task.id for task in load_set(str(tmp_path / "one"))] == ["one"]
-    with pytest.raises(ConfigError, match="holds no repo"):
+    with pytest.raises(ConfigError, match="contains no repo"):
         load_set(str(tmp_path / "empty"))
 
 
@@ -128,7 +128,7 @@ def test_the_public_sets_load(name: str) -> None:
     for task in tasks:
         given, (changed, fixed) = task.base.change.files, next(iter(task.fix.files.items()))
         assert given[changed] != fixed, task.id
-        # What only grading may see is not among what is given.
+        # Files that only grading may see are not among the shown files.
         assert set(task.hidden.files) <= set(given) or name == "quixbugs", task.id
         for path, text in {**given, **task.hidden.files, **task.fix.files}.items():
             if path.endswith(".py"):

@@ -34,7 +34,7 @@ FIX = TrueFix("pkg/mod.py", BEFORE, AFTER)
 
 
 def prompt(*spans: tuple[int, int], path: str = "pkg/mod.py", tried: int = 0) -> str:
-    """As the loop's own questions show code."""
+    """Show code as the loop's own questions do."""
     chunks = tuple(Chunk(path=path, start=start, end=end, score=1.0, source="frame") for start, end in spans)
     told = [data(f"attempt {number}", "it was not right") for number in range(1, tried + 1)]
     return "\n".join((code(Context(chunks=chunks), lambda _: BEFORE.encode()), *told))

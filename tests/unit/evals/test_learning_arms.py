@@ -1,4 +1,4 @@
-"""The arms of the learning curve give what they say, and their figures are right."""
+"""The arms of the learning curve give what they promise, and their figures are right."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ BENCH = Path(__file__).parents[3] / "bench"
 
 
 def of_bench(name: str) -> Any:
-    """A module of `bench/`, which is no package and imports its neighbours by their bare names."""
+    """Import a module of `bench/`, which is not a package and imports its neighbors by their bare names."""
     if str(BENCH) not in sys.path:
         sys.path.append(str(BENCH))
     return importlib.import_module(name)
@@ -174,7 +174,7 @@ def row(task: int, *, solved: bool, attempts: int = 1, tokens: int = 100, place:
 
 
 def rows(count: int = 40) -> dict[Any, list[RunOutcome]]:
-    """Half is solved without memory; with it, all of the last half is, with fewer tokens."""
+    """Make rows: half is solved without memory; with it, all of the last half is, with fewer tokens."""
     off = [row(number, solved=number % 2 == 0) for number in range(count)]
     late = count // 2
     on = [row(number, solved=number % 2 == 0 or number >= late, tokens=50) for number in range(count)]
@@ -241,7 +241,7 @@ def test_the_plot_is_an_svg_with_a_line_and_a_band_for_each_arm_and_says_whose_r
     assert len(tree.findall(f"{space}polygon")) == 3
     said = [item.text for item in tree.findall(f"{space}text")]
     assert {"An instrument's result, not a model's", "Solved <over> time", "off", "on", "placebo"} <= set(said)
-    # What is solved more lies higher, and y counts from the top.
+    # A higher share is drawn higher, and y counts from the top.
     heights = {
         arm: float(share.attrib["points"].split()[-1].split(",")[1]) for arm, share in zip(shares, lines, strict=True)
     }

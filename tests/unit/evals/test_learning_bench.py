@@ -1,4 +1,4 @@
-"""The bench of the learning curve: its tasks are tasks, its arms give what they say, and its figures are right."""
+"""The bench of the learning curve: each task fails without its fix, and no key fact is in the code."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ BENCH = Path(__file__).parents[3] / "bench"
 
 
 def of_bench(name: str) -> Any:
-    """A module of `bench/`, which is no package and imports its neighbours by their bare names."""
+    """Import a module of `bench/`, which is not a package and imports its neighbors by their bare names."""
     if str(BENCH) not in sys.path:
         sys.path.append(str(BENCH))
     return importlib.import_module(name)
@@ -29,7 +29,7 @@ VERIFIED = Provenance(repo="shop", commit="c", run="r", model="m", outcome="veri
 
 
 def red(code: str, tests: str) -> list[str]:
-    """The tests that fail, run in this process: all of them are ours, and short."""
+    """Run the tests in this process (all are ours, and short) and return the names of those that fail."""
     space: dict[str, Any] = {"__name__": "example"}
     exec(compile(code + tests.partition("\n")[2], "example", "exec"), space)
     found: list[str] = []

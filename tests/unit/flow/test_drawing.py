@@ -1,4 +1,4 @@
-"""The drawing of a mode shows the edges that runs take, all of them and no other."""
+"""The drawing of a mode shows exactly the edges that runs take."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ VARIANTS: dict[Step, list[object]] = {
 
 
 def taken(mode: Mode, step: Step) -> set[Step | None]:
-    """Where `route` leads after `step`, over all that a run can have come to by then."""
+    """Collect where `route` leads after `step`, over all states that a run can be in at that point."""
     ends: set[Step | None] = set()
     before = [THERE, None] if step is Step.plan and mode is not Mode.fix else [THERE]
     for artifact, earlier, attempts, draft in product(VARIANTS.get(step, [None]), before, (1, 2), (None, snapshot())):

@@ -1,4 +1,4 @@
-"""Parts of a program that are runs of their own: begun, put together, resumed and replayed; on the rig."""
+"""Child runs that build parts of a program: they start, merge, resume and replay, all on the rig."""
 
 from __future__ import annotations
 
@@ -51,7 +51,7 @@ def code_of(name: str, value: int | None = None) -> str:
 
 
 def part_of(ask: Ask) -> str:
-    """Which part a question is about."""
+    """Return the name of the part that a question is about; empty if none."""
     text = ask.messages[-1].text
     return next((name for name in VALUES if f'## Goal\n<data from="user">\nmake {name}\n' in text), "")
 
@@ -68,7 +68,7 @@ def rig(tmp_path: Path) -> Iterator[Rig]:
     made = make_rig(tmp_path / "snapshots")
 
     def suite(execution: Execution) -> Completed:
-        """Each test file asks one function for one number; what that returns is read from its text."""
+        """Check one function for one number per test file; its return value is read from its text."""
         cases, red = "", False
         for path in made.trees.files(execution.snapshot):
             asked = re.search(r"assert (\w+)\(\) == (\d+)", (made.trees.read(execution.snapshot, path) or b"").decode())
@@ -218,7 +218,7 @@ def test_one_failure_is_forgiven(rig, failures, result):
 
 @pytest.mark.parametrize("broken", range(1, 12, 3))
 def test_an_outage_anywhere_resumes_and_pays_nothing_twice(rig, broken):
-    """Machinery that breaks at any execution leaves runs that go on from there."""
+    """A sandbox failure at any execution leaves runs that continue from that point."""
     model = rig.with_model(answer)
     working = rig.sandbox
     calls = 0

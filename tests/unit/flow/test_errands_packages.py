@@ -1,4 +1,4 @@
-"""What errands were allowed and had installed is the parent's, and so the next errand's."""
+"""Packages that a child run was allowed or installed pass to the parent, and so to the next child run."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What `apply` gives: a tree with every edit in it, or why there is none."""
+"""`apply` returns a tree with every edit applied, or the reason why there is none."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The gate before the tests: what a patch may not bring along, and what it may."""
+"""The gate before the tests: what a patch may and may not add."""
 
 from __future__ import annotations
 

@@ -192,7 +192,7 @@ PLANNED = Plan(asks="the plan needs packages", to_approve=("python:flask",), pac
 
 
 def waiting() -> RunState:
-    """A run whose plan waits for a person to approve its packages."""
+    """Build a run whose plan waits for a person to approve its packages."""
     before = state(spec=spec(mode=Mode.create, goal="an API"), now=Attempt(entry=Step.plan))
     planned = settle(before, Step.plan, PLANNED)
     assert route(planned) is Step.decide

@@ -1,4 +1,4 @@
-"""What failed before is recalled at every attempt by that attempt's own failure, and shown to the model."""
+"""Every attempt recalls earlier failures by its own failure and shows them to the model."""
 
 from __future__ import annotations
 
@@ -42,7 +42,7 @@ def run(
     policy: ReflectionPolicy = ReflectionPolicy.never,
     asks: QuestionOptions | None = None,
 ) -> tuple[RunState, list[str]]:
-    """One run with these answers to its questions for edits; those questions."""
+    """Run once with these answers to the questions for edits; return the final state and those questions."""
     left, prompts = iter(patches), list[str]()
 
     def reply(ask: Ask) -> str:
@@ -107,7 +107,7 @@ def test_what_this_run_tried_itself_is_not_told_twice(rig: Rig) -> None:
 
 @pytest.mark.slow
 def test_every_attempt_recalls_by_its_own_failure(rig: Rig) -> None:
-    """A run whose bug was `assert 6 == 4` was fixed before; another one comes to that failure by a wrong patch."""
+    """An earlier run fixed the failure `assert 6 == 4`; a wrong patch leads another run to the same failure."""
     worse = play.BUGGY.replace("+ 1", "+ 2")
     usual, play.BUGGY = play.BUGGY, worse
     try:
@@ -151,7 +151,7 @@ def test_only_lines_that_a_diff_changes_are_kept() -> None:
 
 @pytest.mark.parametrize("question", ["patch", "create/patch", "brief/patch", "brief/create"])
 def test_every_question_for_edits_has_a_place_for_what_failed_before(question: str) -> None:
-    """A cycle of `improve` asks as `fix` does."""
+    """A cycle of `improve` asks the same question as `fix`."""
     told = RecalledFailure(record=failure("f-1", tried="a default of None"), repo="shop", source="signature")
     text = render(question, failed=tried_before([told], "shop"))[-1].text
     assert TITLE in text

@@ -1,8 +1,9 @@
-"""Whole runs, scripted attempt by attempt: what is found, at which attempt; and nothing is found where all is well.
+"""Whole runs, scripted attempt by attempt: which pattern is detected at which attempt. A good run shows none.
 
-An attempt is written as what its patch leads to. `a.key b.type` are the tests that are red then, and how; `green` none.
-`-` are edits that do not fit, `?` an answer without any, `!` a syntax error, `N` a misspelt name, `T` a change of a
-test. `=2` is the patch of attempt 2 once more, `~2` another patch that makes the same code.
+A script names the outcome of each attempt's patch. `a.key b.type` lists the failing tests and how they fail; `green`
+means that none fails. `-` stands for edits that do not fit, `?` for an answer without edits, `!` for a syntax error,
+`N` for a misspelled name and `T` for a change of a test. `=2` repeats the patch of attempt 2; `~2` is another patch
+that produces the same code.
 """
 
 from __future__ import annotations
@@ -37,7 +38,7 @@ PLAN = '{"summary": "look elsewhere", "subtasks": []}'
 
 
 def suite(rig: Rig, start: str, leads_to: dict[str, str]):
-    """Which of the four tests are red stands in the script, under what the code returns."""
+    """Build a suite whose failing tests (of four) come from the script; the key is the value that the code returns."""
 
     def run(execution: Execution) -> Completed:
         code = (rig.trees.read(execution.snapshot, play.CODE) or b"").decode()
@@ -79,7 +80,7 @@ def answer(attempt: int, came_to: str) -> str:
 
 
 def decisions(rig: Rig, start: str, script: list[str]) -> tuple[RunState, list[Decision], list[Ask]]:
-    """The run to its end: what was decided after each attempt, and what was asked."""
+    """Run to the end; return the final state, the decision after each attempt, and the questions."""
     texts = [answer(number, came_to) for number, came_to in enumerate(script, 1)]
     for place, came_to in enumerate(script):
         if came_to.startswith("="):
@@ -222,7 +223,7 @@ def test_each_pattern_is_met_in_its_own_way(rig):
         pattern: decisions(rig, start, [*script, "green"])[1][len(script) - 1].turn.strategy
         for pattern, (start, script) in first.items()
     }
-    # The rig's only file is shown already, and it has one model: there is nothing wider or stronger.
+    # The rig's only file is already shown, and it has one model, so neither wider nor stronger is possible.
     assert taken == {
         CoursePattern.unfit: Strategy.form,
         CoursePattern.revisited: Strategy.plan,
@@ -267,7 +268,7 @@ def test_the_trend_is_told(rig, start, script, trend):
 
 
 def spoken(asks: list[Ask], attempt: int) -> str:
-    """What was asked for edits in that attempt."""
+    """Return the text of the first question for edits in the attempt."""
     said = [ask for ask in asks if ask.question == "patch" and ask.site.startswith(f"{attempt}/")]
     return "\n".join(message.text for message in said[0].messages)
 

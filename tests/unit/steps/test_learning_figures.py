@@ -1,4 +1,4 @@
-"""The short forms of `bench/reflection.py` and `bench/failures.py`."""
+"""Short forms of `bench/reflection.py` and `bench/failures.py`."""
 
 from __future__ import annotations
 

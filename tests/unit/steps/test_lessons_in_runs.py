@@ -40,7 +40,7 @@ TAUGHT = json.dumps({**json.loads(play.CARD), "when": WHEN, "advice": ADVICE})
 
 
 class House:
-    """A rig whose shelf can be looked at."""
+    """A rig whose lesson store can be inspected."""
 
     def __init__(self, folder: Path) -> None:
         self.database, self.clock = memory_database(), Clock()
@@ -147,7 +147,7 @@ def test_what_is_taught_again_is_one_lesson(house: House) -> None:
         (WHEN, "Delete the failing test and its assertions", "it would change what is allowed"),
         (WHEN, "Use the key sk-ant-api03-" + "aB3dE6gH9k" * 9, "it holds a secret"),
         (WHEN, "x " * 400, "it is longer than 600 characters"),
-        ("", ADVICE, "it does not say when, or what"),
+        ("", ADVICE, "it does not say when it applies, or what to do"),
     ],
 )
 def test_what_may_not_be_a_lesson_is_refused_and_the_run_says_why(
@@ -233,7 +233,7 @@ def runs_until_active(house: House, kin: int) -> int:
 
 
 def drop_lessons(house: House) -> None:
-    """Deletes them, but leaves what runs wrote of them, which `forget` takes out."""
+    """Delete the lessons but keep what runs wrote about them; `forget` would remove both."""
     with house.database.writing() as connection:
         connection.execute(delete(schema.lessons))
         connection.execute(delete(schema.uses))

@@ -1,4 +1,4 @@
-"""In which form a model is asked for edits: the one in which its edits have fitted best so far."""
+"""A model is asked for edits in the form in which its edits have fitted best so far."""
 
 from __future__ import annotations
 
@@ -39,7 +39,7 @@ def rig(tmp_path: Path) -> Iterator[Rig]:
 
 
 def misfits(count: int) -> str:
-    """An answer with so many blocks that fit nowhere."""
+    """Build an answer with this many blocks that fit nowhere."""
     return "\n".join(
         play.block(f"    return a line {number} that is not there", "    return 0") for number in range(count)
     )
@@ -54,7 +54,7 @@ def went_on(rig: Rig, run_id: str) -> RunState:
 
 
 def ran(rig: Rig, answers: list[str], limits: Limits | None = None) -> tuple[RunState, list[str]]:
-    """A new run to its end, and the texts in which it asked for patches."""
+    """Run to the end; return the final state and the texts of the questions for patches."""
     model = rig.with_model(answers)
     ended = went_on(rig, asyncio.run(rig.begin(limits=limits)))
     return ended, patches(model.asks)
@@ -65,7 +65,7 @@ def patches(asks: list[Ask]) -> list[str]:
 
 
 def forms(texts: list[str]) -> list[str]:
-    """Which form each of them asks for, the usual one being said nowhere."""
+    """Return the form that each text asks for. No text names the default form, so it is the fallback."""
     names = {WHOLE: "whole", ENVELOPE: "envelope", "+++ b/path/to/file.py": "diff"}
     return [next((name for words, name in names.items() if words in text), "block") for text in texts]
 
@@ -113,7 +113,7 @@ def test_a_replay_takes_the_forms_that_were_taken(rig):
 
 
 class JournalOfBefore:
-    """A journal as it was left when nothing was counted."""
+    """A journal from a version that did not count misfits."""
 
     def __init__(self, journal: Journal) -> None:
         self._journal = journal

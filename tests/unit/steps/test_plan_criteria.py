@@ -1,4 +1,4 @@
-"""Acceptance criteria reach whoever writes the tests whole, and the run that carries them stays small."""
+"""The test writer sees whole acceptance criteria, and the run that carries them stays small."""
 
 from __future__ import annotations
 

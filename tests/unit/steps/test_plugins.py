@@ -1,4 +1,4 @@
-"""A patch that brings another plugin into the run is not green."""
+"""A patch that changes the active plugins is not accepted."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""A probe instead of edits: run on the code as it stands, told to the next attempt, and never without end."""
+"""A probe instead of edits runs on the current code; the next attempt sees its result, and probes are limited."""
 
 from __future__ import annotations
 
@@ -44,7 +44,7 @@ def rig(tmp_path: Path) -> Iterator[Rig]:
 
 
 def numbered() -> Callable[[], str]:
-    """A probe that differs from the last one at each call."""
+    """Return a function that builds a different probe on each call."""
     numbers = iter(range(100))
     return lambda: PROBE.replace("double gives", f"{next(numbers)} double gives")
 
@@ -83,7 +83,7 @@ def test_a_snippet_is_run_and_the_next_attempt_sees_what_it_printed(rig):
     assert SEES in user_text(asks[1])
     assert PRINTED in user_text(asks[1])
     assert "Already tried" not in user_text(asks[1])
-    assert "ROOT CAUSE:" not in user_text(asks[1]), "there is no attempt to look back at"
+    assert "ROOT CAUSE:" not in user_text(asks[1]), "there is no earlier attempt to reflect on"
 
 
 def test_tests_are_run_by_their_ids(rig):

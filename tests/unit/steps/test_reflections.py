@@ -1,4 +1,4 @@
-"""Why an attempt failed is asked as often as the policy says, and reaches the next attempt and what is kept."""
+"""The policy decides when a model reflects on a failed attempt; the next attempt and the card use it."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ def rig(tmp_path: Path) -> Iterator[Rig]:
 
 
 def wrong(number: int, *, reflects: bool = True) -> str:
-    """A patch that fails, each time another, with a reflection on the attempt before."""
+    """Build a different failing patch for each number, with a reflection on the previous attempt."""
     said = f"ROOT CAUSE: cause-{number}\nWHAT FAILED: failed-{number}\nTRY NEXT: next-{number}\n" if reflects else ""
     return said + play.block(LINE, f"    return number + {number + 40}")
 
@@ -87,7 +87,7 @@ def test_the_reflections_on_the_last_three_attempts_are_carried_in_full(rig: Rig
     patches = [wrong(1, reflects=False), *(wrong(number) for number in range(2, 7)), play.RIGHT]
     _, asked = run(rig, by_script(*patches), ReflectionPolicy.never, iterations=7)
     last = prompts(asked, "patch")[-1]
-    # Attempt 7 is asked: attempts 4 to 6 are shown, and attempts 5 and 6 said what failed in 4 and 5.
+    # This is the question of attempt 7. It shows attempts 4 to 6; attempts 5 and 6 hold the reflections on 4 and 5.
     assert [number for number in range(1, 8) if f"cause-{number}" in last] == [5, 6]
 
 

@@ -29,7 +29,7 @@ def rig(tmp_path: Path) -> Iterator[Rig]:
 
 
 def ran(rig: Rig, answers: list[str], asks: QuestionOptions | None = None) -> tuple[RunState, list[str]]:
-    """A run to its end, and the questions for edits that it asked."""
+    """Run to the end; return the final state and the questions for edits."""
     model = rig.with_model(answers)
 
     async def go() -> RunState:

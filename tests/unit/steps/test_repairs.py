@@ -1,4 +1,4 @@
-"""Steps that ask for a typed answer: what cannot be read is asked for again, and a run never fails over it."""
+"""Steps that ask for a typed answer ask again if they cannot read it; a run never fails because of that."""
 
 from __future__ import annotations
 
@@ -45,7 +45,7 @@ def ran(
 
 
 def turns(ask: Ask) -> int:
-    """How often the model has answered in this conversation already."""
+    """Count the model's answers so far in this conversation."""
     return sum(message.role is Role.assistant for message in ask.messages)
 
 

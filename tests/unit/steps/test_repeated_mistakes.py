@@ -1,4 +1,4 @@
-"""With the same seeds a stubborn model repeats itself less where it is told, and a noisy one loses nothing by it."""
+"""With the same seeds, a stubborn model repeats itself less when it is told so, and a noisy model loses nothing."""
 
 from __future__ import annotations
 
@@ -44,14 +44,14 @@ def ended(rig: Rig, kind: type[NoisyOracle], seed: int) -> RunState:
 
 
 def repeats(state: RunState) -> int:
-    """How many attempts ended in the failure of an earlier one."""
+    """Count the attempts that ended in the failure of an earlier attempt."""
     every = [*(entry.seen for entry in state.history), seen(state)]
     wrong = [(item.failing, item.signature) for item in every if item.wrong is not None]
     return len(wrong) - len(set(wrong))
 
 
 def only_a_plan(run: RunState) -> CourseChange | None:
-    """What was done before anything but patches was compared."""
+    """Detect only repeated patches, as the first version did."""
     return CourseChange(pattern=CoursePattern.revisited, strategy=Strategy.plan) if repeated(run) else None
 
 

@@ -1,4 +1,4 @@
-"""What a green has to stand: repeats, the code without the patch, and being shrunk."""
+"""What a passing result must survive: reruns, a run without the patch, and shrinking."""
 
 from __future__ import annotations
 
@@ -107,7 +107,7 @@ def test_a_green_stands_four_repeats_and_is_red_again_without_the_patch(rig: Rig
         for execution in rig.sandbox.executions
         if "PYTHONHASHSEED" in execution.variables
     ]
-    assert len(set(seeds)) == 10, "each of the nine repeats has a hash seed of its own"
+    assert len(set(seeds)) == 10, "each of the nine reruns has its own hash seed"
 
 
 def test_quick_runs_the_suite_twice_and_the_controls(rig: Rig) -> None:
@@ -260,4 +260,4 @@ def test_without_a_patch_it_is_a_defect_and_no_trouble_of_the_store(rig):
 
     with pytest.raises(InternalError, match="no applied patch") as caught:
         asyncio.run(go())
-    assert not isinstance(caught.value, PortError), "a supervisor would try it for ever"
+    assert not isinstance(caught.value, PortError), "a supervisor would retry it forever"

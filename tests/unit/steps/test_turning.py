@@ -1,4 +1,4 @@
-"""What a strategy changes where there is more to show, another model to ask, another form to ask for, or a draft."""
+"""What a strategy changes: the code shown, the model asked, the form requested, or the draft."""
 
 from __future__ import annotations
 
@@ -40,7 +40,7 @@ def wrong(number: int) -> str:
 
 
 def ran(rig: Rig, limits: Limits, asks: QuestionOptions, more: dict[str, bytes | None] | None = None):
-    """A run that is never green, with other edits each time; its decisions and questions for edits."""
+    """Run without ever passing, with different edits each time; return the state, decisions, contexts and questions."""
 
     def reply(ask: Ask) -> str:
         plain = {"plan": PLAN, "remember": play.CARD}
@@ -101,7 +101,7 @@ def seen_as(number: int, **over) -> AttemptOutcome:
 def red_run(
     number: int, history: tuple[AttemptSummary, ...], *, asks: QuestionOptions | None = None, **over
 ) -> RunState:
-    """An attempt of `small:one` that is red by the test `a`; those before it by what `history` says."""
+    """Build a run whose current attempt by `small:one` fails test `a`; `history` holds the earlier attempts."""
     now = Attempt(
         number=number,
         entry=Step.patch,
@@ -131,7 +131,7 @@ def test_once_stronger_every_question_says_so(rig):
     assert decided[1].turn is not None
     assert (decided[1].turn.pattern, decided[1].turn.strategy) == (CoursePattern.exhausted, Strategy.stronger)
     assert [ask.stuck for ask in asked] == [False, False, True]
-    # The same model answers here all the same: it has come to its end, and nobody else is left.
+    # The same model answers here even so: it has reached its stall limit, and no other model is left.
     assert (decided[2].result, decided[2].reason) == (
         "stuck",
         f"3 attempts of {play.WRITER} in a row brought nothing",

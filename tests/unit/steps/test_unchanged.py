@@ -1,4 +1,4 @@
-"""An answer that gives a file back as it was: the model is told so, and what has to be otherwise."""
+"""If an answer returns a file unchanged, the model is told so and told what must differ."""
 
 from __future__ import annotations
 
@@ -38,7 +38,7 @@ def rig(tmp_path: Path) -> Iterator[Rig]:
 def ran(
     rig: Rig, reply: Callable[[Ask], str], asks: QuestionOptions | None = None, attempts: int = 1
 ) -> tuple[RunState, list[Ask]]:
-    """A run to its end, and the questions for a patch."""
+    """Run to the end; return the final state and the questions for a patch."""
 
     async def go() -> RunState:
         run_id = await rig.begin(limits=Limits(attempts=attempts), asks=asks or QuestionOptions())
@@ -50,7 +50,7 @@ def ran(
 
 
 def has_answered(ask: Ask) -> bool:
-    """Whether this is the second turn of a question."""
+    """Check whether this is the second turn of a question."""
     return any(message.role is Role.assistant for message in ask.messages)
 
 

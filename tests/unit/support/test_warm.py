@@ -1,4 +1,4 @@
-"""What a warm process starts is a process like any other."""
+"""A script started by a warm process behaves like any other process."""
 
 from __future__ import annotations
 

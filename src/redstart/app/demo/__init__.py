@@ -1,4 +1,4 @@
-"""The demo: a small buggy repo and recorded answers of a model; everything else about it is real."""
+"""The demo: a small buggy repo and recorded model answers; everything else is real."""
 
 from __future__ import annotations
 
@@ -12,12 +12,12 @@ _DATA = files("redstart.app.demo")
 
 
 def copy_repo(name: str, to: Path) -> None:
-    """Copies one of the demo's folders over `to`."""
+    """Copy one of the demo's folders over the target folder."""
     with as_file(_DATA / "repos" / name) as source:
         shutil.copytree(source, to, dirs_exist_ok=True, ignore=shutil.ignore_patterns("__pycache__"))
 
 
 def recording(name: str) -> Cassette:
-    """Recorded answers, matched by attempt, step and ordinal: what pytest prints differs between machines."""
+    """Load recorded answers. They match by attempt, step and ordinal, because pytest's output differs by machine."""
     with as_file(_DATA / "recordings" / f"{name}.json") as path:
         return Cassette.load(path)

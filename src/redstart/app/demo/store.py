@@ -1,4 +1,4 @@
-"""Where the last demo is kept: a store of its own, so that its runs never mix with the user's."""
+"""The store of the last demo. It is separate, so that its runs never mix with the user's."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ EXPLORED_BY = ("show", "runs", "memory", "stats")
 
 @contextmanager
 def replace_store() -> Generator[Path]:
-    """An empty home for a demo; at the end it takes the place of the last demo's."""
+    """Yield an empty home for a demo. At the end, it replaces the home of the last demo."""
     home = configuration.load().home
     home.mkdir(parents=True, exist_ok=True)
     with tempfile.TemporaryDirectory(prefix=f".{DEMO}-", dir=home) as folder:
@@ -30,7 +30,7 @@ def replace_store() -> Generator[Path]:
 
 
 def use_store(environ: MutableMapping[str, str], command: str) -> None:
-    """Has the settings name the store of the last demo. Raises `ConfigError` where that is not possible."""
+    """Make the settings use the store of the last demo. Raises `ConfigError` if that is not possible."""
     if command not in EXPLORED_BY:
         raise ConfigError(f"--demo does not work with `{command}`", remedy=f"use it with {', '.join(EXPLORED_BY)}")
     kept = configuration.load().home / DEMO

@@ -1,1 +1,1 @@
-"""Checks of this machine, of the models, of the services and of the project."""
+"""Checks of this machine, the models, the services and the project."""

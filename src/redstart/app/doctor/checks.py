@@ -1,4 +1,4 @@
-"""Check what Redstart needs on this machine. Nothing is changed: no directory is made and no file written."""
+"""Check what Redstart needs on this machine. A check changes nothing: it creates no directory and no file."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ UNTESTED_MACOS = "macOS: untested"
 
 
 def examine(*, online: bool = False, project: Path | None = None, platform: str = sys.platform) -> Examination:
-    """All checks; with `online` each configured model is asked one small question, which may cost a little."""
+    """Run all checks. With `online`, ask each configured model one small question, which may cost a little."""
     checks = [*_machine(platform)]
     try:
         settings = load(project=project)
@@ -61,8 +61,8 @@ def _check(group: str, name: str, health: Health, detail: str, remedy: str = "")
 
 def _machine(platform: str) -> Iterator[DoctorCheck]:
     if platform == "darwin":
-        # Of the whole machine; what is wrong with a sandbox stands in its own row.
-        remedy = "its own sandbox has not been tested yet; the one of Docker has: --sandbox docker"
+        # This row is about the machine; each sandbox has its own row.
+        remedy = "its own sandbox has not been tested yet; use the Docker sandbox: --sandbox docker"
         yield _check("machine", "system", Health.warn, UNTESTED_MACOS, remedy)
     yield check_python(sys.version_info[:3])
     yield _git()
@@ -112,7 +112,7 @@ def _git() -> DoctorCheck:
 
 
 def _sandboxes(settings: SandboxSettings, platform: str) -> Iterator[DoctorCheck]:
-    """Each is tried, by a program that does its best to get out. What stands in the way, the sandbox itself tells."""
+    """Try each sandbox with a program that does its best to escape. The sandbox itself reports why it cannot start."""
     held: list[str] = []
     first: SandboxUnavailable | None = None
     for name, make in _makers(settings, platform).items():
@@ -126,7 +126,7 @@ def _sandboxes(settings: SandboxSettings, platform: str) -> Iterator[DoctorCheck
             why = re.sub(r"\[Errno \d+\] ", "", str(error))
             yield _check("machine", name, Health.fail if leaks else Health.absent, f"not available: {why}", remedy)
         else:
-            held += [] if name.startswith(PLUGIN) else [proof.tier]  # one is used only where it is named
+            held += [] if name.startswith(PLUGIN) else [proof.tier]  # a plug-in is used only if it is named
             detail = f"isolates, tested from inside; starts in {proof.start * 1000:.0f} ms"
             yield _check("machine", name, Health.ok, detail)
             for lack in lacks_of(proof.sandbox):
@@ -139,7 +139,7 @@ def _sandboxes(settings: SandboxSettings, platform: str) -> Iterator[DoctorCheck
 
 
 def _makers(settings: SandboxSettings, platform: str) -> dict[str, Make]:
-    """Every backend of the system, the one that `auto` would take at the front; gVisor too, where the daemon has it."""
+    """List every backend of this system in the order of `auto`, including gVisor if the Docker daemon has it."""
     asked = wanted(settings, os.environ)
     makers: dict[str, Make] = {}
     for name in order(platform, asked):

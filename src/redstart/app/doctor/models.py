@@ -1,4 +1,4 @@
-"""Checks of the models: which keys are there, which host each model is at and, if asked to, whether it answers."""
+"""Checks of the models: which keys are set, which host serves each model and, on request, whether it answers."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ def _check(name: str, health: Health, detail: str, remedy: str = "") -> DoctorCh
 
 
 def check_models(settings: Settings, environ: Mapping[str, str], *, online: bool) -> Iterator[DoctorCheck]:
-    """With `online` each model is asked one small question, which may cost a little."""
+    """Check keys, plug-ins and models. With `online`, ask each model one small question, which may cost a little."""
     keys = [endpoint.variable for endpoint in ENDPOINTS.values() if environ.get(endpoint.variable)]
     yield _check("keys", Health.ok if keys else Health.absent, ", ".join(keys) if keys else "none is set")
     yield from _plugins()
@@ -50,7 +50,7 @@ def _plugins() -> Iterator[DoctorCheck]:
 
 
 def _labeled(settings: Settings) -> Iterator[tuple[str, str]]:
-    """Every model that a run may ask, each once."""
+    """Yield every model that a run may ask once, with its label."""
     models = settings.models
     yield Tier.strong.value, models.strong
     for name in models.roster.names:
@@ -67,7 +67,7 @@ def _embedder(settings: Settings, environ: Mapping[str, str], *, online: bool) -
         embedder = embedder_of(settings)
         asyncio.run(embedder.embed(["KeyError: 'price'"]))
     except (ConfigError, ModelError) as error:
-        # A run goes on without it, by the failures' names alone.
+        # A run continues without the embedder and searches memory by failure names only.
         return _check("embedder", Health.warn, _safe(str(error), settings), error.remedy)
     return _check("embedder", Health.ok, f"{name} answered with {embedder.dimension} numbers per embedding")
 
@@ -81,7 +81,7 @@ def _placed(settings: Settings, name: str, environ: Mapping[str, str]) -> str:
 
 
 def _alone(settings: Settings, name: str) -> Settings:
-    """The same with this model only: what is wrong with another is said of that one."""
+    """Return settings that name only this model, so that an error is reported for the right model."""
     alone: dict[str, object] = {"strong": name, "fast": name, "fallback": (), "steps": StepModels()}
     once: dict[str, object] = {"tries": 1, "deadline": PING_SECONDS, "patience": PING_SECONDS * 2}
     models = settings.models.model_copy(update={**alone, **once})
@@ -111,6 +111,6 @@ def _ping(settings: Settings, label: str, name: str, environ: Mapping[str, str])
 
 
 def _safe(message: str, settings: Settings) -> str:
-    """An address may hold a password. Keys are taken out where the model is asked."""
+    """Mask the base URL, because an address may hold a password. Keys are removed where the model is asked."""
     url = settings.models.base_url
     return message.replace(url, str(public_values(settings)["models.base_url"])) if url else message

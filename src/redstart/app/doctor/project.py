@@ -1,4 +1,4 @@
-"""Checks of the project in a folder: its tests, their runner and their interpreter. None of its code is run."""
+"""Checks of the project in a folder: its tests, their runner and their interpreter. They run none of its code."""
 
 from __future__ import annotations
 
@@ -20,9 +20,9 @@ from redstart.toolkit.suites.detection.history import work_root
 from redstart.toolkit.suites.detection.places import SuitePlace, suites_in
 
 MOST_FILES = 20_000
-"""Files that are looked at; a folder with more is a place where projects lie, or takes too long."""
+"""The maximum number of files to read. A folder with more files contains several projects, or takes too long."""
 NAMED = 3
-"""Suites that are named where there are several."""
+"""The number of suites to name if there are several."""
 
 
 def _check(name: str, health: Health, detail: str, remedy: str = "") -> DoctorCheck:
@@ -30,7 +30,7 @@ def _check(name: str, health: Health, detail: str, remedy: str = "") -> DoctorCh
 
 
 def check_project(folder: Path, settings: Settings, environ: Mapping[str, str]) -> Iterator[DoctorCheck]:
-    """How the tests of the folder would be run. They are counted by their names, not collected."""
+    """Check how the tests of the folder would run. Count them by name, without collecting them."""
     if (folder / USUAL_NAME).is_file():
         yield _check(USUAL_NAME, Health.absent, "not loaded", "to take API keys from it: --env-file .env")
     paths = list(islice(files_in(folder), MOST_FILES + 1))
@@ -85,7 +85,7 @@ def _interpreter(folder: Path, place: SuitePlace, environ: Mapping[str, str]) ->
 
 
 def _below(folder: Path) -> str:
-    """The folder as seen from the root of its git repo."""
+    """Return the folder's path relative to the root of its git repo."""
     path = folder.resolve()
     root = work_root(path)
     return "" if path == root else path.relative_to(root).as_posix()

@@ -1,4 +1,4 @@
-"""The result of one check of the doctor, and of all of them."""
+"""The result of one doctor check, and of all of them."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ class Health(StrEnum):
     """Redstart works, but not as well as it could, or not for everything."""
     fail = "fail"
     absent = "-"
-    """An optional part that is not there or not set."""
+    """An optional part that is not installed or not set."""
 
 
 class DoctorCheck(FrozenValue):
@@ -28,11 +28,11 @@ class DoctorCheck(FrozenValue):
 
 
 class Examination(FrozenValue):
-    """Every check, by group. `v` changes when a field is removed or changes its meaning."""
+    """All checks, by group. `v` changes when a field is removed or changes its meaning."""
 
     v: int = VERSION
     ok: bool
-    """Whether nothing failed: then a run can start."""
+    """Whether no check failed, so that a run can start."""
     checks: tuple[DoctorCheck, ...]
 
     @property

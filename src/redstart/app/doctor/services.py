@@ -1,4 +1,4 @@
-"""Checks of where runs are kept, and of the servers that the settings name."""
+"""Checks of the data directory and of the servers that the settings name."""
 
 from __future__ import annotations
 
@@ -21,12 +21,12 @@ from redstart.ports.sql.schema import HEAD
 
 LITTLE_DISK = 10**9
 SERVER_SECONDS = 5
-"""How long a server has to answer."""
+"""The timeout for one server."""
 OTHER_HOME = "check who owns it, or set REDSTART_HOME to another directory"
 
 
 def check_data(settings: Settings) -> Iterator[DoctorCheck]:
-    """The directory of the runs, its disk and its database. Nothing is made or migrated."""
+    """Check the data directory, its disk and its database. Create and migrate nothing."""
     try:
         yield from _data(settings)
     except OSError as error:
@@ -34,7 +34,7 @@ def check_data(settings: Settings) -> Iterator[DoctorCheck]:
 
 
 def check_servers(settings: Settings, environ: Mapping[str, str]) -> Iterator[DoctorCheck]:
-    """Each server that is set is connected to once: Temporal by `fleet.address`, Neo4j by `NEO4J_URI`."""
+    """Connect once to each configured server: Temporal by `fleet.address`, Neo4j by `NEO4J_URI`."""
     if settings.fleet.address:
         yield _temporal(settings.fleet.address, settings.fleet.namespace)
     if url := environ.get("NEO4J_URI", ""):
@@ -135,9 +135,9 @@ def _judged(revision: str | None) -> DoctorCheck:
 
 
 def _revision(path: Path) -> str | None:
-    """Read past the adapter, which makes, locks and migrates what it opens.
+    """Read the revision without the adapter, which creates, locks and migrates the database that it opens.
 
-    Any other way of opening leaves files beside a database in WAL mode. One that is in use is looked at as a copy.
+    Any other way of opening a database in WAL mode leaves files beside it. A database in use is read from a copy.
     """
     with tempfile.TemporaryDirectory(prefix="redstart-doctor-") as folder:
         log = path.with_name(f"{path.name}-wal")

@@ -1,4 +1,4 @@
-"""The evidence of an ended run, from the store, the blobs and the journal alone: made again, it is the same."""
+"""Make the proof of an ended run from the store, the blobs and the journal alone: the result is always the same."""
 
 from __future__ import annotations
 
@@ -63,7 +63,7 @@ NOT_TESTED = "the last patch was not tested"
 
 
 class ProofFacts(NamedTuple):
-    """What the checks are read from. `judged` is None where the last patch was not tested."""
+    """The facts that the checks use. The test result is None if the last patch was not tested."""
 
     state: RunState
     targets: int
@@ -71,10 +71,10 @@ class ProofFacts(NamedTuple):
     files: tuple[ChangedFile, ...]
     found: FindingSummary
     serious: int
-    """New findings that a patch may not bring, tripwires apart."""
+    """New findings that a patch may not add, without tripwires."""
     shrunk: ShrinkSummary
     green: bool
-    """Whether the run is verified, by its tests alone."""
+    """Whether the run is verified by its tests alone."""
 
     @property
     def verdict(self) -> Verdict:
@@ -82,7 +82,7 @@ class ProofFacts(NamedTuple):
 
 
 def checks(facts: ProofFacts) -> tuple[ProofCheck, ...]:
-    """One of each name, in the order in which they are shown."""
+    """Make one check of each name, in the order in which they are shown."""
     return (
         _targets(facts),
         _others(facts),
@@ -129,11 +129,11 @@ def _repeats(facts: ProofFacts) -> ProofCheck:
     steady = not any(item.red for item in after) and not facts.verdict.flaky
     varied = ", ".join(_times(item.varied or "nothing" for item in after))
     causes = " or ".join(dict.fromkeys(f"the {item.varied}" for item in after if item.red and item.varied))
-    failed = f"failed when {causes} varied" if causes else "not green every time"
-    ended = "green every time" if steady else f"{many(facts.verdict.flaky.count, 'test')} {failed}"
-    said = f"{many(len(after), 'repeat')}, each with one thing other ({varied}): {ended}"
+    failed = f"failed when {causes} varied" if causes else "did not pass every time"
+    ended = "all passed" if steady else f"{many(facts.verdict.flaky.count, 'test')} {failed}"
+    said = f"{many(len(after), 'rerun')}, each with one difference ({varied}): {ended}"
     before = facts.state.now.reproduce.repeats if facts.state.now.reproduce else ()
-    red = "red every time" if not any(item.green for item in before) else "flaky tests were set aside"
+    red = "all failed" if not any(item.green for item in before) else "flaky tests were excluded"
     return _check(CheckName.repeats, steady, f"{said}; before the patch {len(before)}: {red}" if before else said)
 
 
@@ -143,11 +143,11 @@ def _red_without(facts: ProofFacts) -> ProofCheck:
         return _not_done(CheckName.red_without, _why_not(facts, MEASURES[facts.state.spec.verify].fail_again))
     red = min(item.red for item in bare)
     passed = red == facts.targets and not facts.verdict.green_without
-    return _check(CheckName.red_without, passed, f"{red:,} of {facts.targets:,} red on the code without it")
+    return _check(CheckName.red_without, passed, f"{red:,} of {facts.targets:,} fail on the code without it")
 
 
 def _examined(facts: ProofFacts, name: CheckName, check: str, words: str) -> ProofCheck:
-    """What a check of a green covered. Where it refused the patch, the reason is among what speaks against it."""
+    """Check what one measure covered. If it refused the patch, the reason is among the objections to the patch."""
     results = [item for item in (facts.judged.evidence if facts.judged else ()) if item.check == check]
     if not results:
         return _not_done(name, _why_not(facts, True))
@@ -199,7 +199,7 @@ def _shrunk(facts: ProofFacts) -> ProofCheck:
 
 
 def _why_not(facts: ProofFacts, asked: bool) -> str:
-    return "done only for a patch that is green" if asked else f"not part of level {facts.state.spec.verify.value}"
+    return "done only for a patch that passes" if asked else f"not part of level {facts.state.spec.verify.value}"
 
 
 def _check(name: CheckName, passed: bool, said: str) -> ProofCheck:
@@ -219,14 +219,14 @@ def _times(varied: Iterable[str]) -> list[str]:
 
 
 async def prove(house: AppContext, state: RunState) -> Proof:
-    """The proof of an ended run, of one that is not verified too: then it says what is missing.
+    """Make the proof of an ended run. For a run that is not verified, it says what is missing.
 
-    Raises `ConfigError` where the run has not ended or never came to propose a patch, and `StoreError` where its
-    records are not what they were when they were written.
+    Raises `ConfigError` if the run has not ended or never proposed a patch, and `StoreError` if its records were
+    changed after they were written.
     """
     if state.status is not Status.finished or state.result is None:
         raise ConfigError(
-            f"run {state.run_id} has not ended: there is no proof yet", remedy=f"redstart resume {state.run_id}"
+            f"run {state.run_id} has not ended, so there is no proof yet", remedy=f"redstart resume {state.run_id}"
         )
     if state.spec.begins_cycles:
         raise ConfigError(
@@ -240,9 +240,9 @@ async def prove(house: AppContext, state: RunState) -> Proof:
 
 
 def schema() -> str:
-    """The JSON Schema of a proof, as it is published in docs/reference/proof.schema.json.
+    """Render the JSON Schema of a proof, which is published in docs/reference/proof.schema.json.
 
-    It allows more fields than it names, as `v` promises: a reader that checks proofs by it is not broken by a new one.
+    It allows unknown fields, as `v` promises, so that a new field does not break a reader that validates proofs.
     """
     made = Proof.model_json_schema(mode="serialization")
     for shape in (made, *made["$defs"].values()):
@@ -252,10 +252,10 @@ def schema() -> str:
 
 
 def journal_mark(records: Sequence[JournalRecord]) -> JournalMark:
-    """Raises `StoreError` naming the first record that was changed after it was written."""
+    """Make the mark of the journal. Raises `StoreError` that names the first record changed after it was written."""
     for record in records:
         if digest(record) != record.digest:
-            raise StoreError(f"the record of {record.call} was changed: nothing can be proven with it")
+            raise StoreError(f"the record of {record.call} was changed and is not valid evidence")
     return JournalMark(
         records=len(records), sha256=hashlib.sha256("".join(item.digest for item in records).encode()).hexdigest()
     )
@@ -342,7 +342,7 @@ class _Evidence:
         why = {
             Result.refused: "the last patch was refused",
             Result.capped: "a limit of the run was reached first",
-            Result.stuck: "the same patch came again and again",
+            Result.stuck: "the model repeated the same patch",
         }
         tried = many(self._now.number, "attempt")
         return f"Not verified: {why.get(self._result, f'no patch passed every check in {tried}')}."
@@ -365,7 +365,7 @@ class _Evidence:
         rejects = {_readable(reject.path): reject.reason for reject in now.apply.rejects} if now.apply else {}
         theirs = {file.path: file.protected for file in self._files if file.protected and file.path not in rejects}
         lines += [f"not applied: {path}: {reason}" for path, reason in rejects.items()]
-        lines += [f"not its own to change: {path}: {reason}" for path, reason in theirs.items()]
+        lines += [f"changed a protected file: {path}: {reason}" for path, reason in theirs.items()]
         findings = now.check.first if now.check else ()
         lines += [f"finding: {finding.path}:{finding.line} {finding.rule} {finding.message}" for finding in findings]
         lines += [f"no patch: {now.patch.fault}"] if now.patch and now.patch.fault else []
@@ -387,7 +387,7 @@ class _Evidence:
         after, green = {case.id: case for case in cases}, green_among(self._targets, cases)
 
         def now_of(target: str) -> Seen:
-            # A target that is a whole file has no case of its own once its tests can be collected.
+            # A target that is an entire file has no case of its own once its tests can be collected.
             return "untested" if judged is None else "passed" if target in green else _seen(after.get(target))
 
         lines = [
@@ -396,7 +396,7 @@ class _Evidence:
         known, missing = set(self._targets), set(self._verdict.missing.first)
         for item in sorted((before.keys() | after.keys()) - known):
             was, now = _seen(before.get(item)), _seen(after.get(item))
-            # A test that is not in the results was not always asked for: the verdict knows which are missing.
+            # A test without a result may not have been selected: the verdict knows which tests are missing.
             if was != now and (item in after or item in missing):
                 lines.append(CaseLine(id=item, target=False, before=was, after=now))
         return tuple(lines)
@@ -415,7 +415,7 @@ class _Evidence:
         )
 
     def _new_findings(self) -> tuple[Finding, ...]:
-        """What the patch brought, tripwires among it."""
+        """Load the findings that the patch added, including tripwires."""
         return self._findings(self._now.check.full) if self._now.check else ()
 
     def _findings(self, full: str) -> tuple[Finding, ...]:
@@ -454,7 +454,7 @@ def _flaky(found: ReproductionResult | None, judged: PatchTestResult | None) -> 
     yield from found.flaky if found else ()
     if judged is not None:
         yield from (f"{item} (not green in every repeat)" for item in _named(judged.verdict.flaky))
-        yield from (f"{item} (red in one run on the patch, green in the next)" for item in _named(judged.unsteady))
+        yield from (f"{item} (failed in one run on the patch, passed in the next)" for item in _named(judged.unsteady))
 
 
 def _noticed(judged: PatchTestResult | None) -> MutantSummary | None:
@@ -471,12 +471,12 @@ def _seen(case: Case | None) -> Seen:
 
 
 def _readable(path: str) -> str:
-    """Bytes of a path that are no UTF-8 as `\\xff`: JSON has no place for them."""
+    """Spell out bytes of a path that are not UTF-8 as `\\xff`, because JSON cannot hold them."""
     return os.fsencode(path).decode(errors="backslashreplace")
 
 
 def _lines(diff: str) -> LineCounts:
-    """Counted in the hunks alone: a removed line may begin with dashes of its own."""
+    """Count added and removed lines only inside hunks, because a removed line may begin with dashes of its own."""
     added = removed = 0
     inside = False
     for line in diff.split("\n"):
@@ -500,7 +500,7 @@ def _attempts(rows: Sequence[StepRow]) -> Iterator[AttemptRecord]:
 
 
 def _models(records: Sequence[JournalRecord]) -> tuple[ModelUse, ...]:
-    """Who answered, the most asked first. A question that the budget stopped counts if it was put to one."""
+    """List the models that were asked, most calls first. A call that the budget stopped counts if a model was asked."""
     answers = [KeptAnswer.of(record).answer for record in records if record.kind == "model"]
     given = [item for item in answers if item.asked]
     return tuple(

@@ -1,4 +1,4 @@
-"""What a proof says: the nouns of its published schema. Every docstring here is a description in it."""
+"""The models of a proof and of its published schema. Every docstring here is a description in the schema."""
 
 from __future__ import annotations
 
@@ -43,7 +43,7 @@ class ProofCheck(ProofPart):
     name: CheckName
     mark: CheckMark
     said: str
-    """The figures, or why it was not done, in our own words: nothing of the repo is in them."""
+    """The figures, or why it was not done, in our own words, without text from the repo."""
 
 
 class OutcomeTally(ProofPart):
@@ -56,55 +56,55 @@ class OutcomeTally(ProofPart):
 
 
 class CaseLine(ProofPart):
-    """One test that was to become green, or that ended otherwise than before."""
+    """One target test, or another test with a different result than before."""
 
     id: str
     target: bool
-    """Whether it was to become green."""
+    """Whether it is a target."""
     before: Seen
     after: Seen
-    """`absent` where it has no result, `untested` where the last patch was not tested."""
+    """`absent` if it has no result, `untested` if the last patch was not tested."""
 
 
 class Rerun(ProofPart):
-    """One more run of the tests that were to become green."""
+    """One rerun of the target tests."""
 
     patched: bool
     """Whether it ran with the patch."""
     varied: str
-    """The one thing that was done otherwise than in the first run; empty for nothing."""
+    """The one difference from the first run; empty for none."""
     green: int
     red: int
 
 
 class MutantSummary(ProofPart):
-    """Small changes to a new program, each tried on its own: how many of them made a test red."""
+    """Small changes to a new program, each tried separately: how many of them made a test fail."""
 
     sampled: int
     killed: int
     survivors: tuple[str, ...]
-    """Those that no test noticed."""
+    """The changes that no test noticed."""
 
 
 class ChangedFile(ProofPart):
-    """A file that the last patch changes; where it did not fit, one that it names."""
+    """A file that the last patch changes or, if the patch did not apply, names."""
 
     path: str
     protected: str
-    """Why it was not the patch's to change; empty where it was."""
+    """Why the patch may not change it; empty if it may."""
 
 
 class FindingSummary(ProofPart):
-    """What static checks say of the files that the patch changes."""
+    """Static check findings in the files that the patch changes."""
 
     before: int | None
-    """Findings before the change; null where the files were not all looked at then."""
+    """Findings before the change; null if not all files were checked then."""
     new: int | None
-    """Findings that the patch brought, the harmless too; null where it was not checked."""
+    """Findings that the patch added, including harmless ones; null if it was not checked."""
     blocking: int
-    """Of the new ones those that a patch may not bring."""
+    """New findings that a patch may not add."""
     tripwires: int
-    """Of those the ones that say that the code was made to fit the tests alone."""
+    """Those of them that indicate code made to fit only the tests."""
 
 
 class LineCounts(ProofPart):
@@ -113,7 +113,7 @@ class LineCounts(ProofPart):
 
 
 class ShrinkSummary(ProofPart):
-    """How much of what the model proposed is left."""
+    """How much of the proposed patch is left."""
 
     done: bool
     hunks_dropped: int
@@ -122,16 +122,16 @@ class ShrinkSummary(ProofPart):
 
 
 class EditSummary(ProofPart):
-    """Edits of one form that were put in place in one way."""
+    """Edits of one form that were applied in one way."""
 
     form: EditKind
     fit: EditFit | None
-    """How far they had to be bent; null where they did not fit."""
+    """How far they had to be adjusted to fit; null if they did not fit."""
     count: int
 
 
 class ReflectionText(ProofPart):
-    """What a model says of a failed attempt: its words, not evidence."""
+    """A model's explanation of a failed attempt: its words, not evidence."""
 
     root_cause: str
     what_failed: str
@@ -145,7 +145,7 @@ class AttemptRecord(ProofPart):
     outcome: str
     edits: tuple[EditSummary, ...]
     reflection: ReflectionText | None = None
-    """Why it failed, as a model says; null where none was asked."""
+    """The model's explanation of the failure; null if no model was asked."""
 
 
 class ModelUse(ProofPart):
@@ -161,16 +161,16 @@ class Cost(ProofPart):
     output_tokens: int
     usd: float
     unpriced: int
-    """Calls whose price is not known: `usd` does not count them."""
+    """Calls of unknown price, which `usd` does not count."""
     seconds: float
 
 
 class JournalMark(ProofPart):
-    """Names every call of the run, what it was asked and what it gave."""
+    """Identifies every call of the run with its request and its result."""
 
     records: int
     sha256: str
-    """Over the digests of all records in order, each as 64 hexadecimal digits, with nothing between them."""
+    """The hash of the digests of all records in order, each as 64 hexadecimal digits, without separators."""
 
 
 class Proof(ProofPart):
@@ -179,15 +179,15 @@ class Proof(ProofPart):
     v: Literal[1] = 1
     run: str
     parent: str
-    """The run that this one was forked from: what it did until then is in that one's records."""
+    """The run that this one was forked from; its records hold the earlier steps."""
     repo: str
     mode: Mode
     runner: str
     level: Level
-    """How much was run before a green counted."""
+    """How thoroughly the fix was verified."""
     result: Result
     verified: bool
-    """Whether every check that this level asks for passed. False where a person accepted what did not."""
+    """Whether every check that this level requires passed. False if a person accepted a patch that did not pass all."""
     by_person: bool
     """Whether a person accepted the patch although not every check passed."""
     sentence: str
@@ -196,27 +196,27 @@ class Proof(ProofPart):
     """Why the run ended."""
     checks: tuple[ProofCheck, ...]
     lacking: tuple[str, ...]
-    """What speaks against the last patch, by name; empty where it is verified."""
+    """The objections to the last patch, by name; empty if it is verified."""
     before: OutcomeTally
     after: OutcomeTally | None
-    """Null where the last patch was not tested."""
+    """Null if the last patch was not tested."""
     cases: tuple[CaseLine, ...]
     repeats_before: tuple[Rerun, ...]
     repeats_after: tuple[Rerun, ...]
     suite_runs: int
-    """How often tests were run on the last patch."""
+    """How many times tests ran on the last patch."""
     flaky: tuple[str, ...]
-    """Tests that were seen both red and green on the same code: never counted as fixed."""
+    """Tests that both failed and passed on the same code: never counted as fixed."""
     mutants: MutantSummary | None = None
-    """Whether the tests of a new program would notice a broken one; null for every other run."""
+    """Whether the tests of a new program would notice a broken one; null for all other runs."""
     written: tuple[str, ...]
     """Test files that were written for this run, before the code."""
     sure: str = ""
-    """How sure the model was that such a test is what an issue or an improvement is about, and why."""
+    """The model's confidence that such a test matches the issue or the improvement, and the reason."""
     tree_before: str
     """The git tree that the patch is made on."""
     tree_after: str
-    """The git tree that it gives; empty where there is none."""
+    """The git tree that it produces; empty if there is none."""
     files: tuple[ChangedFile, ...]
     findings: FindingSummary
     shrunk: ShrinkSummary

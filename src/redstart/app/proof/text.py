@@ -1,8 +1,8 @@
-"""A proof as a person reads it: plain text, Markdown for a pull request, JSON for machines.
+"""Render a proof as plain text, Markdown for a pull request, or JSON for programs.
 
-What comes from the repo, a model or a person (test ids, paths, the diff, reasons, names) is not trusted. In Markdown it
-stands in code blocks whose fence is longer than any in it; in both forms it is one line for one line, behind words or
-blanks of ours, and what cannot be seen is spelled out. So it can neither leave its place nor look like a line of ours.
+Text from the repo, a model or a person (test IDs, paths, the diff, reasons, names) is not trusted. In Markdown, it is
+in code blocks whose fence is longer than any fence in it. In both forms, each of its lines stays one line after our own
+words or spaces, and invisible characters are spelled out. So it can neither leave its place nor imitate our lines.
 """
 
 from __future__ import annotations
@@ -18,11 +18,11 @@ from redstart.core.noun import many
 from redstart.core.visible import visible_line
 
 SHOWN = 20
-"""Ids, files and other names in a list."""
+"""The maximum number of IDs, files and other names in a list."""
 DIFF = 30_000
-"""Characters of the diff, if there is room."""
+"""The maximum length of the diff in characters, if there is room."""
 ROOM = 56_000
-"""Characters of all lists and the diff: a pull request's body takes 65,536, and the table and fences need some."""
+"""The maximum length of all lists and the diff: a pull request body has 65,536, and the table and fences need some."""
 
 TITLES = {
     CheckName.targets: "The failing tests pass",
@@ -57,7 +57,7 @@ _PLAIN = re.compile(r"[A-Za-z0-9 .,:;()/'+-]")
 
 
 class TextBlock(NamedTuple):
-    """Lines under a title, all of which may hold text that is not ours."""
+    """Lines under a title. All of them may contain untrusted text."""
 
     title: str
     lines: Sequence[str]
@@ -65,19 +65,19 @@ class TextBlock(NamedTuple):
 
 
 class TextLine(NamedTuple):
-    """A line of text, and how far what continues it is indented where it has to be broken."""
+    """A line of text, and the indentation of its continuation lines if it has to be wrapped."""
 
     text: str
     hang: int = 0
 
 
 def as_text(proof: Proof) -> str:
-    """For a log or an e-mail."""
+    """Render a proof as text for a log or an email."""
     return "".join(f"{line.text}\n" for line in text_lines(proof))
 
 
 def text_lines(proof: Proof) -> Iterator[TextLine]:
-    """For a terminal, which breaks them."""
+    """Yield the lines of a proof for a terminal, which wraps them."""
     yield TextLine(visible_line(proof.sentence))
     yield TextLine("")
     yield TextLine("What was checked")
@@ -91,7 +91,7 @@ def text_lines(proof: Proof) -> Iterator[TextLine]:
 
 
 def as_markdown(proof: Proof) -> str:
-    """For the body of a pull request."""
+    """Render a proof as Markdown for the body of a pull request."""
     rows = (f"| {TITLES[check.name]} | {RESULTS[check.mark]} | {_inert(check.said)} |" for check in proof.checks)
     table = "\n".join(("| What was checked | Result | |", "|---|---|---|", *rows))
     parts = [f"**{_inert(proof.sentence)}**", table]
@@ -104,12 +104,12 @@ def as_markdown(proof: Proof) -> str:
 
 
 def as_json(proof: Proof) -> str:
-    """Everything, in ASCII: a terminal would obey some of what a repo can hold."""
+    """Render the complete proof as JSON in ASCII, because text from a repo can contain terminal control characters."""
     return json.dumps(proof.model_dump(mode="json"), indent=2) + "\n"
 
 
 def _inert(text: str) -> str:
-    """Text that Markdown shows as it is: whatever might mean something is an entity."""
+    """Escape text so that Markdown shows it literally: every character with a possible meaning becomes an entity."""
     return "".join(item if _PLAIN.match(item) else f"&#{ord(item)};" for item in visible_line(text))
 
 
@@ -192,7 +192,7 @@ def _made(proof: Proof) -> list[str]:
 
 
 def _attempt(tried: AttemptRecord) -> list[str]:
-    """How it ended, and below that why, as a model says."""
+    """Format the outcome of an attempt, followed by the model's explanation."""
     said = tried.reflection
     parts = {} if said is None else {"root cause": said.root_cause, "try next": said.try_next}
     why = [f"  {name}, by the model: {text}" for name, text in parts.items() if text]
@@ -205,8 +205,8 @@ def _edits(edits: Sequence[EditSummary]) -> str:
 
 def _how_to_check(proof: Proof) -> list[str]:
     return [
-        f"made on git tree {proof.tree_before}" + (f", gives {proof.tree_after}" if proof.tree_after else ""),
+        f"made on git tree {proof.tree_before}" + (f", produces {proof.tree_after}" if proof.tree_after else ""),
         f"journal: {many(proof.journal.records, 'record')}, SHA-256 {proof.journal.sha256}",
         f"redstart runs replay {proof.run}    repeats every step from the journal and compares; asks no model",
-        f"redstart show {proof.run} --proof   derives this again from the stored records; names any that was changed",
+        f"redstart show {proof.run} --proof   derives this again from the stored records; names any that changed",
     ]

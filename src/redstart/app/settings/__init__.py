@@ -32,7 +32,7 @@ from redstart.toolkit.installs.allowed import ALLOWED, is_name
 
 
 def command_line(text: str) -> str:
-    """A command line as one would type it. Raises `ValueError` where it has an end that is missing."""
+    """Check a command line as typed in a shell. Raises `ValueError` if a closing quote is missing."""
     shlex.split(text)
     return text
 
@@ -43,8 +43,8 @@ class ChecksSettings(BaseModel):
     model_config = ConfigDict(extra="forbid", use_attribute_docstrings=True)
 
     commands: dict[str, Annotated[str, AfterValidator(command_line)]] = {}
-    """Further tools by name, as one would type them; they run in the sandbox. The name of a built-in tool (ruff,
-    bandit, secrets, rules) replaces it, and an empty command leaves it out."""
+    """More tools by name, as command lines; they run in the sandbox. The name of a built-in tool (ruff, bandit,
+    secrets, rules) replaces that tool, and an empty command disables it."""
     block: tuple[str, ...] = ("eval", "exec", "os.system")
     """Calls, by their full names, that no patch may add."""
 
@@ -56,27 +56,27 @@ class ChecksSettings(BaseModel):
 
 
 class FleetSettings(BaseModel):
-    """Many machines that drive runs together."""
+    """A fleet: many machines that drive runs together."""
 
     model_config = ConfigDict(extra="forbid", use_attribute_docstrings=True)
 
     address: str = ""
-    """The fleet's server, as host:port; empty where there is no fleet."""
+    """The fleet's server, as host:port; empty for no fleet."""
     namespace: str = "default"
-    """Which of the server's namespaces runs are in."""
+    """The server's namespace for runs."""
     same_machine: bool = False
-    """Whether the workers are on this machine, so that a run may use what lies only here."""
+    """Whether the workers are on this machine, so that a run may use files that exist only here."""
     at_once: int = Field(default=4, gt=0)
     """How many runs a worker drives at a time, in each of its pools."""
     deployment: str = ""
-    """The name that workers are versioned under; empty where a worker takes what any version began."""
+    """The name under which workers are versioned; empty if a worker accepts runs that any version started."""
     build: str = ""
-    """The version of a worker in that; empty for the version of redstart."""
+    """The version of a worker in that deployment; empty for the version of Redstart."""
 
 
 def _name(text: str) -> str:
     if not is_name(text):
-        raise ValueError(f"{text!a} is no name of a package; write it without a version")
+        raise ValueError(f"{text!a} is not a package name; write it without a version")
     return text
 
 
@@ -84,18 +84,18 @@ Names = tuple[Annotated[str, AfterValidator(_name)], ...]
 
 
 class AllowSettings(BaseModel):
-    """Packages that are installed without asking, by language. What is listed replaces what is there by default."""
+    """Packages that are installed without asking, by language. A list replaces the default list."""
 
     model_config = ConfigDict(extra="forbid", use_attribute_docstrings=True)
 
     python: Names = ALLOWED["python"]
-    """Names at the Python index."""
+    """Package names in the Python index."""
     node: Names = ALLOWED["node"]
-    """Names at the npm registry."""
+    """Package names in the npm registry."""
 
 
 class DependencySettings(BaseModel):
-    """Which packages a project that redstart makes or changes may bring in."""
+    """Which packages a project that Redstart creates or changes may add."""
 
     model_config = ConfigDict(extra="forbid", use_attribute_docstrings=True)
 
@@ -107,7 +107,7 @@ class DependencySettings(BaseModel):
 
 
 _DEFAULT_MODELS = {"ANTHROPIC_API_KEY": "anthropic:claude-sonnet-5-5", "OPENAI_API_KEY": "openai:gpt-6.1-sol"}
-"""What is used where a key is there and no model is named."""
+"""The default model by key variable, used if the key is set and no model is named."""
 
 NO_MODEL = """set a key or name a model; one of these lines is enough:
   export ANTHROPIC_API_KEY=…       # then: redstart fix
@@ -142,7 +142,7 @@ def _pair(text: str) -> str:
 
 
 def _bytes(value: object) -> object:
-    """A size as people write it: `1g`, `512m`, `2GiB`."""
+    """Parse a size such as `1g`, `512m` or `2GiB`; return a number unchanged."""
     if not isinstance(value, str):
         return value
     found = re.fullmatch(r"\s*(\d+(?:\.\d+)?)\s*([kmgt]?)(?:i?b)?\s*", value.lower())
@@ -171,18 +171,18 @@ Size = Annotated[int, BeforeValidator(_bytes, json_schema_input_type=int | str)]
 
 _LIMITS = SandboxLimits()
 _LEAST_MEMORY = 16 << 20
-"""Below this no interpreter starts, and Docker refuses less than six megabytes."""
+"""With less memory no interpreter starts, and Docker refuses less than six megabytes."""
 
 
 class SuiteSettings(BaseModel):
-    """How the project's tests are run."""
+    """How the project's tests run."""
 
     model_config = ConfigDict(extra="forbid", use_attribute_docstrings=True)
 
     command: Annotated[str, AfterValidator(command_line)] = ""
-    """As one would type it; empty for what is found by looking."""
+    """The command that runs the tests; empty to detect it."""
     files: tuple[Annotated[str, AfterValidator(_glob)], ...] = ()
-    """Globs of test files that no patch may change, where their names do not say what they are."""
+    """Globs of test files that no patch may change, for files that are not recognized by their names."""
 
 
 class SandboxSettings(BaseModel):
@@ -191,59 +191,59 @@ class SandboxSettings(BaseModel):
     model_config = ConfigDict(extra="forbid", use_attribute_docstrings=True)
 
     backend: Annotated[str, AfterValidator(_backend)] = "auto"
-    """`auto` takes the strongest that works here; `bwrap`, `docker`, `seatbelt` or `plugin:NAME` that one or none."""
+    """`auto` takes the strongest that works here; `bwrap`, `docker`, `seatbelt` or `plugin:NAME` only that sandbox."""
     image: str = ""
-    """The image of docker's containers; empty for the one that `redstart sandbox build` makes."""
+    """The image of Docker containers; empty for the one that `redstart sandbox build` builds."""
     runtime: str = ""
-    """The runtime of docker's containers, such as `runsc` for gVisor; empty for the daemon's own."""
+    """The runtime of Docker containers, such as `runsc` for gVisor; empty for the daemon's default."""
     network: Literal["none"] = "none"
-    """There is no network in a sandbox; single ports are opened by `services`."""
+    """A sandbox has no network; `services` opens single ports."""
     path_map: tuple[Annotated[str, AfterValidator(_pair)], ...] = ()
-    """Where redstart runs in a container: its folders as the daemon's machine has them, as /here=/there."""
+    """If Redstart runs in a container: its folders and their paths on the daemon's machine, as /here=/there."""
     services: tuple[Annotated[str, AfterValidator(_service)], ...] = ()
     """Services of this machine that the tests need, as host:port on loopback."""
     wall: float = Field(default=_LIMITS.wall, gt=0, allow_inf_nan=False)
-    """Seconds that one run of the tests may take."""
+    """The time limit of one test run, in seconds."""
     cpu: int = Field(default=_LIMITS.cpu, gt=0)
-    """Seconds of processor time, of each process and of all together."""
+    """Seconds of CPU time, for each process and for all together."""
     test_cpu: int = Field(default=5, ge=0)
-    """Seconds of processor time for each Python test of a program that `create` makes; 0 for no limit."""
+    """Seconds of CPU time for each Python test of a program that `create` writes; 0 for no limit."""
     cpus: float = Field(default=_LIMITS.cpus, ge=0, allow_inf_nan=False)
-    """Processors that may be kept busy at once; 0 for all."""
+    """The number of CPUs that may be busy at once; 0 for all."""
     memory: Size = Field(default=_LIMITS.memory, ge=_LEAST_MEMORY)
-    """Bytes of memory, or as `1g`: of all processes together where that can be counted, else of each."""
+    """Bytes of memory, also as `1g`: for all processes together if that can be measured, else for each process."""
     processes: int = Field(default=_LIMITS.processes, gt=0)
-    """Processes and threads at any one time."""
+    """The maximum number of processes and threads at one time."""
     file_size: Size = Field(default=_LIMITS.file_size, gt=0)
-    """Bytes of the largest file that may be written."""
+    """The maximum size of a written file, in bytes."""
     disk: Size = Field(default=_LIMITS.disk, gt=0)
     """Bytes that may be written to the workspace, and as much again to each temporary folder."""
     output: Size = Field(default=_LIMITS.output, gt=0)
-    """Bytes of what is printed that are kept, head and tail."""
+    """Bytes of output to keep, from its beginning and its end."""
 
     @property
     def is_plugin(self) -> bool:
-        """Whether another package brings the sandbox."""
+        """Whether another package provides the sandbox."""
         return self.backend.startswith(f"{PLUGIN}:")
 
     @property
     def limits(self) -> SandboxLimits:
-        """What one run of the tests may use."""
+        """The limits of one test run."""
         names = (name for name in SandboxLimits.model_fields if hasattr(self, name))
         return SandboxLimits(**{name: getattr(self, name) for name in names})
 
 
 class Settings(BaseSettings):
-    """A value like others: made by hand it reads nothing. `load` is what reads the environment and the files."""
+    """All settings. Creating a value reads nothing; `load` reads the environment and the files."""
 
     model_config = SettingsConfigDict(
         env_prefix=layers.PREFIX, env_nested_delimiter="__", extra="forbid", use_attribute_docstrings=True
     )
 
     home: Annotated[Path, AfterValidator(_folder)] = Field(default_factory=lambda: _data_home(os.environ))
-    """Where runs, blobs, snapshots and patches lie."""
+    """The directory of runs, blobs, snapshots and patches."""
     data: Annotated[Path, AfterValidator(_folder)] | None = None
-    """Where the public sets of `redstart eval` lie; None where there are none."""
+    """The directory of the public task sets of `redstart eval`; None if there are none."""
     models: Models = Models()
     limits: Limits = Limits()
     tests: SuiteSettings = SuiteSettings()
@@ -253,14 +253,15 @@ class Settings(BaseSettings):
     store: StoreSettings = StoreSettings()
     memory: MemorySettings = MemorySettings()
     tenant: Tenant = HOME
-    """Whose runs these are, where several share one database; none sees another's."""
+    """The owner of the runs if several users share one database; a tenant cannot see another tenant's runs."""
     fleet: FleetSettings = FleetSettings()
     reflect: ReflectionPolicy = ReflectionPolicy.auto
     """When the strong model is asked why an attempt failed: auto (from the second on), always or never."""
     verify: Level = Level.standard
-    """How much is run before a green counts: quick, standard or strict."""
+    """How thoroughly a fix is verified: quick, standard or strict."""
     protect: tuple[Annotated[str, AfterValidator(_glob)], ...] = ()
-    """Globs of files that no patch may change, besides those that are always protected. Every layer adds its own."""
+    """Globs of files that no patch may change, in addition to those that are always protected. Every layer adds some.
+    """
 
     @classmethod
     def settings_customise_sources(
@@ -271,30 +272,30 @@ class Settings(BaseSettings):
         dotenv_settings: Source,
         file_secret_settings: Source,
     ) -> tuple[Source, ...]:
-        del settings_cls, env_settings, dotenv_settings, file_secret_settings  # a .env may be a stranger's
+        del settings_cls, env_settings, dotenv_settings, file_secret_settings  # a .env is not trusted
         return (init_settings,)
 
 
 class ResolvedSettings(NamedTuple):
-    """The settings in force, and for the dotted name of each where it came from."""
+    """The settings in force, and the origin of each by its dotted name."""
 
     settings: Settings
     origins: dict[str, str]
 
 
 def load(model: str | None = None, project: Path | None = None, flags: Mapping[str, object] | None = None) -> Settings:
-    """The settings in force; see `resolve`."""
+    """Load the settings in force, without their origins."""
     return resolve(model, project, flags).settings
 
 
 def resolve(
     model: str | None = None, project: Path | None = None, flags: Mapping[str, object] | None = None
 ) -> ResolvedSettings:
-    """The settings in force with their origins.
+    """Load the settings in force with their origins.
 
-    `model` (a flag) stands for both tiers; `flags` are those that name one setting each, by its dotted name; `project`
-    is the target's folder, whose file may say little. Raises `ConfigError`, naming file, variable or flag, for an
-    unknown key, an unusable value and what a project may not set.
+    `model` (a flag) sets both tiers; `flags` are other flags by the dotted name of their setting; `project` is the
+    target's folder, whose file may set only a few settings. Raises `ConfigError`, naming the file, variable or flag,
+    for an unknown key, an unusable value, or a setting that a project may not set.
     """
     keys, file = keys_of(Settings), layers.user_file(os.environ)
     below = layers.of_user_file(file, keys)
@@ -304,7 +305,7 @@ def resolve(
     given = layers.merged(below, own, layers.of_variables(os.environ, _variables(), keys))
     given |= {name: LayerValue(value, "flag") for name, value in (flags or {}).items()}
     if model:
-        # Who names one model means it: nobody else is asked.
+        # If the user names one model, no other model is asked.
         given = {name: value for name, value in given.items() if not name.startswith("models.steps.")}
         given |= {name: LayerValue(model, "flag") for name in ("models.strong", "models.fast")}
         given["models.fallback"] = LayerValue((), "flag")
@@ -316,7 +317,7 @@ def resolve(
 
 
 def require_model(settings: Settings) -> None:
-    """Raises `ConfigError` with what to type where no model is configured, or the name of one has an unknown form."""
+    """Raise `ConfigError` with a remedy if no model is configured, or if the name of a model has an unknown form."""
     models = settings.models
     if not models.strong:
         raise ConfigError("no model is configured", remedy=NO_MODEL)
@@ -328,23 +329,25 @@ def require_model(settings: Settings) -> None:
 
 
 def api_key(model: str, environ: Mapping[str, str], variable: str = "") -> str | None:
-    """The key of the model: from `variable` where that is named, else from where people keep its provider's."""
+    """Find the key of the model: in `variable` if that is given, else in its provider's usual variable. None if
+    unset."""
     provider = model.partition(":")[0]
     return environ.get(variable or (ENDPOINTS[provider].variable if provider in ENDPOINTS else ""))
 
 
 def check_user_settings(table: Mapping[str, object], origin: str) -> None:
-    """Raises `ConfigError` where what would be the user's file cannot be used; `origin` is what the error calls it."""
+    """Raise `ConfigError` if this content of the user's file cannot be used. The error names it by `origin`."""
     _made(layers.of_table(table, origin, keys_of(Settings)))
 
 
 def public_values(settings: Settings) -> dict[str, Any]:
-    """Every value by its dotted name, as JSON has it and as it may be printed: an address without what opens it."""
+    """List every value by its dotted name in a form that is safe to print: JSON values, addresses without
+    credentials."""
     values: dict[str, Any] = {}
     dumped = settings.model_dump(mode="json")
     for name in sorted(keys_of(Settings).settings):
         values[name] = reduce(getitem, name.split("."), dumped)
-    # Of a profile only what somebody set: the rest is not what is in force.
+    # Only the fields of a profile that were set: the defaults of the others are not in force.
     values["models.profiles"] = {
         name: profile.model_dump(mode="json", exclude_unset=True) for name, profile in settings.models.profiles.items()
     }
@@ -383,7 +386,7 @@ def _variables() -> dict[str, Any]:
 
 
 def _made(given: Layer) -> Settings:
-    """The settings of a layer. Raises `ConfigError` with the origin of the first value that cannot be used."""
+    """Make the settings of a layer. Raises `ConfigError` with the origin of the first value that cannot be used."""
     try:
         settings = Settings(**layers.nested(given))  # pyright: ignore[reportArgumentType]  (validated here)
     except ValidationError as error:
@@ -404,7 +407,7 @@ def _unusable(name: str, origin: str, why: str) -> ConfigError:
 
 
 def _with_models(settings: Settings, origins: dict[str, str]) -> ResolvedSettings:
-    """A tier that nobody named: the strong one by the key that is there, the fast one as the strong one."""
+    """Fill in the models that are not set: `strong` by the key that is set, `fast` as `strong`."""
     models, changed = settings.models, dict(origins)
     strong, fast = models.strong, models.fast
     if not strong:

@@ -1,4 +1,4 @@
-"""API keys from an env file that the user names. Nothing else in it counts: it may be a stranger's."""
+"""Load API keys from an env file that the user names. All other variables in it are ignored: it is not trusted."""
 
 from __future__ import annotations
 
@@ -18,17 +18,17 @@ _QUOTED = re.compile(r"""(["'])(.*?)\1(?:\s*#.*)?""")
 
 
 def key_variables(settings: Settings) -> frozenset[str]:
-    """The variables that hold a key: each provider's, and those that the settings name."""
+    """List the variables that hold a key: each provider's, and those that the settings name."""
     usual = {endpoint.variable for endpoint in ENDPOINTS.values() if endpoint.variable}
     named = {option.key_variable for option in settings.models.options.values() if option.key_variable}
-    # A key may be kept in any variable, but none that points somewhere or sets something.
+    # A key may be in any variable except one that holds an address or a setting.
     return frozenset(usual | {name for name in named if not _steers(name)})
 
 
 def take_keys(file: Path, names: Iterable[str], environ: MutableMapping[str, str]) -> list[str]:
-    """Puts the file's keys into `environ`, over those that are there; their names, sorted.
+    """Put the file's keys into `environ`, replacing existing ones, and return their sorted names.
 
-    Raises `ConfigError` where the file cannot be read.
+    Raises `ConfigError` if the file cannot be read.
     """
     wanted = frozenset(names)
     keys = {name: value for name, value in _read(file).items() if name in wanted and value}

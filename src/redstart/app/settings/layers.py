@@ -1,4 +1,4 @@
-"""Where settings come from, layer by layer, and what a project's own file may say. `settings.py` puts them together."""
+"""Read settings layer by layer, and check what a project's own file may set. The package's `load` combines them."""
 
 from __future__ import annotations
 
@@ -15,14 +15,14 @@ from redstart.core.run import Limits
 
 PREFIX = "REDSTART_"
 NOT_SETTINGS = frozenset({"REDSTART_LIVE_URL", "REDSTART_PYTHON", "REDSTART_WORKERS"})
-"""Variables of the project's own tasks and tests; they are documented there."""
+"""Variables of Redstart's own tasks and tests, which document them."""
 ADD_UP = frozenset({"protect", "tests.files"})
-"""Settings in which a layer adds to those below it instead of replacing them."""
+"""Settings whose values in a layer are added to those of lower layers instead of replacing them."""
 OLD_NAMES = {"limits.iterations": "limits.attempts"}
-"""Settings of earlier versions that are still accepted, and their names of today."""
+"""Names of settings in earlier versions, which are still accepted, and their current names."""
 TOOLS = "checks.commands"
 BUILT_IN = frozenset({"ruff", "bandit", "secrets", "rules"})
-"""Tools that a project cannot leave out."""
+"""Tools that a project cannot disable."""
 PROJECT_FILE = "redstart.toml"
 PROJECT_TABLE = "tool.redstart"
 LARGEST_FILE = 1_000_000
@@ -31,25 +31,25 @@ _PLAIN_KEY = re.compile(r"[\w.-]+")
 
 
 class SettingNames(NamedTuple):
-    """The dotted names of all settings, and of the groups that hold them."""
+    """The dotted names of all settings, and of their groups."""
 
     settings: frozenset[str]
     groups: frozenset[str]
 
 
 class LayerValue(NamedTuple):
-    """One value as a layer gives it, and where that is: a file, a variable, a flag."""
+    """One value in a layer, and its origin: a file, a variable or a flag."""
 
     value: object
     origin: str
 
 
 Layer = dict[str, LayerValue]
-"""Dotted name to value."""
+"""Values by dotted name."""
 
 
 def merged(*layers: Layer) -> Layer:
-    """The layers as one; a later one outranks those before it."""
+    """Merge the layers. A later layer overrides earlier ones."""
     result: Layer = {}
     for layer in layers:
         for name, given in layer.items():
@@ -58,7 +58,7 @@ def merged(*layers: Layer) -> Layer:
 
 
 def _added(name: str, before: LayerValue, given: LayerValue) -> LayerValue:
-    """Both together. Raises `ConfigError` for what is no list: it must not take the other's place."""
+    """Join both lists. Raises `ConfigError` for a value that is not a list: it must not replace the other one."""
     both: list[object] = []
     for item in (before, given):
         value = item.value
@@ -69,7 +69,7 @@ def _added(name: str, before: LayerValue, given: LayerValue) -> LayerValue:
 
 
 def nested(layer: Layer) -> dict[str, object]:
-    """The values as tables in tables."""
+    """Return the values as nested tables."""
     result: dict[str, object] = {}
     for name, given in layer.items():
         *groups, last = name.split(".")
@@ -81,7 +81,8 @@ def nested(layer: Layer) -> dict[str, object]:
 
 
 def of_variables(environ: Mapping[str, str], values: Mapping[str, object], keys: SettingNames) -> Layer:
-    """The layer of `REDSTART_*`; `values` is what pydantic-settings read of it. Raises `ConfigError` for others."""
+    """Make the layer of `REDSTART_*`; pydantic-settings read `values` from them. Raises `ConfigError` for unknown
+    ones."""
     named = {name.upper() for name in environ if name.upper().startswith(PREFIX)} - NOT_SETTINGS
     for variable in sorted(named):
         if _name_of(variable) not in keys.settings | keys.groups:
@@ -97,15 +98,15 @@ def of_variables(environ: Mapping[str, str], values: Mapping[str, object], keys:
 
 
 def of_user_file(path: Path, keys: SettingNames) -> Layer:
-    """The layer of the user's file; empty where there is none. Raises `ConfigError` for an unknown key."""
+    """Read the layer of the user's file; empty if there is none. Raises `ConfigError` for an unknown key."""
     table = _parsed(path)
     return {} if table is None else of_table(table, str(path), keys)
 
 
 def of_project(folder: Path, keys: SettingNames) -> Layer:
-    """What a project says of itself, as it stands there: `refuse_untrusted` says whether it may.
+    """Read the layer of a project's own file. `refuse_untrusted` checks whether the project may set these values.
 
-    Raises `ConfigError` for an unknown key, a file that is no TOML, and two files that both speak.
+    Raises `ConfigError` for an unknown key, for invalid TOML, and if two files both contain settings.
     """
     own, shared = folder / PROJECT_FILE, folder / "pyproject.toml"
     table, section = _parsed(own), _section(shared)
@@ -117,9 +118,9 @@ def of_project(folder: Path, keys: SettingNames) -> Layer:
 
 
 def refuse_untrusted(project: Layer, below: Limits, user_file: Path) -> None:
-    """A repo is not trusted with its own limits: it may name its tests, add tools, protect files and ask for less.
+    """Refuse what an untrusted repo may not set: it may name its tests, add tools, protect files and lower limits.
 
-    Raises `ConfigError` for anything else, and says where that may be set instead.
+    Raises `ConfigError` for anything else, and says where to set it instead.
     """
     for name, given in project.items():
         elsewhere = f"set it in {user_file}, or as {variable_of(name)}"
@@ -132,7 +133,7 @@ def refuse_untrusted(project: Layer, below: Limits, user_file: Path) -> None:
 
 
 def user_file(environ: Mapping[str, str]) -> Path:
-    """Where the user's own settings lie; an `XDG_CONFIG_HOME` that is no absolute path counts as unset."""
+    """Return the path of the user's settings file. An `XDG_CONFIG_HOME` that is not absolute counts as unset."""
     base = Path(environ.get("XDG_CONFIG_HOME", ""))
     return (base if base.is_absolute() else Path.home() / ".config") / "redstart" / "config.toml"
 
@@ -142,7 +143,8 @@ def variable_of(name: str) -> str:
 
 
 def shown(text: str) -> str:
-    """A key as it may be printed: one with anything but letters, digits, dots and dashes is quoted and escaped."""
+    """Make a key safe to print: quote and escape it if it has other characters than letters, digits, `_`, `.` and
+    `-`."""
     return text if _PLAIN_KEY.fullmatch(text) and text.isascii() else ascii(text)
 
 
@@ -156,7 +158,7 @@ def _old_names(name: str) -> list[str]:
 
 
 def _refuse_replaced(given: LayerValue, elsewhere: str) -> None:
-    """A project may add a tool, which runs in the sandbox as its tests do; it may not switch one of ours off."""
+    """Refuse a project that replaces a built-in tool. It may only add tools, which run in the sandbox."""
     value = given.value
     if not isinstance(value, dict):
         raise ConfigError(f"{given.origin}: {TOOLS} must be a table", remedy=elsewhere)
@@ -165,7 +167,7 @@ def _refuse_replaced(given: LayerValue, elsewhere: str) -> None:
 
 
 def with_tools(below: Layer, project: Layer) -> Layer:
-    """The project's layer with the user's own tools among its own: it may add to them, and replaces none."""
+    """Add the user's own tools to the project's layer: the project may add tools, but replaces none of the user's."""
     if TOOLS not in below or TOOLS not in project:
         return project
     user, added = (cast("dict[str, object]", layer[TOOLS].value) for layer in (below, project))
@@ -185,7 +187,7 @@ def _refuse_more(name: str, given: LayerValue, below: float | None, elsewhere: s
 
 
 def of_table(table: Mapping[str, object], origin: str, keys: SettingNames) -> Layer:
-    """The layer of a parsed file. Raises `ConfigError` for an unknown key."""
+    """Make the layer of a parsed file. Raises `ConfigError` for an unknown key."""
     layer = {name: LayerValue(value, origin) for name, value in _flat(table, keys).items()}
     for name in layer:
         _refuse_unknown(origin, name, keys)
@@ -213,13 +215,13 @@ def _refuse_unknown(origin: str, name: str, keys: SettingNames) -> None:
 
 
 def suggested(name: str, known: list[str]) -> str:
-    """The setting that was probably meant."""
+    """Suggest the setting that was probably meant."""
     near = difflib.get_close_matches(name, known, n=1)
     return f"did you mean {near[0]}?" if near else "to see every setting: redstart config show"
 
 
 def _section(path: Path) -> Mapping[str, object] | None:
-    """The project's table in `pyproject.toml`. A file that is broken and does not speak of us is not our business."""
+    """Read the project's table in `pyproject.toml`. A broken file that does not mention Redstart is ignored."""
     try:
         table = _parsed(path)
     except ConfigError:
@@ -234,7 +236,8 @@ def _section(path: Path) -> Mapping[str, object] | None:
 
 
 def _parsed(path: Path) -> Mapping[str, object] | None:
-    """A TOML file; None where there is none. It may be a stranger's: its size is bounded, a pipe is not waited for."""
+    """Read a TOML file; None if there is none. It is not trusted: its size is limited, and only plain files are
+    read."""
     if not path.is_file():
         return None
     try:

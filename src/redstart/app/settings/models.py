@@ -1,4 +1,4 @@
-"""Settings of the models: which are asked, and how each is reached."""
+"""Settings of the models: which models are asked, and how to reach each one."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from redstart.ports.model.tiers import ModelRoster
 
 
 class StepModels(BaseModel):
-    """Whom the question of a step goes to: `fast`, `strong` or `provider:name`; empty for the step's usual tier."""
+    """The model for the question of each step: `fast`, `strong` or `provider:name`; empty for the step's usual tier."""
 
     model_config = ConfigDict(extra="forbid", use_attribute_docstrings=True)
 
@@ -22,29 +22,30 @@ class StepModels(BaseModel):
 
 
 class ModelOptions(BaseModel):
-    """How one model is reached and asked."""
+    """How to reach and ask one model."""
 
     model_config = ConfigDict(extra="forbid", use_attribute_docstrings=True)
 
     base_url: str | None = None
-    """Instead of `models.base_url`."""
+    """Overrides `models.base_url`."""
     key_variable: str = ""
     """The variable that holds its key, if not its provider's usual one."""
     deadline: float | None = Field(default=None, gt=0, allow_inf_nan=False)
-    """Instead of `models.deadline`."""
+    """Overrides `models.deadline`."""
     temperature: float | None = Field(default=None, ge=0, le=2, allow_inf_nan=False)
-    """Instead of what each question says."""
+    """Overrides the temperature of each question."""
     max_tokens: int | None = Field(default=None, gt=0)
-    """The most tokens of an answer, whatever the question allows."""
+    """The maximum number of tokens of an answer, whatever the question allows."""
     at_once: int | None = Field(default=None, gt=0)
-    """The most calls at a time."""
+    """The maximum number of concurrent calls."""
     tokens_a_minute: int | None = Field(default=None, gt=0)
-    """The most tokens in any minute."""
+    """The maximum number of tokens per minute."""
     requests_a_minute: int | None = Field(default=None, gt=0)
-    """The most calls in any minute."""
+    """The maximum number of calls per minute."""
     stall_warning: int | None = Field(default=None, ge=1)
     stall: int | None = Field(default=None, ge=1)
-    """As `limits.stall_warning` and `limits.stall`, of what it wrote; then the strong model writes, if there is one."""
+    """Like `limits.stall_warning` and `limits.stall`, for this model's patches; then the strong model, if any, writes.
+    """
 
 
 class Models(BaseModel):
@@ -53,32 +54,33 @@ class Models(BaseModel):
     model_config = ConfigDict(extra="forbid", use_attribute_docstrings=True)
 
     strong: str = ""
-    """`provider:name`; writes the patches."""
+    """The model that writes the patches, as `provider:name`."""
     fast: str = ""
-    """`provider:name`; plans and sums up."""
+    """The model that plans and summarizes, as `provider:name`."""
     fallback: tuple[str, ...] = ()
-    """Models that are asked, in this order, where the chosen one gives no answer."""
+    """Models to ask, in this order, if the chosen one gives no answer."""
     steps: StepModels = StepModels()
     escalate: int = Field(default=2, ge=0)
-    """Attempts that the fast model has at a question, before the strong one is asked; 0 for no end."""
+    """How many attempts the fast model has at a question before the strong one is asked; 0 for no limit."""
     base_url: str | None = None
-    """Address of an OpenAI- or Anthropic-compatible endpoint, instead of the provider's own."""
+    """The address of an OpenAI- or Anthropic-compatible endpoint, instead of the provider's own."""
     deadline: float = Field(default=300.0, gt=0, allow_inf_nan=False)
-    """Seconds that one call may take."""
+    """The time limit of one call, in seconds."""
     patience: float = Field(default=900.0, gt=0, allow_inf_nan=False)
-    """Seconds that one question may take with all its calls and the waits between them."""
+    """The time limit of one question with all its calls and the waits between them, in seconds."""
     tries: int = Field(default=6, gt=0)
-    """Calls of one question to one model, where what fails may pass."""
+    """The maximum number of calls to one model for one question, if a failure may be temporary."""
     options: dict[str, ModelOptions] = {}
-    """By `provider:name`: how that model is reached and asked."""
+    """By `provider:name`: how to reach and ask that model."""
     profiles: dict[str, Profile] = {}
-    """By `provider:name`, `*` standing for any letters: what is known of that model, over what is shipped."""
+    """By `provider:name`, where `*` matches any letters: facts about that model, which override the built-in profile.
+    """
 
     def option(self, name: str) -> ModelOptions:
         return self.options.get(name, ModelOptions())
 
     @property
     def roster(self) -> ModelRoster:
-        """Who is asked what."""
+        """The choice of model for each question."""
         steps = {step: name for step, name in self.steps if name}
         return ModelRoster(self.fast, self.strong, self.fallback, steps, self.escalate)

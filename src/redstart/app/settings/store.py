@@ -1,4 +1,4 @@
-"""Settings of where runs are kept, and whose they are."""
+"""Settings of the store, the tenant and the memory."""
 
 from __future__ import annotations
 
@@ -9,9 +9,9 @@ from typing import Annotated, Literal
 from pydantic import AfterValidator, BaseModel, ConfigDict, Field
 
 HOME = "home"
-"""The tenant of whoever names none."""
+"""The tenant if none is named."""
 DATABASE = "redstart.db"
-"""The file in `home` that is the store, where no `url` names another."""
+"""The database file in `home`, used if no `url` is set."""
 DEMO = "demo"
 """The directory in `home` that is the home of the last demo."""
 _TENANT = re.compile(r"[a-z0-9][a-z0-9._-]{0,62}")
@@ -35,14 +35,15 @@ Tenant = Annotated[str, AfterValidator(_tenant)]
 
 
 class StoreSettings(BaseModel):
-    """Where runs and all that belongs to them are kept."""
+    """Where runs and their data are stored."""
 
     model_config = ConfigDict(extra="forbid", use_attribute_docstrings=True)
 
     url: Annotated[str, AfterValidator(_address)] = ""
     """A Postgres database, as postgresql://user:password@host/database; empty for a file in `home`."""
     blobs: Literal["", "folder", "database"] = ""
-    """Where blobs are kept: in a `folder` of `home` or in the `database`; empty for a folder, with a `url` for that."""
+    """Where blobs are stored: in a `folder` of `home` or in the `database`. If empty, in the database if `url` is set,
+    else in a folder."""
 
     @property
     def keeps_blobs(self) -> bool:
@@ -51,7 +52,7 @@ class StoreSettings(BaseModel):
 
 
 def folder_of(home: Path, tenant: str) -> Path:
-    """Where the files of a tenant lie: each has a folder of its own but the one that everybody is who names none."""
+    """Find the folder of a tenant's files: a folder of its own, or `home` itself for the default tenant."""
     return home if tenant == HOME else home / "tenants" / tenant
 
 
@@ -67,10 +68,10 @@ class MemorySettings(BaseModel):
     model_config = ConfigDict(extra="forbid", use_attribute_docstrings=True)
 
     explore: bool = True
-    """Whether a lesson that applies is now and then withheld, so that its worth is known. 0 shows them all."""
+    """Whether an applicable lesson is sometimes withheld to measure its effect. 0 shows all lessons."""
     embedder: Annotated[str, AfterValidator(_model)] = ""
-    """`provider:model` whose places of words are compared; empty for the built-in one, which needs nothing."""
+    """The embedding model as `provider:model`; empty for the built-in embedder, which needs nothing."""
     near: float | None = Field(default=None, ge=0, le=1)
-    """From which cosine on the words of two failures count as alike; None for what fits the embedder."""
+    """The cosine from which two failures count as similar; None for the embedder's own value."""
     dimensions: int | None = Field(default=None, ge=8, le=16_000)
-    """Numbers of a vector that a model is asked for, where it can give fewer than its own."""
+    """The vector dimensions to request from a model that can return fewer than its default."""

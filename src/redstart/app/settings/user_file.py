@@ -1,4 +1,4 @@
-"""The user's settings file: read one setting of it, change one, keep everything else as it was written."""
+"""Edit the user's settings file: change one setting and keep everything else as it was written."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from redstart.app.settings.layers import shown, suggested, user_file
 from redstart.core.errors import ConfigError
 
 EDITORS = ("nano", "vi")
-"""Tried where neither VISUAL nor EDITOR is set."""
+"""The editors to try if neither VISUAL nor EDITOR is set."""
 STARTING_TEXT = """# Settings of Redstart. To see every setting: redstart config show
 # [models]
 # strong = "anthropic:claude-sonnet-5-5"
@@ -29,7 +29,7 @@ _ANY_HEADER = re.compile(r"\s*\[")
 
 
 class SettingChange(NamedTuple):
-    """What a change of one setting did."""
+    """The changed setting, its new value and the file."""
 
     path: Path
     name: str
@@ -41,10 +41,10 @@ def path_of(environ: Mapping[str, str]) -> Path:
 
 
 def set_value(name: str, text: str, environ: Mapping[str, str]) -> SettingChange:
-    """Sets one setting in the user's file; comments, order and all else stay.
+    """Set one setting in the user's file. Comments, order and everything else stay.
 
-    `text` is a TOML value, or a string as one would type it. Raises `ConfigError`, with the file untouched, for an
-    unknown setting, a value that cannot be used, and a file that another program should edit.
+    `text` is a TOML value, or a string without quotes. Raises `ConfigError`, with the file unchanged, for an unknown
+    setting, a value that cannot be used, or a file that cannot be changed safely.
     """
     refuse_unknown(name)
     path = user_file(environ)
@@ -55,7 +55,7 @@ def set_value(name: str, text: str, environ: Mapping[str, str]) -> SettingChange
 
 
 def refuse_unknown(name: str) -> None:
-    """Raises `ConfigError` for what is not the dotted name of one setting."""
+    """Raise `ConfigError` if this is not the dotted name of one setting."""
     keys = keys_of(Settings)
     if name in keys.settings:
         return
@@ -71,7 +71,7 @@ def refuse_unknown(name: str) -> None:
 
 
 def editor_command(environ: Mapping[str, str]) -> list[str]:
-    """The user's editor, as arguments. Raises `ConfigError` where there is none."""
+    """Return the arguments that start the user's editor. Raises `ConfigError` if there is none."""
     for variable in ("VISUAL", "EDITOR"):
         if words := shlex.split(environ.get(variable, "")):
             return words
@@ -82,7 +82,7 @@ def editor_command(environ: Mapping[str, str]) -> list[str]:
 
 
 def prepare_file(environ: Mapping[str, str]) -> Path:
-    """The file, made with a few comments where there is none yet."""
+    """Return the path of the user's file. Create it with a few comments if it does not exist."""
     path = user_file(environ)
     if not path.exists():
         _write(path, STARTING_TEXT)
@@ -90,13 +90,13 @@ def prepare_file(environ: Mapping[str, str]) -> Path:
 
 
 def check_file(environ: Mapping[str, str]) -> None:
-    """Raises `ConfigError` where the file holds something that cannot be used."""
+    """Raise `ConfigError` if the file contains something that cannot be used."""
     path = user_file(environ)
     check_user_settings(_parsed(path, _text(path)), str(path))
 
 
 def _changed(path: Path, before: str, name: str, text: str) -> tuple[object, str]:
-    """The value as it was understood and the new text, which is checked as a whole."""
+    """Return the parsed value and the new text, which is checked as a whole."""
     failures: list[ConfigError] = []
     for value in _readings(text):
         after = _with_value(before, name, value)
@@ -114,7 +114,7 @@ def _changed(path: Path, before: str, name: str, text: str) -> tuple[object, str
 
 
 def _readings(text: str) -> list[object]:
-    """What the text may mean: a TOML value such as a number or a list, else the words themselves."""
+    """Return the possible values of a text: a TOML value such as a number or a list, then the text itself."""
     try:
         table = tomllib.loads(f"value = {text}")
     except tomllib.TOMLDecodeError:
@@ -146,7 +146,7 @@ def _with_value(text: str, name: str, value: object) -> str:
 
 
 def _table_lines(lines: list[str], table: str) -> tuple[int | None, int]:
-    """The lines below the table's header, up to the next header; None where the file has no such table."""
+    """Find the lines below the table's header, up to the next header; None if the file has no such table."""
     headers = [number for number, line in enumerate(lines) if _ANY_HEADER.match(line)]
     if not table:
         first = headers[0] if headers else len(lines)
@@ -160,7 +160,7 @@ def _table_lines(lines: list[str], table: str) -> tuple[int | None, int]:
 
 
 def _value_lines(lines: list[str], begin: int, end: int, key: str) -> tuple[int, int] | None:
-    """The lines of `key = value`, of which a list may take several; None where the key is not set."""
+    """Find the lines of `key = value`, which may be several for a list; None if the key is not set."""
     start = re.compile(rf"\s*[\"']?{re.escape(key)}[\"']?\s*=")
     first = next((number for number in range(begin, end) if start.match(lines[number])), None)
     if first is None:
@@ -175,7 +175,7 @@ def _value_lines(lines: list[str], begin: int, end: int, key: str) -> tuple[int,
 
 
 def _comment(line: str) -> str:
-    """The comment behind a value of one line, with the space before it."""
+    """Find the comment after a one-line value, with the space before it."""
     for at in (place for place, sign in enumerate(line) if sign == "#"):
         try:
             tomllib.loads(line[:at])
@@ -186,7 +186,7 @@ def _comment(line: str) -> str:
 
 
 def _toml(value: object) -> str:
-    """JSON's strings, numbers and lists are TOML's too; tables are written inline."""
+    """Format a value as TOML. JSON's strings, numbers and lists are valid TOML; tables are written inline."""
     if isinstance(value, dict):
         entries = cast("dict[str, object]", value).items()
         return "{ " + ", ".join(f"{_toml(key)} = {_toml(inner)}" for key, inner in entries) + " }"
@@ -194,7 +194,7 @@ def _toml(value: object) -> str:
         return "[" + ", ".join(map(_toml, cast("list[object]", value))) + "]"
     if isinstance(value, float):
         return repr(value)
-    # TOML takes no such control character as it is, and no escape of half a character.
+    # TOML allows neither this control character unescaped nor an escaped surrogate.
     return json.dumps(value, ensure_ascii=False).replace("\x7f", "\\u007f")
 
 
@@ -223,7 +223,7 @@ def _text(path: Path) -> str:
 
 
 def _write(path: Path, text: str) -> None:
-    """All or nothing; a link stays one, and so do the file's permissions."""
+    """Write a file atomically. A link stays a link, and the file keeps its permissions."""
     target = path.resolve()
     try:
         target.parent.mkdir(parents=True, exist_ok=True)

@@ -1,4 +1,4 @@
-"""Temporal as the engine of a fleet. It only schedules: the store holds the truth, and payloads carry ids.
+"""Temporal as the engine of a fleet. It only schedules: the store holds the truth, and payloads carry IDs.
 
 Nothing outside this folder imports Temporal's library.
 """

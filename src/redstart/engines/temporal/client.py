@@ -1,4 +1,4 @@
-"""The fleet as whoever hands it runs sees it."""
+"""The client of a fleet: submits runs and asks about them."""
 
 from __future__ import annotations
 
@@ -34,9 +34,9 @@ from redstart.flow.route import route
 
 PATIENCE = timedelta(seconds=10)
 TRIES, AGAIN = 50, 0.2
-"""How often, and after how many seconds each, a server that has just started is asked again."""
+"""How often to ask a server that has just started, and the seconds between two requests."""
 ACTS_FIRST = ("reproduce", "apply", "check", "test")
-"""Steps whose first call needs a sandbox; a wrong guess costs one handing over."""
+"""Steps whose first call needs a sandbox; a wrong guess costs one handover."""
 
 
 class SupervisorInfo(NamedTuple):
@@ -51,7 +51,7 @@ class SupervisorInfo(NamedTuple):
 
 
 class FleetClient:
-    """Raises `PortError` where the server does not answer."""
+    """A client of the fleet's server. Methods raise `PortError` if the server does not respond."""
 
     def __init__(self, client: Client) -> None:
         self.client = client
@@ -61,9 +61,9 @@ class FleetClient:
         return cls(await connect(address, namespace))
 
     async def submit(self, state: RunState) -> None:
-        """Has the run driven from where it stands; a supervisor that it has already is told to go on.
+        """Have the run driven from its current state. An existing supervisor is told to continue.
 
-        Raises `ConfigError` where the server does not know our search attributes.
+        Raises `ConfigError` if the server does not know our search attributes.
         """
         try:
             for left in reversed(range(TRIES)):
@@ -73,13 +73,14 @@ class FleetClient:
         except RPCError as error:
             if error.status is RPCStatusCode.INVALID_ARGUMENT and "earch attribute" in str(error):
                 raise ConfigError(
-                    "the fleet's server does not know the attributes that runs are listed by",
+                    "the fleet's server does not know the search attributes of runs",
                     remedy="run once: redstart fleet register",
                 ) from error
             raise _unreachable(error) from error
 
     async def _began(self, state: RunState, *, last: bool) -> bool:
-        """False where the server does not know our namespace, which `connect` saw: a part of it has just started."""
+        """Start the supervisor. False if a part of the server has just started and does not know our namespace, which
+        `connect` saw."""
         order = order_of(state)
         values = (order.tenant, state.spec.repo, state.spec.mode.value, "")
         try:
@@ -103,7 +104,7 @@ class FleetClient:
         return True
 
     async def tell(self, order: DriveOrder, signal: str) -> bool:
-        """Passes on `go_on`, `pause`, `cancel` or `let_go`. False where the run has no supervisor to hear it."""
+        """Send `go_on`, `pause`, `cancel` or `let_go`. False if the run has no supervisor to receive it."""
         try:
             await self.client.get_workflow_handle(workflow_id(order)).signal(signal, rpc_timeout=PATIENCE)
         except RPCError as error:
@@ -113,9 +114,9 @@ class FleetClient:
         return True
 
     async def standing(self, order: DriveOrder) -> SupervisorState | None:
-        """What the run's supervisor is doing; None where it has none that is at work.
+        """Return what the run's supervisor is doing; None if no supervisor is running.
 
-        Raises `PortError` also where no worker is there to answer for it.
+        Raises `PortError` also if no worker is available to answer for it.
         """
         handle = self.client.get_workflow_handle(workflow_id(order))
         try:
@@ -129,7 +130,7 @@ class FleetClient:
             raise _unreachable(error) from error
 
     async def is_supervised(self, order: DriveOrder) -> bool:
-        """Whether the run has a supervisor that is at work, whoever answers for it."""
+        """Return whether the run has a running supervisor, even if no worker can answer for it."""
         try:
             described = await self.client.get_workflow_handle(workflow_id(order)).describe(rpc_timeout=PATIENCE)
         except RPCError as error:
@@ -139,15 +140,15 @@ class FleetClient:
         return described.status is WorkflowExecutionStatus.RUNNING
 
     async def ended(self, order: DriveOrder) -> DriveReport:
-        """Waits for the supervisor's end."""
+        """Wait for the supervisor to end and return its report."""
         handle = self.client.get_workflow_handle_for(RunSupervisor.run, workflow_id(order))
         try:
             return await handle.result()
         except WorkflowFailureError as error:
-            raise PortError(f"the supervisor of run {order.run_id} was ended: {error.cause}") from error
+            raise PortError(f"the supervisor of run {order.run_id} did not finish: {error.cause}") from error
 
     async def register(self) -> tuple[str, ...]:
-        """Makes our search attributes known to the server; those that were not known before."""
+        """Register our search attributes on the server. Returns those that were new."""
         service, namespace = self.client.operator_service, self.client.namespace
         try:
             known = await service.list_search_attributes(ListSearchAttributesRequest(namespace=namespace))
@@ -162,7 +163,7 @@ class FleetClient:
         return missing
 
     async def workers(self) -> dict[str, int]:
-        """How many workers each pool has, as far as the server has heard of them in the last minutes."""
+        """Count the workers of each pool that the server has seen in the last few minutes."""
         found: dict[str, int] = {}
         for pool, queue in QUEUES.items():
             request = DescribeTaskQueueRequest(
@@ -178,9 +179,9 @@ class FleetClient:
         return found
 
     async def promote(self, deployment: str, build: str) -> None:
-        """From now on what was begun under any build of the deployment is finished by this one.
+        """Let this build finish what any build of the deployment began.
 
-        Raises `ConfigError` where the server knows no worker of that build yet.
+        Raises `ConfigError` if the server does not know a worker with that build yet.
         """
         request = SetWorkerDeploymentCurrentVersionRequest(
             namespace=self.client.namespace,
@@ -198,7 +199,7 @@ class FleetClient:
             raise _unreachable(error) from error
 
     async def supervised(self, tenant: str, limit: int = 100) -> Sequence[SupervisorInfo]:
-        """The tenant's supervisors that are at work, newest first."""
+        """List the tenant's running supervisors, newest first."""
         query = f"{ATTRIBUTES[0]} = '{tenant}' AND ExecutionStatus = 'Running'"
         found: list[SupervisorInfo] = []
         try:
@@ -213,7 +214,7 @@ class FleetClient:
 
 
 async def connect(address: str, namespace: str) -> Client:
-    """Raises `PortError` where no server answers there, or none with that namespace."""
+    """Connect to the server. Raises `PortError` if none responds at the address, or it lacks the namespace."""
     try:
         client = await Client.connect(address, namespace=namespace, connect_timeout=PATIENCE)
         await client.count_workflows("ExecutionStatus = 'Running'", rpc_timeout=PATIENCE)
@@ -223,7 +224,7 @@ async def connect(address: str, namespace: str) -> Client:
 
 
 def needed_first(state: RunState) -> str:
-    """Which privilege the run most likely needs next."""
+    """Return the privilege that the run most likely needs next."""
     step = route(state)
     return "act" if step is not None and step.value in ACTS_FIRST else "think"
 
@@ -234,4 +235,4 @@ def _key(name: str) -> SearchAttributeKey[str]:
 
 def _unreachable(error: Exception, address: str = "") -> PortError:
     where = f" at {address}" if address else ""
-    return PortError(f"the fleet's server{where} does not answer as it should: {error}", remedy="redstart fleet status")
+    return PortError(f"the fleet's server{where} does not respond correctly: {error}", remedy="redstart fleet status")

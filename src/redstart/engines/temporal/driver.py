@@ -1,4 +1,4 @@
-"""The activity: one drive of one run on this worker, in a thread and an event loop of its own."""
+"""The activity: one drive of one run on this worker, in its own thread and event loop."""
 
 from __future__ import annotations
 
@@ -35,30 +35,30 @@ BEAT = 5.0
 
 class DriveFunction(Protocol):
     def __call__(self, order: DriveOrder, halting: Callable[[], HaltReason]) -> Awaitable[StepAdvance]:
-        """Claims the run and drives it as far as this worker can; `halting` says between two steps whether to stop.
+        """Claim the run and drive it as far as this worker can. `halting` says between two steps whether to stop.
 
-        Raises what machinery raises.
+        Raises what the machinery raises.
         """
         ...
 
 
 class DriveActivity:
-    """What a worker's activity does with an order. `go` is how a run is driven here."""
+    """The activity with which a worker handles an order. The given function drives a run."""
 
     def __init__(self, go: DriveFunction) -> None:
         self._go = go
         self._draining = threading.Event()
 
     def drain(self) -> None:
-        """From now on every drive ends after the step that it is at."""
+        """End every drive after its current step from now on."""
         self._draining.set()
 
     @activity.defn(name=DRIVE, no_thread_cancel_exception=True)
     def drive(self, order: DriveOrder) -> DriveReport:
-        """To the end of the run, or as far as this worker can.
+        """Drive the run to its end, or as far as this worker can.
 
-        Trouble of a machine, a store or an endpoint is raised, and the server has it tried again. What a person has to
-        mend, and a run that somebody else took over, are told in the report.
+        Problems of a machine, a store or an endpoint are raised, and the server retries. Problems that a person must
+        solve, and a run that another process took over, are reported.
         """
         try:
             done = asyncio.run(self._beating(order))
@@ -67,12 +67,12 @@ class DriveActivity:
         except (ModelRefused, ConfigError, PolicyViolation, ReplayDiverged) as error:
             return _trouble(error)
         except (PortError, OSError) as error:
-            # Without its cause, which would go into the history with all its text.
+            # Without the cause, whose full text would go into the history.
             raise ApplicationError(_words(error), type=type(error).__name__) from None
         except ApplicationError:
             raise
         except Exception as error:
-            # A mistake of ours: tried again it would fail again, so the run waits for who mends it.
+            # A defect of ours: a retry would fail again, so the run waits until it is fixed.
             _log.exception("run %s", order.run_id)
             return _trouble(error)
         state = done.state
@@ -88,14 +88,14 @@ class DriveActivity:
             try:
                 return await self._go(order, halting)
             except asyncio.CancelledError:
-                # The server takes this driver for lost, or the worker had to end: another one goes on.
-                raise ApplicationError("the drive was broken off", type="BrokenOff") from None
+                # The server considers this driver lost, or the worker had to end: another one continues.
+                raise ApplicationError("the drive was interrupted", type="BrokenOff") from None
 
 
 class _Pulse:
-    """Tells the server that the drive goes on, from a thread of its own: the drive may be busy for minutes.
+    """Sends heartbeats to the server from its own thread, because the drive may be busy for minutes.
 
-    Where the server does not know the drive any more, the drive is cancelled.
+    If the server no longer knows the drive, the drive is cancelled.
     """
 
     def __init__(self, drive: asyncio.Task[object] | None) -> None:
@@ -103,7 +103,7 @@ class _Pulse:
         self._over = threading.Event()
         self._thread = threading.Thread(target=contextvars.copy_context().run, args=(self._beat,), daemon=True)
         self.asked = HaltReason.none
-        """Why the supervisor wants the drive to end after the step at hand."""
+        """Why the supervisor wants the drive to end after the current step."""
 
     def __enter__(self) -> _Pulse:
         self._thread.start()
@@ -115,7 +115,7 @@ class _Pulse:
 
     def _beat(self) -> None:
         while not self._over.is_set():
-            with suppress(TimeoutError):  # The worker is too busy to pass it on: the next one may come through.
+            with suppress(TimeoutError):  # The worker is too busy to send it: the next one may succeed.
                 activity.heartbeat()
             self._over.wait(BEAT)
             if not activity.is_cancelled():
@@ -133,7 +133,7 @@ def _trouble(error: Exception) -> DriveReport:
 
 
 def _words(error: Exception) -> str:
-    """What is wrong. The text of an error that is none of ours may hold anything, so only its kind is told."""
+    """Describe the error. The text of a foreign error may contain anything, so only its type is reported."""
     if not isinstance(error, RedstartError):
-        return f"{type(error).__name__} on the worker; its log tells more"
+        return f"{type(error).__name__} on the worker; see its log"
     return f"{error}. {error.remedy}".rstrip(". ")[:REASON]

@@ -1,4 +1,5 @@
-"""What passes between a supervisor, its workers and who asks: ids and a few words. Nothing here imports Temporal."""
+"""The messages between a supervisor, its workers and clients: IDs and short texts. This module does not import
+Temporal."""
 
 from __future__ import annotations
 
@@ -13,22 +14,22 @@ if TYPE_CHECKING:
 THINK = "redstart-think"
 ACT = "redstart-act"
 QUEUES = {"think": THINK, "act": ACT}
-"""The task queue of each privilege. Supervisors themselves are on that of `think`."""
+"""The task queue of each privilege. Supervisors use the queue of `think`."""
 
 SUPERVISOR = "redstart-run"
-"""The workflow's type, as a server knows it."""
+"""The type of the workflow, as the server knows it."""
 
 ATTRIBUTES = ("RedstartTenant", "RedstartRepo", "RedstartMode", "RedstartOutcome")
-"""Search attributes of a supervisor, each a keyword."""
+"""Search attributes of a supervisor, each of type keyword."""
 OUTCOME = ATTRIBUTES[3]
 
 REASON = 300
-"""Letters of a reason that are kept."""
+"""Maximum characters of a stored reason."""
 
 
 @dataclass(frozen=True)
 class DriveOrder:
-    """Which run to go on with."""
+    """The run to drive."""
 
     tenant: str
     run_id: str
@@ -36,13 +37,13 @@ class DriveOrder:
 
 @dataclass(frozen=True)
 class DriveReport:
-    """How a drive ended. `halt` is none where the run itself has nothing more to do."""
+    """How a drive ended. `halt` is none if the run itself has nothing more to do."""
 
     halt: HaltReason
     status: str
     result: str = ""
     reason: str = ""
-    """Of trouble: what is wrong, without anything secret."""
+    """With `trouble`: what is wrong, without secrets."""
 
     @property
     def ended(self) -> bool:
@@ -51,21 +52,21 @@ class DriveReport:
 
     @property
     def outcome(self) -> str:
-        """In a word, for who looks over many runs."""
+        """The outcome in one word, for lists of runs."""
         return self.result if self.ended else self.halt.value or "waits"
 
 
 @dataclass(frozen=True)
 class SupervisorOrder:
-    """What a supervisor is started with, and what it hands to itself when its history has grown long."""
+    """The input of a supervisor, also when it restarts itself because its history has grown long."""
 
     order: DriveOrder
     pool: str
-    """`think` or `act`: which privilege the run needs next."""
+    """`think` or `act`: the privilege that the run needs next."""
     drives: int = 0
-    """How many activities there were before."""
+    """Number of activities so far."""
     history: int = 500
-    """Activities after which it begins a new history."""
+    """Number of activities after which the supervisor begins a new history."""
 
 
 @dataclass(frozen=True)
@@ -73,7 +74,7 @@ class SupervisorState:
     """What a supervisor is doing."""
 
     phase: str
-    """`queued` (asked for a worker, which may be at it), `waits` for a person, or `ended`."""
+    """`queued` (a worker was requested and may be driving), `waits` for a person, or `ended`."""
     pool: str
     halt: HaltReason
     reason: str
@@ -85,5 +86,5 @@ def order_of(state: RunState) -> DriveOrder:
 
 
 def workflow_id(order: DriveOrder) -> str:
-    """One run has one supervisor at the most: this is its name."""
+    """Return the name of the run's supervisor. A run has at most one."""
     return f"{order.tenant}/{order.run_id}"

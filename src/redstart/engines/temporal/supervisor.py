@@ -1,7 +1,7 @@
-"""One run's supervisor: asks for a driver of the right privilege, again and again, until the run has ended.
+"""The supervisor of one run: asks repeatedly for a driver with the right privilege, until the run has ended.
 
-It holds nothing that the store does not: lost, it can be started anew. It runs in Temporal's sandbox for workflows,
-so it imports little and reads no clock.
+It holds nothing that is not in the store: if it is lost, a new one can be started. It runs in Temporal's sandbox for
+workflows, so it imports little and reads no clock.
 """
 
 from __future__ import annotations
@@ -27,15 +27,15 @@ with workflow.unsafe.imports_passed_through():
     )
 
 DRIVE = "redstart-drive"
-"""The activity's type."""
+"""The type of the activity."""
 HEARTBEAT = timedelta(seconds=15)
-"""A worker that has not been heard of for so long is taken for dead."""
+"""Time without a heartbeat after which a worker is considered dead."""
 LONGEST = timedelta(days=30)
-"""Of one activity. The run's own limits come first; this is for a driver that hangs and still beats."""
+"""Time limit of one activity. The run's own limits come first; this is for a driver that hangs but sends heartbeats."""
 RETRIES = RetryPolicy(
     initial_interval=timedelta(seconds=1), backoff_coefficient=2.0, maximum_interval=timedelta(seconds=60)
 )
-"""For ever: what is retried is trouble of a machine, a store or an endpoint, and none of it is the run's."""
+"""Retries without end: the retried problems are of a machine, a store or an endpoint, not of the run."""
 
 _ENDS = (HaltReason.fenced, HaltReason.let_go, HaltReason.cancel)
 _OUTCOME = SearchAttributeKey.for_keyword(OUTCOME)
@@ -56,7 +56,7 @@ class RunSupervisor:
         begun = watch.drives
         while True:
             report = await self._drive()
-            # What was told while the drive came to its end counts too.
+            # A signal that arrived while the drive ended counts too.
             told, self._told = self._told, HaltReason.none
             self._watch = replace(self._watch, drives=self._watch.drives + 1)
             if report.ended or (told or report.halt) in _ENDS:
@@ -70,8 +70,8 @@ class RunSupervisor:
                 workflow.continue_as_new(self._watch)
 
     async def _drive(self) -> DriveReport:
-        """One activity, to its report; ended early where somebody says so."""
-        # An answer that comes from here on may be one that this drive does not see: it is remembered.
+        """Run one activity to its report. A signal ends it early."""
+        # This drive may not see an answer that arrives from now on, so the answer is remembered.
         self._phase, self._going_on = "queued", False
         drive = workflow.start_activity(
             DRIVE,
@@ -88,7 +88,7 @@ class RunSupervisor:
         await workflow.wait([drive, told], return_when=asyncio.FIRST_COMPLETED)
         told.cancel()
         if not drive.done():
-            # A driver that is at a step ends it and says so; one that waits for a worker ends here and now.
+            # A driver in a step finishes it and reports; an activity that waits for a worker ends at once.
             drive.cancel()
         try:
             return await drive
@@ -100,7 +100,7 @@ class RunSupervisor:
             )
 
     async def _wait(self, report: DriveReport) -> HaltReason:
-        """Until the run is to go on; else why it is over here."""
+        """Wait until the run can continue. Return the reason if the supervisor must end instead."""
         self._phase, self._last = "waits", report
         _tell(report.outcome)
         await workflow.wait_condition(lambda: self._going_on or self._told in _ENDS)
@@ -114,7 +114,7 @@ class RunSupervisor:
 
     @workflow.signal
     def go_on(self) -> None:
-        """The run was answered, mended or is not to wait any more."""
+        """Continue: the run was answered or repaired, or must not wait any longer."""
         self._going_on = True
 
     @workflow.signal
@@ -127,7 +127,7 @@ class RunSupervisor:
 
     @workflow.signal
     def let_go(self) -> None:
-        """Somebody drives the run elsewhere."""
+        """End the supervisor: the run is driven elsewhere."""
         self._told = HaltReason.let_go
 
     @workflow.query
@@ -137,5 +137,5 @@ class RunSupervisor:
 
 
 def _tell(outcome: str) -> None:
-    """Makes the outcome something that runs can be listed by."""
+    """Set the outcome as a search attribute, by which runs can be listed."""
     workflow.upsert_search_attributes([_OUTCOME.value_set(outcome)])  # pyright: ignore[reportUnknownMemberType]

@@ -1,4 +1,4 @@
-"""A worker: takes orders from the queues that its privileges are for, until it is told to drain."""
+"""A worker: takes orders from the queues of its privileges until it is told to drain."""
 
 from __future__ import annotations
 
@@ -18,28 +18,28 @@ from redstart.engines.temporal.orders import QUEUES
 from redstart.engines.temporal.supervisor import RunSupervisor
 
 PATIENCE = timedelta(minutes=30)
-"""How long a worker that drains waits for the steps at hand."""
+"""How long a draining worker waits for its current steps."""
 
 
 class WorkerOptions(NamedTuple):
-    """What a worker serves, and as which version."""
+    """The pools that a worker serves, and its version."""
 
     pools: Sequence[str]
     """`think`, `act` or both."""
     at_once: int
-    """Runs that each of them drives at a time."""
+    """Runs that each pool drives at a time."""
     deployment: str = ""
-    """Empty where the worker takes what any version began."""
+    """Empty if the worker takes runs that any version began."""
     build: str = ""
 
 
 async def serve(
     client: Client, drives: DriveActivity, post: WorkerOptions, stop: asyncio.Event, ready: Callable[[], None]
 ) -> None:
-    """Serves until `stop` is set; then every drive ends after the step that it is at.
+    """Serve until `stop` is set; then every drive ends after its current step.
 
-    `ready` is called when orders are taken. A worker with a deployment gets none before the server is told that its
-    build is current. Supervisors are served by whoever may think.
+    `ready` is called when the worker takes orders. A worker with a deployment gets none until its build is made the
+    current one on the server. Workers that may think also serve the supervisors.
     """
     async with AsyncExitStack() as stack:
         workers: list[Worker] = []
@@ -49,7 +49,7 @@ async def serve(
         ready()
         await stop.wait()
         drives.drain()
-        # All at once: while one pool ends its steps the other must take no new ones.
+        # All at once: while one pool ends its steps, the other must not take new ones.
         await asyncio.gather(*(worker.shutdown() for worker in workers))
 
 
@@ -69,7 +69,7 @@ def _worker(
         activity_executor=executor,
         max_concurrent_activities=post.at_once,
         graceful_shutdown_timeout=PATIENCE,
-        # A beat is passed on at once: by default the library keeps it back for most of the server's patience.
+        # Heartbeats are sent at once: by default the library delays them for most of the server's timeout.
         max_heartbeat_throttle_interval=timedelta(seconds=BEAT),
         default_heartbeat_throttle_interval=timedelta(seconds=BEAT),
         deployment_config=versioned if post.deployment else None,

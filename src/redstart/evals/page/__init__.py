@@ -1,4 +1,4 @@
-"""The report of an evaluation as one HTML page that needs nothing beside itself."""
+"""Render the report of an evaluation as one self-contained HTML page."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ from redstart.evals.report import ReportFigure, footnotes, heading, said
 
 
 class TaskPoint(NamedTuple):
-    """A task: what its runs cost on average, and the share of them that solved it."""
+    """A task: the mean cost of its runs, and the share of them that solved it."""
 
     cost: float
     solved: float
@@ -28,7 +28,7 @@ class TaskPoint(NamedTuple):
 
 
 class CostPoint(NamedTuple):
-    """What share is solved by runs that cost no more than this."""
+    """The share that is solved by runs that cost no more than this."""
 
     cost: float
     solved: float
@@ -37,13 +37,13 @@ class CostPoint(NamedTuple):
 class CostPlot(NamedTuple):
     name: str
     points: list[TaskPoint]
-    """By cost; their means are the figures of this cost and of pass@1."""
+    """Sorted by cost. Their means are the figures of this cost and of pass@1."""
     curve: list[CostPoint]
     """Rises with the cost; its last share is pass@1."""
 
 
 class TaskRow(NamedTuple):
-    """A task's line in the grid: its runs in the order of the plan, None for one that is not done."""
+    """A task's line in the grid: its runs in the order of the plan, None for a missing run."""
 
     task: str
     cells: list[RunOutcome | None]
@@ -54,7 +54,7 @@ class TaskRow(NamedTuple):
 
 
 def cost_plots(rows: Sequence[RunOutcome]) -> list[CostPlot]:
-    """One for each thing that the runs cost any of; what broke is in none, as in the figures."""
+    """Make a plot for each kind of cost that is not always zero, without broken runs, as in the figures."""
     by_task: dict[str, list[RunOutcome]] = defaultdict(list)
     for row in rows:
         if row.place is not EndPoint.broken:
@@ -68,7 +68,7 @@ def _plot(name: str, count: Callable[[RunOutcome], float], by_task: dict[str, li
         TaskPoint(fmean(map(count, group)), fmean(float(row.solved) for row in group), task)
         for task, group in by_task.items()
     ]
-    # A task counts once, however many runs it has; so the curve ends where pass@1 is.
+    # A task counts once, however many runs it has, so that the curve ends at pass@1.
     weighed = sorted(
         (count(row), row.solved / (len(group) * len(by_task))) for group in by_task.values() for row in group
     )
@@ -83,7 +83,7 @@ def _plot(name: str, count: Callable[[RunOutcome], float], by_task: dict[str, li
 
 
 def grid(plan: EvaluationPlan, rows: Sequence[RunOutcome]) -> list[TaskRow]:
-    """Every task that has a row, those with the fewest solved runs first."""
+    """Return every task that has a row, those with the fewest solved runs first."""
     known = {row.key: row for row in rows}
     tasks = sorted({row.key.task for row in rows})
     found = [TaskRow(task, [known.get(key) for key in plan.keys([task])]) for task in tasks]
@@ -91,7 +91,7 @@ def grid(plan: EvaluationPlan, rows: Sequence[RunOutcome]) -> list[TaskRow]:
 
 
 def rounds(plan: EvaluationPlan) -> list[RunKey]:
-    """The columns of the grid."""
+    """List the columns of the grid."""
     return plan.keys([""])
 
 
@@ -101,30 +101,30 @@ _TROUBLE_SHOWN = 600
 
 
 class EndPointSign(NamedTuple):
-    """How a place is shown: a letter, so that colour is not the only sign, and what it means."""
+    """How to show where a run ended: a letter, so that color is not the only sign, and its meaning."""
 
     letter: str
     means: str
 
 
 SIGNS: dict[EndPoint, EndPointSign] = {
-    EndPoint.solved: EndPointSign("S", "the hidden tests are green and nothing got worse"),
-    EndPoint.false_green: EndPointSign("F", "it called itself green, and the hidden tests say otherwise"),
-    EndPoint.not_reproduced: EndPointSign("R", "no red test was seen, or the environment failed"),
+    EndPoint.solved: EndPointSign("S", "the hidden tests pass and nothing got worse"),
+    EndPoint.false_green: EndPointSign("F", "the run reported green, but the hidden tests fail"),
+    EndPoint.not_reproduced: EndPointSign("R", "no failing test was seen, or the environment failed"),
     EndPoint.not_localised: EndPointSign("L", "the lines of the true fix were never shown to the model"),
     EndPoint.no_edit: EndPointSign("N", "the model gave no usable edit"),
-    EndPoint.edit_rejected: EndPointSign("E", "the edit did not fit, or a check kept it back"),
-    EndPoint.refused: EndPointSign("P", "by policy, or because a person would have to be asked"),
-    EndPoint.still_red: EndPointSign("D", "the tests that were to be made green stayed red"),
-    EndPoint.newly_red: EndPointSign("W", "other tests became red"),
-    EndPoint.budget: EndPointSign("B", "a cap on attempts, time, tokens or money was reached"),
-    EndPoint.broken: EndPointSign("X", "machinery failed; it says nothing about the agent"),
+    EndPoint.edit_rejected: EndPointSign("E", "the edit did not apply, or a check rejected it"),
+    EndPoint.refused: EndPointSign("P", "by policy, or because a person would have to decide"),
+    EndPoint.still_red: EndPointSign("D", "the target tests still fail"),
+    EndPoint.newly_red: EndPointSign("W", "other tests fail now"),
+    EndPoint.budget: EndPointSign("B", "a limit on attempts, time, tokens or money was reached"),
+    EndPoint.broken: EndPointSign("X", "the machinery failed; this says nothing about the agent"),
 }
-"""In the order in which they are listed."""
+"""Signs in the order in which they are listed."""
 
 
 def figures_table(figures: Sequence[ReportFigure]) -> str:
-    """Each figure with its interval in words and drawn."""
+    """Render each figure with its interval, as text and as a drawing."""
     return (
         '<div class="wide"><table class="figures"><thead><tr><th scope="col">figure</th><th scope="col">value</th>'
         '<th scope="col">interval</th><th scope="col" class="drawn">a share from 0 to 100 %, anything else from 0</th>'
@@ -143,7 +143,7 @@ def _figure(one: ReportFigure) -> str:
 
 
 def _interval(one: ReportFigure) -> str:
-    """A dot at the value and a bar over the interval: on 0 to 100 % for a share, else from 0 to a bit past its end."""
+    """Render a dot at the value and a bar over the interval: on 0 to 100 % for a share, else to a bit past its end."""
     found = one.estimate
     if found is None:
         return ""
@@ -163,7 +163,7 @@ def _end_of(found: Estimate) -> float:
 
 
 def places_part(found: EvaluationFigures) -> str:
-    """How many runs ended where, drawn beside the number."""
+    """Render the number of runs by where they ended, each with a bar."""
     total = max(found.runs, 1)
     lines = "".join(
         f'<tr><td>{_cell(place.value, "")}</td><th scope="row">{place.value}<small>{escape(sign.means)}</small></th>'
@@ -177,7 +177,7 @@ def places_part(found: EvaluationFigures) -> str:
 
 
 def grid_part(rows: Sequence[TaskRow], columns: Sequence[RunKey]) -> str:
-    """Tasks by runs, each a lettered cell whose title tells the cause; the legend's buttons pick out one kind."""
+    """Render tasks by runs, each a lettered cell whose title states the cause. Legend buttons highlight one kind."""
     present = {cell.place for row in rows for cell in row.cells if cell is not None}
     missing = any(cell is None for row in rows for cell in row.cells)
     names = [place.value for place in SIGNS if place in present] + [NOT_RUN] * missing
@@ -196,7 +196,7 @@ def grid_part(rows: Sequence[TaskRow], columns: Sequence[RunKey]) -> str:
     )
     order = ", ".join(f"seed {key.seed} run {key.run}" for key in columns[:6]) + (" …" if len(columns) > 6 else "")
     return (
-        f'<div class="legend" role="group" aria-label="pick out">{legend}</div>'
+        f'<div class="legend" role="group" aria-label="highlight">{legend}</div>'
         f'<p class="note">Fewest solved first; cells from the left: {order}. Point at a cell, or tap it, for the cause.'
         '</p><p id="told" class="told" aria-live="polite"></p>'
         f'<ol class="grid">{lines}</ol>'
@@ -204,14 +204,14 @@ def grid_part(rows: Sequence[TaskRow], columns: Sequence[RunKey]) -> str:
 
 
 def every_run(rows: Sequence[RunOutcome]) -> str:
-    """All runs as a table, folded away."""
+    """Render all runs as a collapsed table."""
     lines = "".join(
         f"<tr><td>{_text(row.key.task)}</td><td>{row.key.seed}</td><td>{row.key.run}</td><td>{row.place.value}</td>"
         f"<td>{_text(row.result)}</td><td>{row.attempts}</td><td>{short(row.seconds)}</td><td>{row.tokens:,}</td>"
         f"<td>{row.usd:.4f}</td><td>{escape(row.trouble[:_TROUBLE_SHOWN])}</td></tr>"
         for row in rows
     )
-    names = ("task", "seed", "run", "ended", "its own word", "attempts", "seconds", "tokens", "usd", "trouble")
+    names = ("task", "seed", "run", "ended", "reported", "attempts", "seconds", "tokens", "usd", "trouble")
     head = "".join(f'<th scope="col">{name}</th>' for name in names)
     return (
         f'<details><summary>Every run ({len(rows)})</summary><div class="wide"><table class="runs"><thead><tr>{head}'
@@ -226,7 +226,7 @@ def _title(task: str, key: RunKey, cell: RunOutcome | None) -> str:
     what = f"{name}: {cell.place.value} ({SIGNS[cell.place].means})"
     price = f", ${cell.usd:.4f}" if cell.usd else ""
     told = f"{what}; {many(cell.attempts, 'attempt')}, {short(cell.seconds)} s, {cell.tokens:,} tokens{price}"
-    ended = f"; the run says: {cell.result}" if cell.result else ""
+    ended = f"; the run reported: {cell.result}" if cell.result else ""
     return f"{told}{ended}; {cell.trouble[:_TROUBLE_SHOWN]}" if cell.trouble else told + ended
 
 
@@ -245,10 +245,9 @@ def _text(text: str) -> str:
 
 
 def html_page(plan: EvaluationPlan, rows: Sequence[RunOutcome], found: EvaluationFigures, planned: int) -> str:
-    """The page. Names of tasks and messages of runs are text in it, whatever they hold.
+    """Render the page. Task names and messages of runs are escaped.
 
-    Its policy lets nothing be loaded and runs these very scripts alone, so that even what slipped through would do
-    nothing.
+    Its content security policy loads nothing and runs only these scripts, so that unescaped code would not run either.
     """
     title, extent = heading(plan, found, planned)
     plots = cost_plots(rows)
@@ -281,7 +280,7 @@ def html_page(plan: EvaluationPlan, rows: Sequence[RunOutcome], found: Evaluatio
 
 
 def json_in_script(value: object) -> str:
-    """JSON that may stand in a script element: nothing in it ends the element or opens a comment."""
+    """Encode JSON for a script element: nothing in it ends the element or opens a comment."""
     text = json.dumps(value, ensure_ascii=True, allow_nan=False)
     return text.replace("<", "\\u003c").replace(">", "\\u003e").replace("&", "\\u0026")
 
@@ -297,11 +296,11 @@ def _costs_part(plots: Sequence[CostPlot]) -> str:
     )
     return (
         f'<section><h2>Cost against success</h2><div class="choice" role="group" aria-label="cost">{buttons}</div>'
-        '<div class="plots"><figure><figcaption>Each task: its mean cost a run, and the share of its runs that solved '
-        'it</figcaption><div id="points"></div><p id="near" class="note" aria-live="polite"></p></figure>'
-        "<figure><figcaption>Solved by runs that cost at most so much; band: the interval of pass@1"
+        '<div class="plots"><figure><figcaption>Each task: its mean cost per run, and the share of its solved runs'
+        '</figcaption><div id="points"></div><p id="near" class="note" aria-live="polite"></p></figure>'
+        "<figure><figcaption>Share solved by runs up to this cost; band: the interval of pass@1"
         '</figcaption><div id="curve"></div><p id="reached" class="note" aria-live="polite"></p></figure></div>'
-        "<noscript><p>The two drawings need scripts; every number of theirs is in the list of runs below.</p>"
+        "<noscript><p>The two plots need JavaScript; the list of runs has all the numbers.</p>"
         "</noscript></section>"
     )
 

@@ -23,7 +23,7 @@
     cursor: { y: false, drag: { x: false, y: false }, points: { show: false } },
     scales: {
       x: { time: false, range: (_plot, _low, high) => [0, high * 1.04 || 1] },
-      // A little room at both ends, so that a point at 0 or at 100 % is whole.
+      // Leave room at both ends, so that a point at 0 or 100 % is not cut.
       y: { range: () => [-0.05, 1.05] },
     },
     axes: [
@@ -34,7 +34,7 @@
     ...more,
   });
 
-  /** The point nearest to the cursor, in pixels; null where the cursor is elsewhere. */
+  /** Find the point nearest to the cursor, in pixels; null if the cursor is not on the plot. */
   const nearest = (plot, points) => {
     const { left, top } = plot.cursor;
     if (left == null || left < 0) return null;
@@ -53,7 +53,7 @@
       points: { show: true, size: 9, width: 1, stroke: () => colour("--mark"), fill: () => colour("--band") },
     };
     const data = [points.map((one) => one[0]), points.map((one) => one[1])];
-    return new uPlot(options(place, `${name}, mean of a run`, dots, { hooks: { setCursor: [tell] } }), data, place);
+    return new uPlot(options(place, `mean ${name} per run`, dots, { hooks: { setCursor: [tell] } }), data, place);
   };
 
   const drawCurve = (name, curve) => {
@@ -81,7 +81,7 @@
     };
     const data = [curve.map((one) => one[0]), curve.map((one) => one[1])];
     const hooks = { drawClear: [band], setCursor: [tell] };
-    return new uPlot(options(place, `${name} of a run, at most`, line, { hooks }), data, place);
+    return new uPlot(options(place, `maximum ${name} per run`, line, { hooks }), data, place);
   };
 
   const draw = () => {

@@ -1,1 +1,1 @@
-"""Installing what a project asks for."""
+"""Install the packages that a project asks for."""

@@ -1,1 +1,1 @@
-"""What was learned: the port."""
+"""The port to what runs learned."""

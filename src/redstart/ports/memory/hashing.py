@@ -1,4 +1,4 @@
-"""The built-in embedder: words and parts of words, hashed. It needs no model, no network and no package."""
+"""The built-in embedder: hashed words and parts of words. It needs no model, no network and no package."""
 
 from __future__ import annotations
 
@@ -11,27 +11,27 @@ from zlib import crc32
 from redstart.ports.memory.port import Meter
 
 DIMENSION = 256
-"""A vector is 1 KB: a database keeps that beside its row, where a longer one would be put elsewhere and fetched."""
+"""The vector size. 1 KB fits inside a database row; a longer vector would be stored and fetched separately."""
 PART = 3
-"""Characters of a part."""
+"""The number of characters of a word part."""
 PART_WEIGHT = 0.4
-"""Of a part beside a whole word: a word that is written a little otherwise is still alike."""
+"""The weight of a part relative to a whole word: a slightly different spelling is still similar."""
 SILENT = frozenset(("error", "exception", "py"))
-"""Words that nearly every failure has, and that say nothing of it."""
+"""Words that nearly every failure contains and that carry no information."""
 _WORD = re.compile(r"[A-Z]+(?![a-z])|[A-Z]?[a-z]+|\d+|[^\W\d_a-zA-Z]+")
 _SPREAD = 2_654_435_761
-"""Knuth's: CRCs of texts that are alike are alike themselves, and are to fall apart."""
+"""Knuth's multiplier: similar texts have similar CRCs, which must be spread apart."""
 
 
 class HashingEmbedder:
-    """The same text has the same vector on every machine. Each line of a text counts alike, however long it is."""
+    """The same text has the same vector on every machine. All lines of a text have equal weight, long or short."""
 
     name = "hashing-1"
     remote = False
     dimension = DIMENSION
     near = 0.5
     near_goals = 0.4
-    """Of 276 pairs of goals that it was not chosen by, 7 of 12 that are alike are above it, and none of the others."""
+    """In a test set of 276 pairs of goals, 7 of 12 similar pairs are above it, and none of the others."""
 
     def __init__(self, near: float | None = None) -> None:
         if near is not None:
@@ -41,7 +41,7 @@ class HashingEmbedder:
         return [embedded(text) for text in texts]
 
     def under(self, meter: Meter) -> HashingEmbedder:
-        """It costs nothing."""
+        """Return the same embedder: it costs nothing."""
         del meter
         return self
 
@@ -58,7 +58,7 @@ def embedded(text: str) -> list[float]:
 
 
 def _features(line: str) -> dict[int, float]:
-    """The places of the line's words and their parts. A word that comes again adds nothing: it says nothing more."""
+    """Return the weights of the line's words and their parts, by index. Repeated words count once."""
     found: dict[int, float] = defaultdict(float)
     words = dict.fromkeys(word.lower() for word in _WORD.findall(line) if word.lower() not in SILENT)
     for feature, weight in dict(item for word in words for item in _of_word(word)).items():

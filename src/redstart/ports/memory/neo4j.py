@@ -1,4 +1,4 @@
-"""A copy of the graph on a server that speaks Bolt, as Neo4j does. It is never read: the run store holds the truth."""
+"""A copy of the graph on a Bolt server such as Neo4j. It is never read: the run store is the source of truth."""
 
 from __future__ import annotations
 
@@ -16,11 +16,11 @@ from redstart.core.graph import ENDS, Graph, MirrorCounts, NodeKind
 from redstart.core.learning import EdgeKind
 
 AT_ONCE = 1000
-"""Rows of one statement."""
+"""The most rows of one statement."""
 PATIENCE = 10.0
-"""Seconds for a connection, and for trying a statement again where the server says that it may pass."""
+"""The timeout in seconds of a connection, and of retries of a statement after a temporary failure."""
 
-# What else it takes has no types of its own.
+# Its other parameters have no type annotations.
 _open = cast("Callable[..., Driver]", GraphDatabase.driver)  # pyright: ignore[reportUnknownMemberType]
 _ADDRESS = re.compile(r"(?:bolt|neo4j)(?:\+s|\+ssc)?://[^/@\s?#]+/?")
 _LABELS: dict[NodeKind, LiteralString] = {
@@ -44,7 +44,7 @@ _TYPES: dict[EdgeKind, LiteralString] = {
 
 
 class Neo4jServer(NamedTuple):
-    """Where the copy is. `database` is empty for the server's own choice, `user` for none."""
+    """The server of the copy. An empty `database` means the server's default, an empty `user` no authentication."""
 
     url: str
     user: str = ""
@@ -58,10 +58,10 @@ class Statement(NamedTuple):
 
 
 def mirror(graph: Graph, server: Neo4jServer) -> MirrorCounts:
-    """Brings the copy to what the graph is. Twice comes to the same, and so does once more after an interruption.
+    """Update the copy to match the graph. Idempotent, and safe to repeat after an interruption.
 
-    Every key begins with the tenant: what others have there is not touched. Raises `ConfigError` for an address or a
-    name that the server does not take, and `PortError` where it cannot be reached.
+    Every key starts with the tenant: data of others is not touched. Raises `ConfigError` for an address or name that
+    the server does not accept, and `PortError` if it cannot be reached.
     """
     with _connected(server) as driver:
         removed = 0
@@ -72,13 +72,13 @@ def mirror(graph: Graph, server: Neo4jServer) -> MirrorCounts:
 
 
 def reach(server: Neo4jServer, seconds: float = PATIENCE) -> None:
-    """Connects once. Raises as `mirror` does."""
+    """Connect once. Raises as `mirror` does."""
     with _connected(server, seconds):
         pass
 
 
 def statements(graph: Graph) -> Iterator[Statement]:
-    """What is said to the server, in order. Names are parameters, and never a part of a text."""
+    """Generate the statements for the server, in order. Names are parameters, never part of the text."""
     for kind, label in _LABELS.items():
         yield Statement(f"CREATE CONSTRAINT IF NOT EXISTS FOR (n:{label}) REQUIRE n.key IS UNIQUE", {})
         rows = ({"key": node.key, "name": node.name, "repo": node.repo} for node in graph.nodes if node.kind is kind)
@@ -115,18 +115,18 @@ def statements(graph: Graph) -> Iterator[Statement]:
 def _connected(server: Neo4jServer, seconds: float = PATIENCE) -> Generator[Driver]:
     if not _ADDRESS.fullmatch(server.url):
         raise ConfigError(
-            "the address of the graph database is none, or has a name or a password in it",
+            "the address of the graph database is invalid, or contains a user name or a password",
             remedy="Give bolt://host:port; NEO4J_USERNAME and NEO4J_PASSWORD are read from the environment.",
         )
     auth = (server.user, server.password) if server.user else None
     try:
         with _open(server.url, auth=auth, connection_timeout=seconds, max_transaction_retry_time=seconds) as driver:
-            # Without it a server that is not there is tried for as long as a statement may be tried again.
+            # Without it a missing server is tried for as long as a statement may be retried.
             driver.verify_connectivity()  # pyright: ignore[reportUnknownMemberType]
             yield driver
     except (AuthError, ConfigurationError, ValueError) as error:
         raise ConfigError(
-            f"the graph database does not take what it was given: {_line(error)}",
+            f"the graph database does not accept the login or the settings: {_line(error)}",
             remedy="Set NEO4J_USERNAME and NEO4J_PASSWORD in the environment.",
         ) from error
     except (Neo4jError, DriverError, OSError) as error:

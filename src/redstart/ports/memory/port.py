@@ -1,4 +1,4 @@
-"""The port to what was learned. Writing is the run store's: it happens in the commit of `remember`."""
+"""The port to what runs learned. The run store writes it, in the commit of `remember`."""
 
 from __future__ import annotations
 
@@ -15,56 +15,56 @@ from redstart.core.pattern import RecalledPattern
 
 class Memory(Protocol):
     async def recall(self, signature: Signature, *, tenant: str, repo: str, limit: int = 3) -> list[RecalledCard]:
-        """Cards of verified runs of this tenant that may help with this failure, at most `limit`.
+        """Find cards of verified runs of this tenant that may help with this failure, at most `limit`.
 
-        First those of the same signature, then those of the same family, then those whose words are alike: all of the
-        same repo that are alike enough, before any of the others. Within the first two kinds those of the same repo
-        come first, then those whose words are more alike (to a hundredth), then the newest. A score is 1 for the same
-        signature, 0.5 for the same family, and half of the likeness for the rest. Never another tenant's, never one in
-        quarantine. Where words cannot be compared now, the first two kinds are found all the same.
+        First those with the same signature, then those of the same family, then those with similar text: all that are
+        similar enough in the same repo, before those of other repos. Within the first two kinds, cards of the same repo
+        come first, then those with more similar text (to a hundredth), then the newest. The score is 1 for the same
+        signature, 0.5 for the same family, and half of the likeness for the rest. Cards of other tenants and
+        quarantined cards are never returned. If texts cannot be compared now, the first two kinds are still found.
         """
         ...
 
     async def patterns(self, goal: str, *, tenant: str, repo: str, limit: int = 3) -> list[RecalledPattern]:
-        """How verified runs of this tenant reached goals like this one, at most `limit`, in whatever repo.
+        """Find how verified runs of this tenant reached similar goals in any repo, at most `limit`.
 
-        The more alike come first (to a hundredth), then those of the same repo, then the newest; of those that have
-        the same goal in the same repo only the newest. None whose goal is not alike enough (`GoalEmbedder.near_goals`),
-        never another tenant's, never one in quarantine.
+        The most similar come first (to a hundredth), then those of the same repo, then the newest. Of patterns with the
+        same goal in the same repo, only the newest is returned. Patterns whose goal is not similar enough
+        (`GoalEmbedder.near_goals`), of other tenants or in quarantine are never returned.
         """
         ...
 
     async def failures(self, query: FailureQuery, *, tenant: str, repo: str, limit: int = 3) -> list[RecalledFailure]:
-        """Attempts of this tenant that failed at one of these failures, at most `limit`, each patch once.
+        """Find attempts of this tenant that failed to fix one of these failures, at most `limit`, each patch once.
 
-        First those of the same signature, the same repo's before others; then those of the same repo whose failure is
-        of the same family in the same test. Newer ones come first among their like. Never another tenant's, and none
-        that the query is to do without.
+        First those with the same signature, those of the same repo before others; then those of the same repo with a
+        failure of the same family in the same test. Among equals, newer ones come first. Attempts of other tenants, and
+        those that the query excludes, are never returned.
         """
         ...
 
 
 class AttemptMemory(Memory, Protocol):
-    """Memory as a step has it. Journaled."""
+    """Memory as a step sees it. Journaled."""
 
     async def recall_again(self, signature: Signature, *, tenant: str, repo: str, limit: int = 3) -> list[RecalledCard]:
-        """As `recall`, by the failure of the attempt before; recorded apart from what the run recalled at its start."""
+        """Recall by the failure of the previous attempt. Recorded separately from the recall at the run's start."""
         ...
 
 
 class Meter(Protocol):
-    """Hears what a recall takes of a model, and what it has to do without."""
+    """Accounts for the model usage of a recall, and receives notice of gaps in it."""
 
     def reserve(self, usd: float | None, tokens: int) -> None:
-        """Holds that much until `settle`. Raises `BudgetExceeded` where it does not fit."""
+        """Reserve this amount until `settle`. Raises `BudgetExceeded` if it does not fit."""
         ...
 
     def settle(self, usd: float | None, tokens: int, used: Usage) -> None:
-        """Gives back what `reserve` held; `used` was used."""
+        """Release what `reserve` held, and count `used`."""
         ...
 
     def lacks(self, why: str) -> None:
-        """Words could not be compared, or not those of all cards."""
+        """Report that texts could not be compared, or not those of all cards."""
         ...
 
 
@@ -74,11 +74,11 @@ class Metered(Protocol):
 
     @property
     def asks(self) -> str:
-        """The model's name; empty where it asks none."""
+        """The model's name; empty if it asks none."""
         ...
 
     def under(self, meter: Meter) -> Memory:
-        """The same memory, which tells this meter."""
+        """Return the same memory, with its usage reported to this meter."""
         ...
 
 
@@ -86,12 +86,14 @@ class Lessons(Protocol):
     """Lessons as a step sees them. Journaled."""
 
     async def offered(self, situation: Situation) -> LessonOffer:
-        """Those that may apply there, the best first, each with the status that its runs so far have earned it."""
+        """Return the lessons that may apply, best first, each with the status that its outcomes so far justify."""
         ...
 
     async def placed(self, lesson: Lesson) -> LessonPlacement:
-        """A proposed lesson as it is to be kept, dated, with the one named in `same_as` that said the same before; or
-        why it may not become one."""
+        """Return a proposed lesson as it should be stored, or the reason why it is rejected.
+
+        The stored lesson is dated, and names in `same_as` an earlier lesson that says the same.
+        """
         ...
 
 
@@ -102,75 +104,75 @@ class LessonUse(NamedTuple):
 
 
 class LessonStore(Protocol):
-    """All lessons that a tenant may see: its own, and those that were approved for everyone."""
+    """All lessons that a tenant may see: its own, and those approved for everyone."""
 
     async def lessons(self) -> list[Lesson]:
-        """The oldest first, in the status that they were last given; their counts and sources are not filled in."""
+        """List the lessons, oldest first, with their last stored status. Counts and sources are not filled in."""
         ...
 
     async def uses(self, lesson_ids: Sequence[str]) -> dict[str, list[LessonUse]]:
-        """What the tenant's own runs say of these, in the order in which they ended."""
+        """List the outcomes of these lessons in the tenant's own runs, in the order in which the runs ended."""
         ...
 
     async def put(self, lesson: Lesson, *, unless: LessonStatus | None = None) -> bool:
-        """Keeps another status, scope or date of one of the tenant's own lessons; whether there was such a one.
+        """Update status, scope or date of one of the tenant's own lessons. Returns whether a lesson was updated.
 
-        One that has the status `unless` by now stays as it is.
+        A lesson that now has the status `unless` is not changed.
         """
         ...
 
     async def told(self, lesson_id: str) -> ForgottenTexts | None:
-        """What `forget` would give, with nothing removed. Raises as that does."""
+        """Return what `forget` would return, without removing anything. Raises as `forget` does."""
         ...
 
     async def forget(self, lesson_id: str) -> ForgottenTexts | None:
-        """Removes it with all that says the same and all uses; see `SqlCards.forget`."""
+        """Remove the lesson, all lessons that say the same, and all uses; see `SqlCards.forget`."""
         ...
 
 
 class Embedder(Protocol):
-    """Gives texts their places in a space where alike ones lie close together."""
+    """Computes vectors of texts. Similar texts have similar vectors."""
 
     @property
     def name(self) -> str:
-        """The model and its version: places that two names gave are never compared. To be asked after `embed`."""
+        """The model and its version. Vectors of different names are never compared. Read it after `embed`."""
         ...
 
     @property
     def remote(self) -> bool:
-        """Whether a model is asked for it elsewhere: that may cost something, and may fail."""
+        """Whether a remote model computes the vectors: that may cost money, and may fail."""
         ...
 
     @property
     def dimension(self) -> int:
-        """How many numbers a vector has. To be asked after `embed`."""
+        """The number of elements of a vector. Read it after `embed`."""
         ...
 
     @property
     def near(self) -> float:
-        """From which likeness (a cosine) on two failures are alike enough for one to help with the other."""
+        """The minimum likeness (a cosine) at which a fix of one failure may help with another."""
         ...
 
     async def embed(self, texts: Sequence[str]) -> list[Sequence[float]]:
-        """A vector of length 1 for each; all zeros for one that says nothing.
+        """Return a vector of length 1 for each text; all zeros for a text without content.
 
-        Raises `ModelError` where its model gives none, `BudgetExceeded` where that could cost too much, `ConfigError`
-        where it cannot be asked as it is set.
+        Raises `ModelError` if the model returns none, `BudgetExceeded` if the call could cost too much, and
+        `ConfigError` if the settings are invalid.
         """
         ...
 
     def under(self, meter: Meter) -> Embedder:
-        """The same embedder, which holds with this meter what it may cost."""
+        """Return the same embedder, with its costs reserved at this meter."""
         ...
 
 
 @runtime_checkable
 class GoalEmbedder(Embedder, Protocol):
-    """One that goals can be compared by too."""
+    """An embedder that can also compare goals."""
 
     @property
     def near_goals(self) -> float:
-        """The same for two goals: from which likeness on the plan of one may help with the other."""
+        """The minimum likeness at which the plan for one goal may help with another."""
         ...
 
 
@@ -188,29 +190,29 @@ class KeptFailure(NamedTuple):
 
 
 class Approval(NamedTuple):
-    """Who said that a card may be shown, and when; kept beside where the card comes from."""
+    """Who approved that a card may be shown, and when. Stored with the card's provenance."""
 
     approved_by: str
     approved_at: str
 
 
 class MemoryCounts(NamedTuple):
-    """What memory holds, counted."""
+    """The contents of the memory in numbers."""
 
     states: dict[str, int]
     """Cards by state."""
     repos: dict[str, int]
-    """Cards by the repo they come from, the most first."""
+    """Cards by the repo that they come from, the most frequent first."""
     failures: int
-    """Attempts that stayed red, of which what was tried is kept."""
+    """The number of stored failed attempts."""
     recalls: dict[str, frozenset[str]]
-    """The runs that recalled a card, by its id, as far as those runs are still kept."""
+    """The runs that recalled a card, by the card's ID, as far as those runs are still stored."""
 
 
 class ForgottenTexts(NamedTuple):
-    """What to look through where blobs are kept outside of the database."""
+    """The forgotten texts, and the blobs outside the database that may still contain them."""
 
     texts: tuple[str, ...]
-    """What the card, or lesson, said."""
+    """The texts of the card or lesson."""
     blobs: frozenset[str]
-    """Those in which runs that made or saw it may have written that down."""
+    """The blobs in which runs that made or saw it may have stored the texts."""

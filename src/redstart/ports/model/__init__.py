@@ -1,1 +1,1 @@
-"""Models: the port and its adapters."""
+"""The model port and its adapters."""

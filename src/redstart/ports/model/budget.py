@@ -1,4 +1,4 @@
-"""Money, tokens and time: what a call may cost is held back before it is made."""
+"""Budgets of money, tokens and time: the most that a call may cost is reserved before the call."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from redstart.ports.model.prices import most
 
 
 class CallUsage:
-    """What a call used: the most it can have, until it is known."""
+    """The usage of a call: the most that it can be, until the real usage is known."""
 
     def __init__(self, usage: Usage) -> None:
         self.usage = usage
@@ -23,10 +23,10 @@ class CallUsage:
 
 @contextmanager
 def held(ledger: Ledger, reserve: Usage) -> Generator[CallUsage]:
-    """Holds `reserve` while a call is made; after it, holds what the call used until that is counted.
+    """Reserve `reserve` during a call; afterwards hold what the call used until it is counted.
 
-    Raises `BudgetExceeded` where it does not fit. A call that fails with `ModelError` used what the error says; one
-    that was broken off may have used all.
+    Raises `BudgetExceeded` if it does not fit. A call that fails with `ModelError` used what the error says; an
+    interrupted call may have used everything.
     """
     ledger.reserve(reserve.usd, reserve.tokens)
     used = CallUsage(reserve)
@@ -40,10 +40,10 @@ def held(ledger: Ledger, reserve: Usage) -> Generator[CallUsage]:
 
 
 class BudgetedModel:
-    """A model that is asked only while the most that the call can cost still fits under the cap.
+    """A model that is asked only if the most that the call can cost fits into the budget.
 
-    Where it does not, the answer is empty with the fault `budget`, and nothing was sent. `name_of` gives the name
-    (`provider:model`) by which a tier's calls are priced.
+    Otherwise the answer is empty with the fault `budget`, and nothing is sent. `name_of` returns the name
+    (`provider:model`) that a tier's calls are priced by.
     """
 
     def __init__(self, model: Model, ledger: Ledger, name_of: Callable[[Tier], str]) -> None:
@@ -63,11 +63,11 @@ class BudgetedModel:
 
 
 class RunLedger:
-    """The ledger of one run while a step of it is at work.
+    """The ledger of one run during one step.
 
-    `spent` is what the run had spent when the step began; `count` adds each call as it is recorded, also one that a
-    resumed step finds in the journal. What was used and is not counted yet is held like a reserve; that of a question
-    which failed for good stays so while the step lasts. The step's own time runs from the ledger's making on.
+    `spent` is what the run had spent when the step began. `count` adds each call as it is recorded, including those
+    that a resumed step finds in the journal. Usage that is not counted yet is held like a reserve; the usage of a
+    question that failed for good stays held until the step ends. The step's time starts when the ledger is created.
     """
 
     def __init__(self, caps: Limits, spent: Spend, clock: Callable[[], float] = time.monotonic) -> None:
@@ -112,7 +112,7 @@ class RunLedger:
         self._used_usd += used.usd or 0.0
 
     def count(self, usage: Usage) -> None:
-        """Adds what a recorded call cost."""
+        """Add the usage of a recorded call."""
         self._used_tokens = max(self._used_tokens - usage.tokens, 0)
         self._used_usd = max(self._used_usd - (usage.usd or 0.0), 0.0)
         step = self._step

@@ -1,4 +1,4 @@
-"""A model behind a program of the user's own: the question goes in as JSON, the answer comes out."""
+"""A model behind the user's own program: it reads the question as JSON and prints the answer."""
 
 from __future__ import annotations
 
@@ -22,9 +22,9 @@ from redstart.ports.model.mask import mask, secrets_of
 from redstart.ports.model.prices import estimate_input, estimate_tokens
 
 LARGEST = 8 << 20
-"""Bytes that a program may print; a whole answer takes a thousandth of it."""
+"""The most bytes that a program may print, about a thousand times the size of an answer."""
 TRY_LATER = 75
-"""The exit code by which programs say that it may work a moment later: EX_TEMPFAIL of sysexits.h."""
+"""The exit code of a temporary failure: EX_TEMPFAIL in sysexits.h."""
 
 _CUT_ENVELOPE = re.compile(r'\{\s*"(text|calls|fault|usage|model)"\s*:')
 
@@ -32,12 +32,12 @@ _CUT_ENVELOPE = re.compile(r'\{\s*"(text|calls|fault|usage|model)"\s*:')
 class _Called(FrozenValue):
     name: str
     arguments: dict[str, object] | str = {}
-    """As JSON, or as the model wrote them."""
+    """The arguments as JSON, or as the model wrote them."""
     id: str = ""
 
 
 class Envelope(FrozenValue):
-    """An answer as JSON. Only `text` or `calls` is needed; anything else that is printed is the answer's text."""
+    """An answer as JSON. Only `text` or `calls` is required. Any other output is the text of the answer."""
 
     text: str = ""
     calls: tuple[_Called, ...] = ()
@@ -47,10 +47,10 @@ class Envelope(FrozenValue):
 
 
 def read_answer(printed: str, ask: Ask, *, name: str, usage: Usage | None = None) -> Answer:
-    """The answer that a program printed, or that a person wrote down: an `Envelope`, else plain text.
+    """Parse the answer that a program printed or a person wrote: an `Envelope`, else plain text.
 
-    `usage` is what it cost where the envelope does not say; None for an estimate without a price. Raises
-    `ModelGarbled` for an envelope that is cut off or wrong.
+    `usage` applies if the envelope contains none; None means an estimate without a price. Raises `ModelGarbled` if the
+    envelope is truncated or invalid.
     """
     envelope = _envelope(printed)
     text = printed if envelope is None else envelope.text
@@ -69,12 +69,12 @@ def read_answer(printed: str, ask: Ask, *, name: str, usage: Usage | None = None
 
 
 def _envelope(printed: str) -> Envelope | None:
-    """None where it is plain text; JSON with other fields is that too: some questions are answered in JSON."""
+    """Parse an envelope. Returns None for plain text, including JSON with other fields: some answers are JSON."""
     try:
         value = json.loads(printed)
     except (ValueError, RecursionError):
         if _CUT_ENVELOPE.match(printed.lstrip()):
-            raise ModelGarbled("the answer begins as JSON with a text and is none: it may have been cut off") from None
+            raise ModelGarbled("the answer starts as JSON but is not valid JSON: it may have been cut off") from None
         return None
     fields = set(cast("dict[str, object]", value)) if isinstance(value, dict) else set[str]()
     if not fields & {"text", "calls", "fault"} or fields - set(Envelope.model_fields):
@@ -84,11 +84,11 @@ def _envelope(printed: str) -> Envelope | None:
     except ValidationError as error:
         first = error.errors(include_url=False, include_input=False)[0]
         where = ".".join(str(part) for part in first["loc"])
-        raise ModelGarbled(f"the answer's JSON cannot be used: {where}: {first['msg']}") from error
+        raise ModelGarbled(f"the JSON of the answer is invalid: {where}: {first['msg']}") from error
 
 
 def _calls(called: tuple[_Called, ...], ask: Ask) -> tuple[ToolCall, ...]:
-    """With ids where there were none; a turn's ids differ from those of the turns before it."""
+    """Convert the calls and add missing ids. The ids of a turn differ from those of earlier turns."""
     turn = len(ask.messages)
     return tuple(
         ToolCall(
@@ -112,18 +112,18 @@ class _Ended(NamedTuple):
 
 
 class Command:
-    """Starts the program once for each question, by its argument list: a shell is there only if the user wrote one.
+    """Starts the program once for each question, without a shell unless the user's command names one.
 
-    The program is the user's own, as a provider's client would be: it gets their environment, for their keys are in
-    it. It reads the question (`Ask` as JSON) from its standard input and prints an `Envelope`, or plain text.
+    The program belongs to the user, like a provider's client. It gets the user's environment, because their keys are
+    in it. It reads the question (`Ask` as JSON) from its standard input and prints an `Envelope` or plain text.
 
-    Raises `ModelRefused` where it cannot be started or fails, `ModelBusy` where it fails with `TRY_LATER`,
-    `ModelUnreachable` where it was killed, `ModelTimeout` where it takes longer than `deadline` seconds (then it and
-    all that it started are ended) and `ModelGarbled` where what it prints is no answer.
+    Raises `ModelRefused` if it cannot be started or fails, `ModelBusy` if it fails with `TRY_LATER`,
+    `ModelUnreachable` if it was killed, `ModelTimeout` if it takes longer than `deadline` seconds (then it and all its
+    child processes are killed) and `ModelGarbled` if its output is not an answer.
     """
 
     def __init__(self, command: str, *, name: str, deadline: float, environ: Mapping[str, str] | None = None) -> None:
-        """`command` is as one would type it. Raises `ConfigError` where that names no program."""
+        """Set up the program. `command` is written as in a shell. Raises `ConfigError` if it names no program."""
         try:
             self._words = tuple(shlex.split(command))
         except ValueError as error:
@@ -139,19 +139,19 @@ class Command:
         program = self._words[0]
         if ended.code < 0:
             killed = signal.Signals(-ended.code).name
-            raise ModelUnreachable(f"{program} was ended by {killed}{self._last_words(ended.err)}")
+            raise ModelUnreachable(f"{program} was killed by {killed}{self._last_words(ended.err)}")
         if ended.code:
             failed = ModelBusy if ended.code == TRY_LATER else ModelRefused
             raise failed(
                 f"{program} failed with exit code {ended.code}{self._last_words(ended.err)}",
-                remedy="try it by hand: it reads a question as JSON from its standard input",
+                remedy="run it by hand: it reads a question as JSON from its standard input",
             )
         if len(ended.out) > LARGEST:
             raise ModelGarbled(f"{program} printed more than {LARGEST >> 20} MB")
         try:
             printed = ended.out.decode()
         except UnicodeDecodeError as error:
-            raise ModelGarbled(f"what {program} printed is no UTF-8 text") from error
+            raise ModelGarbled(f"the output of {program} is not UTF-8 text") from error
         return read_answer(printed, ask, name=self._name)
 
     async def _run(self, question: bytes) -> _Ended:
@@ -172,7 +172,7 @@ class Command:
         except TimeoutError as error:
             raise ModelTimeout(
                 f"{self._words[0]} did not answer within {self._deadline:g} seconds",
-                remedy="models.deadline says how long one call may take",
+                remedy="raise models.deadline, the time limit of one call",
             ) from error
         finally:
             if process.returncode is None:
@@ -181,7 +181,7 @@ class Command:
                 await process.wait()
 
     def _last_words(self, err: bytes) -> str:
-        """The last line that it complained with, without what opens anything."""
+        """Return the last line of its error output, with secrets masked."""
         lines = err.decode(errors="replace").strip().splitlines()
         if not lines:
             return ""
@@ -208,14 +208,14 @@ async def _talk(process: asyncio.subprocess.Process, question: bytes) -> _Ended:
 
 
 async def _tell(stdin: asyncio.StreamWriter, question: bytes) -> None:
-    with suppress(BrokenPipeError, ConnectionResetError):  # It need not read all of it.
+    with suppress(BrokenPipeError, ConnectionResetError):  # The program need not read the whole question.
         stdin.write(question)
         await stdin.drain()
     stdin.close()
 
 
 async def _head(stream: asyncio.StreamReader, limit: int) -> bytes:
-    """All that comes until the end, or the first `limit` bytes."""
+    """Read the stream to its end, but at most `limit` bytes."""
     kept = bytearray()
     while len(kept) < limit and (part := await stream.read(min(1 << 16, limit - len(kept)))):
         kept += part
@@ -223,7 +223,7 @@ async def _head(stream: asyncio.StreamReader, limit: int) -> bytes:
 
 
 async def _tail(stream: asyncio.StreamReader) -> bytes:
-    """The last of all that comes until the end."""
+    """Read the stream to its end and return the last bytes."""
     kept = b""
     while part := await stream.read(1 << 16):
         kept = (kept + part)[-(1 << 13) :]

@@ -1,6 +1,6 @@
-"""Places of texts by a model behind an `/embeddings` endpoint of OpenAI's wire.
+"""Embeddings of texts by a model behind an `/embeddings` endpoint of the OpenAI API.
 
-OpenAI has it, and Ollama, llama.cpp, vLLM, LiteLLM's proxy and OpenRouter speak it too.
+OpenAI, Ollama, llama.cpp, vLLM, LiteLLM's proxy and OpenRouter provide such an endpoint.
 """
 
 from __future__ import annotations
@@ -38,40 +38,40 @@ from redstart.ports.model.port import Ledger, Rates
 from redstart.ports.model.prices import estimate_tokens, price
 
 NEAR = 0.7
-"""Between failures that have to do with each other and such that have not; see docs/decisions/0027-embedders.md."""
+"""The threshold between related and unrelated failures; see docs/decisions/0027-embedders.md."""
 DEADLINE = 30.0
-"""Seconds of a call, where nothing else is set: a run waits for it, and can do without."""
+"""The default timeout of a call in seconds: a run waits for it, but can do without the result."""
 REST = 300.0
-"""Seconds for which one that did not come to answer is left alone: every plan would wait for it anew."""
+"""The seconds for which an endpoint that did not answer is not asked again: otherwise every plan would wait for it."""
 BATCH = 64
-"""Texts of one call. Servers at home take their time, and some take no more."""
+"""The most texts per call. Self-hosted servers are slow, and some accept no more."""
 LONGEST_TEXT = 1500
-"""Bytes of a text: the 512 tokens that many models, and llama.cpp as it is started, take at most."""
+"""The most bytes of a text: about 512 tokens, the limit of many models and of llama.cpp by default."""
 LARGEST = 16_000
-"""Numbers of a vector: what a column of pgvector holds."""
+"""The most numbers of a vector: the limit of a pgvector column."""
 _LONGEST_ANSWER = 64 << 20
 _DETAIL = 200
 
 
 class EmbeddingOptions(NamedTuple):
-    """How the model is asked, and how its places are read."""
+    """How the model is asked, and how its vectors are compared."""
 
     deadline: float = DEADLINE
-    """Seconds of one call."""
+    """The timeout of one call in seconds."""
     near: float = NEAR
     dimensions: int | None = None
-    """How many numbers it is asked for, where it can give fewer than its own; None for its own."""
+    """The vector size to request, if the model supports smaller ones; None means its default."""
     rates: Rates | None = None
-    """What it costs; None for what the price table says."""
+    """The model's prices; None means those of the price table."""
     secrets: Mapping[str, str] = {}
-    """By value, as `secrets_of` gives them; known shapes of keys are masked besides."""
+    """Secrets by value, as `secrets_of` returns them; known shapes of keys are masked as well."""
 
 
 class _Kind(NamedTuple):
-    """Whose places these are, as far as it can be known."""
+    """The model that produced the vectors, as far as it is known."""
 
     model: str
-    """As the endpoint calls it."""
+    """The name that the endpoint uses."""
     dimension: int
 
 
@@ -92,13 +92,13 @@ class _Answer(BaseModel):
 
 
 class ApiEmbedder:
-    """One embedding model at one endpoint. `reach` says where; what raises `ConfigError` there is raised by `embed`.
+    """One embedding model at one endpoint. `reach` returns the address; its `ConfigError` is raised by `embed`.
 
-    Texts are masked and cut before they are sent, and vectors made as long as 1. Its name holds what the endpoint calls
-    its model, how many numbers that gives and, where it is not the provider's own, a digest of the address: another
-    model, behind whatever address, has another name. All but the configured part of it is known from the first answer
-    on, and an answer of another kind is an error from then on; `under` begins anew. Nothing is retried here: one
-    that did not come to answer is not asked for a while, by none of those that `under` made either.
+    Texts are masked and truncated before they are sent, and vectors are normalized to length 1. The name contains the
+    configured name, the vector size and, if the endpoint or the model it reports is not the provider's own, a digest of
+    address and model: another model, at any address, has another name. All but the configured part is known after the
+    first answer. From then on an answer of another kind is an error; `under` starts afresh. Nothing is retried here: an
+    endpoint that did not answer is not asked for a while, nor by the embedders that `under` created.
     """
 
     remote = True
@@ -117,10 +117,10 @@ class ApiEmbedder:
         self._suffix = ""
         self._trust: ssl.SSLContext | None = None
         self._place = name
-        """What an error calls it: with the host, from the first call on."""
+        """The name in error messages; it includes the host from the first call on."""
 
     def under(self, meter: Ledger) -> ApiEmbedder:
-        """The same, whose calls are reserved and settled there."""
+        """Return the same embedder, with calls reserved and settled by this ledger."""
         return ApiEmbedder(self._reach, self._configured, self._manner, meter, self._breaker)
 
     @property
@@ -129,7 +129,7 @@ class ApiEmbedder:
 
     @property
     def dimension(self) -> int:
-        """What is asked for until the first answer; 0 where nothing is."""
+        """The vector size. Until the first answer, the requested size, or 0 if none is requested."""
         return self._kind.dimension if self._kind else self._manner.dimensions or 0
 
     @property
@@ -137,9 +137,9 @@ class ApiEmbedder:
         return self._manner.near
 
     async def embed(self, texts: Sequence[str]) -> list[Sequence[float]]:
-        """As the port says. Raises `ModelError`, `ConfigError`, and `BudgetExceeded` before a call that does not fit.
+        """Embed the texts; see the port. Raises `ModelError`, `ConfigError` and, before a call, `BudgetExceeded`.
 
-        Where none of the texts says anything, none is sent, and their places may have no number yet.
+        If all texts are blank, nothing is sent, and the vectors may be empty if the vector size is still unknown.
         """
         where = self._reach()
         self._place = f"{self._configured} at {where.host}"
@@ -165,7 +165,7 @@ class ApiEmbedder:
 
     async def _call(self, where: ModelAddress, texts: list[str]) -> list[list[float]]:
         if self._trust is None:
-            # In a thread, so that the display goes on meanwhile, and before the clock starts.
+            # In a thread, so that the display keeps updating, and before the timeout starts.
             self._trust = await asyncio.to_thread(self._load)
         most = self._used(estimate_tokens(Message(role=Role.user, text=text) for text in texts))
         with self._held(most) as used:
@@ -211,8 +211,8 @@ class ApiEmbedder:
             raise ModelUnreachable(what, remedy=remedy, usage=most if broken.sent else None) from None
         except AnswerTooLong:
             raise self._garbled(f"more than {_LONGEST_ANSWER >> 20} MB", most) from None
-        # What a client makes of an address or an answer that is none is the endpoint's failure. It carries the request
-        # with its key, so that it is not chained.
+        # Any exception that the client raises for an invalid address or answer is the endpoint's failure. It contains
+        # the request with its key, so it is not chained.
         except Exception as error:
             raise self._garbled(type(error).__name__, most) from None
 
@@ -270,7 +270,7 @@ def _suffix(where: ModelAddress, kind: _Kind) -> str:
 
 
 def refuse_unfit(where: ModelAddress) -> ModelAddress:
-    """Raises `ConfigError` for a provider that has no such endpoint."""
+    """Raise `ConfigError` for a provider without an embeddings endpoint."""
     if where.provider == "anthropic":
         remedy = "name one of another provider in memory.embedder, or leave it empty for the built-in one"
         raise ConfigError("Anthropic has no embedding models", remedy=remedy)

@@ -1,4 +1,4 @@
-"""Where models are reached and how they are named. No environment is read here: callers pass it."""
+"""Addresses and names of models. No environment variables are read here: callers pass them."""
 
 from __future__ import annotations
 
@@ -12,9 +12,9 @@ from urllib.parse import urlsplit, urlunsplit
 from redstart.core.errors import ConfigError
 
 PLUGIN = "plugin"
-"""`plugin:NAME` is what another package brings: its own word, so that it never takes the place of what is built in."""
+"""The prefix of a model from another package. A separate word, so that a plug-in never replaces a built-in provider."""
 WITHOUT_ENDPOINT = ("manual", "command", "replay", PLUGIN, "python")
-"""Names (`manual`, `command:…`, `plugin:…` and so on) for which redstart itself sends nothing over a network."""
+"""Prefixes (`manual`, `command:…`, `plugin:…` and so on) of models for which Redstart itself uses no network."""
 
 _FAMILIES = (
     (re.compile(r"gpt-oss"), "ollama"),
@@ -28,7 +28,7 @@ _FAMILIES = (
 
 
 def refuse_unknown_form(name: str, providers: Sequence[str]) -> None:
-    """Raises `ConfigError` for a name that is not `provider:name` with one of these providers, with what was meant."""
+    """Raise `ConfigError`, with a suggestion, for a name that is not `provider:name` with one of these providers."""
     provider, _, model = name.partition(":")
     if provider in providers and model:
         return
@@ -56,13 +56,13 @@ OLLAMA_PORT = "11434"
 
 class ProviderEndpoint(NamedTuple):
     url: str
-    """Empty where the user has to name it."""
+    """Empty if the user has to set it."""
     variable: str
-    """The environment variable that people keep its key in; empty where it needs none."""
+    """The usual environment variable for its key; empty if it needs none."""
     url_variable: str = ""
-    """The environment variable by which the provider's own SDK is pointed at another address."""
+    """The environment variable with which the provider's own SDK changes its address."""
     url_suffix: str = ""
-    """What the SDK adds to that address before the paths that we use."""
+    """The path that the SDK appends to that address before our own paths."""
 
 
 ENDPOINTS: Mapping[str, ProviderEndpoint] = {
@@ -74,30 +74,30 @@ ENDPOINTS: Mapping[str, ProviderEndpoint] = {
     "azure": ProviderEndpoint("", "AZURE_OPENAI_API_KEY", "AZURE_OPENAI_ENDPOINT", "/openai/v1"),
     "ollama": ProviderEndpoint(f"http://localhost:{OLLAMA_PORT}/v1", "", "OLLAMA_HOST", "/v1"),
 }
-"""All speak the wire of chat completions but Anthropic's; another address does not change the wire. Azure has
-an address for each customer, and none of its own."""
+"""All except Anthropic use the chat completions API; another address does not change the API. Azure has an address
+for each customer, and no common one."""
 
 
 class Route(NamedTuple):
-    """The address of an endpoint, and where it was set."""
+    """The address of an endpoint, and the place where it was set."""
 
     url: str
     origin: str
-    """A setting or a variable; empty for the provider's own address."""
+    """A setting or an environment variable; empty for the provider's own address."""
 
 
 class ModelAddress(NamedTuple):
-    """A model and everything that a call to it needs."""
+    """A model and everything needed to call it."""
 
     provider: str
     model: str
     url: str
     key: str
-    """Empty where none is needed: then no key is sent."""
+    """Empty if none is needed: then no key is sent."""
     variable: str
-    """Where the key came from, for what is said to a person."""
+    """The environment variable that the key came from, for messages."""
     own: bool
-    """Whether it is the provider's own endpoint, not another that speaks its wire."""
+    """Whether it is the provider's own endpoint, not another one with the same API."""
 
     @property
     def name(self) -> str:
@@ -109,15 +109,15 @@ class ModelAddress(NamedTuple):
 
 
 def route_of(provider: str, settings_url: str | None, environ: Mapping[str, str], origin: str = "") -> Route:
-    """Where calls to this provider go: the address of the settings, else the SDK's variable, else the provider's own.
+    """Resolve where calls to this provider go: to the address of the settings, the SDK's variable or the provider.
 
-    `origin` names the setting that `settings_url` comes from. Raises `ConfigError` for a variable without a usable
+    `origin` names the setting that `settings_url` comes from. Raises `ConfigError` if the variable contains no usable
     address.
     """
     if settings_url is not None:
         return Route(settings_url, origin)
     endpoint = ENDPOINTS[provider]
-    # Quotes as in an env file that something passed on unread; Ollama drops them too.
+    # Quotes may come from an env file whose values were not parsed; Ollama drops them too.
     value = environ.get(endpoint.url_variable, "").strip().strip("\"'").strip() if endpoint.url_variable else ""
     if not value:
         return Route(endpoint.url, "")
@@ -129,10 +129,10 @@ def route_of(provider: str, settings_url: str | None, environ: Mapping[str, str]
 def address(
     name: str, *, base_url: str | None, api_key: str | None, variable: str = "", origin: str = "the base URL"
 ) -> ModelAddress:
-    """The address of the model called `name`, which is `provider:model`.
+    """Resolve the address of the model named `provider:model`.
 
-    `base_url` takes the place of the provider's own address; the provider's usual key is then optional. `variable` is
-    the one that the user named for the key, which has to be set; `origin` is where `base_url` was set. Raises
+    `base_url` replaces the provider's own address; the provider's usual key is then optional. `variable` is the
+    environment variable that the user chose for the key; it must be set. `origin` is where `base_url` was set. Raises
     `ConfigError` for an unknown provider, a missing key or an unusable address.
     """
     refuse_unknown_form(name, tuple(ENDPOINTS))
@@ -145,7 +145,7 @@ def address(
     if not key and endpoint.variable and base_url is None:
         raise ConfigError(f"{name} needs a key", remedy=f"set {variable}")
     if not (key.isascii() and key.isprintable()):
-        raise ConfigError(f"the key for {name} contains characters that no key has", remedy=f"set {variable}")
+        raise ConfigError(f"the key for {name} contains invalid characters", remedy=f"set {variable}")
     if base_url is not None:
         _refuse_unusable(base_url, origin)
     url = base_url or endpoint.url
@@ -156,12 +156,12 @@ def address(
 
 
 def host_of(url: str) -> str:
-    """Host and port as they may be printed: without credentials."""
+    """Return host and port for display, without credentials."""
     return urlsplit(url).netloc.rpartition("@")[2]
 
 
 def without_credentials(url: str) -> str:
-    """The address as it may be printed."""
+    """Return the address for display, without credentials and query."""
     parts = urlsplit(url)
     host = parts.netloc.rpartition("@")[2]
     return urlunsplit((parts.scheme, host, parts.path, "…" if parts.query else "", ""))
@@ -188,14 +188,14 @@ def _refuse_unusable(url: str, where: str) -> None:
 
 
 def _shown(url: str) -> str:
-    """What may be printed of something that is not an address."""
+    """Format an invalid address for display, without credentials and query."""
     return ascii(re.sub(r"\?.*", "?…", re.sub(r"//.*@", "//", url), flags=re.DOTALL))
 
 
 def _ollama_url(value: str) -> str:
-    """As Ollama reads `OLLAMA_HOST`: host, host:port, :port, each with or without a scheme and a path.
+    """Convert `OLLAMA_HOST` as Ollama does: host, host:port or :port, each with or without scheme and path.
 
-    An address that a server listens on (0.0.0.0, ::) is reached at this machine's own.
+    A listening address (0.0.0.0, ::) becomes this machine's loopback address.
     """
     scheme, found, rest = value.partition("://")
     scheme, rest = (scheme.lower(), rest) if found else ("http", value)

@@ -1,4 +1,4 @@
-"""The one retry loop: every question to a model that can fail goes through here."""
+"""The only retry loop: every question to a model that can fail goes through it."""
 
 from __future__ import annotations
 
@@ -20,46 +20,46 @@ from redstart.ports.model.prices import added
 
 
 class RetryPolicy(NamedTuple):
-    """How much failing is put up with. Times are in seconds."""
+    """Limits of retries. Times are in seconds."""
 
     tries: int = 6
-    """Calls of one question to one model."""
+    """The most calls to one model for one question."""
     patience: float = 900.0
-    """What the whole question may take, waiting included."""
+    """The time limit of the whole question, including waits."""
     first_wait: float = 1.0
-    """The most that is waited after the first failure; twice as much after each further one."""
+    """The longest wait after the first failure. It doubles with each further failure."""
     longest_wait: float = 30.0
-    """The most that is waited before a model is asked again, unless it asks for more and there is no other."""
+    """The longest wait before a model is asked again, unless it asks for more and there is no other model."""
     failures: int = 8
-    """Failures in a row, of any questions, after which a model is left alone."""
+    """The number of consecutive failures, of any questions, after which a model is not asked for a while."""
     rest: float = 60.0
-    """How long it is left alone."""
+    """How long a failing model is not asked."""
 
 
 @dataclass(frozen=True)
 class TimeAndChance:
-    """Time and luck, so that a test needs neither."""
+    """Time and randomness, replaceable in tests."""
 
     now: Callable[[], float] = time.monotonic
     clock: Callable[[], float] = time.time
-    """For what is shared with other machines."""
+    """The clock for state that is shared with other machines."""
     sleep: Callable[[float], Awaitable[None]] = asyncio.sleep
     luck: Callable[[], float] = random.random
-    """Between 0 and 1."""
+    """Returns a number between 0 and 1."""
 
 
 class Gateway:
-    """A model that stands for several: asks the first of those that `choose` names, and again, and then the next.
+    """A model that represents several: it asks the first model that `choose` returns, retries, then asks the next.
 
-    What may pass (an overload, a broken connection, no answer in time, half an answer) is tried again after a random
-    wait, longer each time, and not before the endpoint wants it. What will not pass, and what does not within the
-    tries, goes to the next model. The answer names the model that gave it, and its usage holds what the failed calls
-    before it used. Where nobody answers, the error is that of the first model, with all that was used.
+    Temporary failures (an overload, a broken connection, a timeout, half an answer) are retried after a random wait,
+    longer each time, and not before the endpoint allows it. After a permanent failure, or if all tries fail, the next
+    model is asked. The answer names the model that gave it, and its usage includes that of the failed calls. If no
+    model answers, the error is that of the first model, with the total usage.
 
-    It may be asked several questions at once. `under` gives the same model with a ledger: then each single call is
-    reserved and settled, and where one does not fit the answer has the fault `budget`. So it has where the ledger's
-    time ends before the question's own: what is open then is broken off. Where no model could be connected to until
-    then, the error says that.
+    Several questions may be asked at once. `under` returns the same model with a ledger: then each call is reserved
+    and settled, and if one does not fit, the answer has the fault `budget`. It also has that fault if the ledger's time
+    ends before the question's own; open calls are then interrupted. If no model could be reached by then, the error
+    says so.
     """
 
     def __init__(
@@ -101,7 +101,7 @@ class Gateway:
     async def _tried(
         self, lane: ModelRoute, ask: Ask, ledger: TimedLedger, course: _Course, *, last: bool
     ) -> Answer | None:
-        """This model's answer; None where it is the next one's turn."""
+        """Ask this model, with retries. Returns None if the next model should be asked."""
         failures: list[ModelError] = []
         while len(failures) < self._policy.tries:
             now = self._chance.now()
@@ -125,12 +125,15 @@ class Gateway:
         return None
 
     def _telling(self, failures: list[ModelError], course: _Course) -> ModelError:
-        """The last failure; where the end of the time broke off that try, what the tries before it say."""
+        """Return the last failure, or the one before it if the last try was interrupted by the time limit."""
         is_broken_off = isinstance(failures[-1], ModelTimeout) and course.left(self._chance.now()) <= 0
         return failures[-2] if is_broken_off and len(failures) > 1 else failures[-1]
 
     def _wait(self, lane: ModelRoute, failures: list[ModelError]) -> float:
-        """Full jitter: any time up to a bound that doubles, so that many who failed together do not return together."""
+        """Return the seconds to wait before the next try.
+
+        Full jitter: a random time up to a bound that doubles, so that calls that failed together do not retry together.
+        """
         rest = self._breaker(lane).wait(self._chance.now())
         if not failures:
             return rest
@@ -159,16 +162,16 @@ class Gateway:
             return answer
 
     async def _in_turn(self, lane: ModelRoute, slot: asyncio.Semaphore, stack: AsyncExitStack, course: _Course) -> None:
-        """Waits until fewer calls are under way than may be. Raises `ModelBusy` where that is past the deadline."""
+        """Wait for a free slot for the call. Raises `ModelBusy` if there is none before the deadline."""
         try:
             async with asyncio.timeout(course.left(self._chance.now())):
                 await slot.acquire()
         except TimeoutError:
-            raise ModelBusy(f"{lane.name} was busy with other calls all the time") from None
+            raise ModelBusy(f"{lane.name} was busy with other calls until the deadline") from None
         stack.callback(slot.release)
 
     async def _paced(self, lane: ModelRoute, most: Usage, course: _Course) -> None:
-        """Waits until the model's own rates allow the call. Raises `ModelBusy` where that is past the deadline."""
+        """Wait until the model's rate limits allow the call. Raises `ModelBusy` if that is after the deadline."""
         now = self._rate_time()
         rates = _rates_of(lane, most)
         waits = [(self._rates.take(rate.name, rate.tokens, rate.a_minute, now), rate) for rate in rates]
@@ -177,7 +180,7 @@ class Gateway:
             for rate in rates:
                 self._rates.give_back(rate.name, rate.tokens, rate.a_minute, now)
             raise ModelBusy(
-                f"{lane.name} may not be asked for {wait:.0f} s by its own limit of {slowest.unit} a minute",
+                f"{lane.name} cannot be asked for {wait:.0f} s because of its limit of {slowest.unit} per minute",
                 remedy=f"raise its {slowest.unit}_a_minute, or use another model",
                 retry_after=wait,
             )
@@ -193,7 +196,7 @@ class Gateway:
 
 
 class _Rate(NamedTuple):
-    """What one call takes of one of its model's rates."""
+    """The share of one rate limit that a call uses."""
 
     name: str
     unit: str
@@ -211,7 +214,7 @@ def _rates_of(lane: ModelRoute, most: Usage) -> list[_Rate]:
 
 
 class _Course:
-    """How one question fares."""
+    """The progress of one question: its deadline, failures and usage."""
 
     def __init__(self, begins: float, patience: float, budget: float) -> None:
         self._patient_until = begins + patience
@@ -224,15 +227,15 @@ class _Course:
         return max(self._ends - now, 0.0)
 
     def miss(self, moment: float) -> None:
-        """A model could have been asked at this moment, which is past the end."""
+        """Record that a model could have been asked only at this moment, which is after the end."""
         self._missed = self._missed or moment < self._patient_until
 
     def out_of_budget(self, now: float) -> bool:
-        """Whether it is without an answer because the run's time is over, while the question's own is not."""
+        """Return whether the question has no answer because the run's time is over, while its own time is not."""
         return self._missed or self._ends <= now < self._patient_until
 
     def never_reached(self) -> bool:
-        """Whether no model could be connected to: then that is what to say, not that the time is over."""
+        """Return whether no model could be reached. Then the error reports that instead of the time limit."""
         errors = [error for error, _ in self._failed.values()]
         return bool(errors) and all(isinstance(error, ModelUnreachable) for error in errors)
 
@@ -240,7 +243,7 @@ class _Course:
         self._failed[lane.name] = (error, tries)
 
     def error(self) -> ModelError:
-        """The first model's last error; what became of the others is said with it."""
+        """Build the error: the first model's last error, followed by those of the other models."""
         (first, tries), *others = self._failed.values()
         said = str(first) + (f", {tries} times" if tries > 1 else "")
         message = "; ".join((said, *(str(error) for error, _ in others)))
@@ -256,7 +259,7 @@ class _Under:
 
 
 class _NoLedger:
-    """Lets everything through."""
+    """A ledger without limits."""
 
     def left(self) -> float:
         return math.inf
@@ -268,8 +271,8 @@ class _NoLedger:
 
 def _not_asked(lane: ModelRoute, left: float) -> ModelError:
     if left <= 0:
-        return ModelTimeout(f"{lane.name} was not asked: the time for the question was over")
-    return ModelBusy(f"{lane.name} was not asked: it failed too often just now")
+        return ModelTimeout(f"{lane.name} was not asked: the time limit of the question was reached")
+    return ModelBusy(f"{lane.name} was not asked: it failed too often recently")
 
 
 async def _within(seconds: float, lane: ModelRoute, ask: Ask, most: Usage) -> Answer:
@@ -280,7 +283,7 @@ async def _within(seconds: float, lane: ModelRoute, ask: Ask, most: Usage) -> An
             return await lane.model.ask(ask)
     except TimeoutError:
         raise ModelTimeout(
-            f"{lane.name} did not answer before the end of the time for the question",
-            remedy="try again, or allow a question more time",
+            f"{lane.name} did not answer before the time limit of the question",
+            remedy="try again, or raise the time limit of a question",
             usage=most,
         ) from None

@@ -1,4 +1,4 @@
-"""HTTP to a model's endpoint. The only file that imports `httpx2`, which is slow to load."""
+"""HTTP requests to a model's endpoint. Only this file imports `httpx2`, which is slow to load."""
 # ruff: noqa: PLC0415
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ class HttpResponse(NamedTuple):
 
 
 class BrokenConnection(Exception):
-    """The connection was not made, or broke; `sent` says whether the request may have been heard."""
+    """The connection failed or broke. `sent` says whether the request may have reached the server."""
 
     def __init__(self, why: str, *, sent: bool) -> None:
         super().__init__(why)
@@ -25,21 +25,21 @@ class BrokenConnection(Exception):
 
 
 class AnswerTooLong(Exception):
-    """The answer goes on and on."""
+    """The answer is longer than the limit."""
 
 
 def trusted() -> ssl.SSLContext:
-    """Slow to come by; it serves every call."""
+    """Create an SSL context. This is slow; one context serves every call."""
     import httpx2
 
     return httpx2.create_ssl_context()
 
 
 def client(trusted: ssl.SSLContext, timeout: float) -> httpx2.AsyncClient:
-    """A client for one call, to be closed with it."""
+    """Create a client for one call. The caller closes it after the call."""
     import httpx2
 
-    # A model on this machine is reached directly, whatever proxy the environment names.
+    # A model on this machine is reached directly, even if the environment sets a proxy.
     here: dict[str, None] = {"all://localhost": None, "all://127.0.0.1": None, "all://[::1]": None}
     return httpx2.AsyncClient(verify=trusted, timeout=timeout, mounts=here)
 
@@ -47,16 +47,16 @@ def client(trusted: ssl.SSLContext, timeout: float) -> httpx2.AsyncClient:
 async def post(
     http: httpx2.AsyncClient, url: str, document: object, *, headers: Mapping[str, str], longest: int
 ) -> HttpResponse:
-    """Sends it as JSON; what comes back, whatever its status. Redirects are not followed.
+    """Send a document as JSON and return the response, whatever its status. Redirects are not followed.
 
     Raises `AnswerTooLong` for more than `longest` bytes, `BrokenConnection`, and `TimeoutError` when the client's
-    time is up.
+    timeout expires.
     """
     return await _exchange(http, "POST", url, document, headers, longest)
 
 
 async def get(http: httpx2.AsyncClient, url: str, *, headers: Mapping[str, str], longest: int) -> HttpResponse:
-    """As `post`, with nothing sent."""
+    """Request a URL without a body. Otherwise like `post`."""
     return await _exchange(http, "GET", url, None, headers, longest)
 
 
@@ -66,7 +66,7 @@ async def _exchange(
     import httpx2
 
     try:
-        # Not compressed: what is counted is then what comes.
+        # Not compressed, so that the counted bytes are the received bytes.
         sent = {**headers, "Accept-Encoding": "identity"}
         async with http.stream(method, url, json=document, headers=sent) as response:
             body = bytearray()

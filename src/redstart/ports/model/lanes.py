@@ -1,4 +1,4 @@
-"""One model as the gateway sees it: how much of it may be used at once, and whether it is worth asking now."""
+"""Model routes of the gateway: options, rate limits and circuit breakers of each model."""
 
 from __future__ import annotations
 
@@ -13,24 +13,24 @@ from redstart.ports.model.prices import most
 
 
 class RouteOptions(NamedTuple):
-    """How one model is asked, beside what the question says."""
+    """How one model is asked, in addition to the question's own parameters."""
 
     temperature: float | None = None
-    """Instead of the question's."""
+    """Replaces the temperature of the question."""
     max_tokens: int | None = None
-    """At most so many tokens of answer, whatever the question allows."""
+    """The most tokens of an answer, even if the question allows more."""
     at_once: int | None = None
-    """At most so many calls at a time, in one event loop."""
+    """The most concurrent calls in one event loop."""
     tokens_a_minute: int | None = None
-    """At most so many tokens in any minute, counted before the call by what it can take at most."""
+    """The most tokens in any minute. Before a call, the most that it can use is counted."""
     requests_a_minute: int | None = None
-    """At most so many calls in any minute."""
+    """The most calls in any minute."""
 
 
 class CircuitBreaker:
-    """Says whether a model is worth asking. After `limit` failures in a row it is left alone for `rest` seconds.
+    """Decides whether to ask a model. After `limit` failures in a row it is not asked for `rest` seconds.
 
-    Then one call may try; whether it fails decides for the others.
+    Then one call may try. Its outcome decides for the others.
     """
 
     def __init__(self, limit: int, rest: float) -> None:
@@ -40,7 +40,7 @@ class CircuitBreaker:
         self._trying = False
 
     def wait(self, now: float) -> float:
-        """Seconds until a call may be made; 0 for now."""
+        """Return the seconds until a call may be made; 0 means now."""
         if self._failures < self._limit:
             return 0.0
         if self._trying:
@@ -49,7 +49,7 @@ class CircuitBreaker:
 
     @contextmanager
     def trying(self) -> Generator[None]:
-        """Around a call: while a tripped model is tried, no other call is let through."""
+        """Wrap a call. While a tripped model is tried, no other call is let through."""
         mine = self._failures >= self._limit
         self._trying = self._trying or mine
         try:
@@ -68,7 +68,10 @@ class CircuitBreaker:
 
 
 class TokenBucket:
-    """Tokens that flow in evenly, a minute's worth at most. A call takes its own, then waits until they are there."""
+    """A bucket that refills evenly and holds at most one minute's worth of tokens.
+
+    A call takes its tokens, then waits until they are available.
+    """
 
     def __init__(self, a_minute: int, now: float) -> None:
         self._size = float(a_minute)
@@ -76,13 +79,13 @@ class TokenBucket:
         self._at = now
 
     def take(self, tokens: int, now: float) -> float:
-        """Takes them, and says how many seconds to wait before they may be used. More than a minute's worth is that."""
+        """Take tokens, at most one minute's worth. Return the seconds to wait before they may be used."""
         self._flow(now)
         self._level -= min(tokens, self._size)
         return max(-self._level, 0.0) * 60 / self._size
 
     def give_back(self, tokens: int, now: float) -> None:
-        """Of what was taken, so many were not used; fewer than none where more was used."""
+        """Return unused tokens to the bucket. A negative number means that more were used than taken."""
         self._flow(now)
         self._level = min(self._level + tokens, self._size)
 
@@ -92,19 +95,19 @@ class TokenBucket:
 
 
 class RateLimits(Protocol):
-    """Buckets by name. Who shares them keeps to one rate, whatever process it is in."""
+    """Token buckets by name. All processes that share them keep to one rate."""
 
     def take(self, name: str, tokens: int, a_minute: int, now: float) -> float:
-        """As `TokenBucket.take`, of the bucket with this name and size."""
+        """Take tokens from the bucket with this name and size, as `TokenBucket.take` does."""
         ...
 
     def give_back(self, name: str, tokens: int, a_minute: int, now: float) -> None:
-        """As `TokenBucket.give_back`."""
+        """Return unused tokens, as `TokenBucket.give_back` does."""
         ...
 
 
 class LocalRateLimits:
-    """Rates that one process keeps to by itself."""
+    """Rate limits of a single process."""
 
     def __init__(self) -> None:
         self._buckets: dict[str, TokenBucket] = {}
@@ -120,7 +123,7 @@ class LocalRateLimits:
 
 
 class ModelRoute:
-    """A model with its name, its options and its state. It may be used from several event loops, one after another."""
+    """A model with its name, options and state. Several event loops may use it, one after another."""
 
     def __init__(
         self, name: str, model: Model, *, profile: Profile | None = None, options: RouteOptions | None = None
@@ -132,7 +135,7 @@ class ModelRoute:
         self._slots: dict[asyncio.AbstractEventLoop, asyncio.Semaphore] = {}
 
     def adapted(self, ask: Ask) -> Ask:
-        """The question as this model is asked it."""
+        """Return the question with the options of this model applied."""
         options, update = self.options, dict[str, object]()
         if options.temperature is not None:
             update["temperature"] = options.temperature
@@ -141,11 +144,11 @@ class ModelRoute:
         return ask.model_copy(update=update) if update else ask
 
     def most(self, ask: Ask) -> Usage:
-        """What an adapted question can take at most."""
+        """Return the most that an adapted question can use."""
         return most(self.name, ask, caching=self._profile.caching, rates=self._profile.rates)
 
     def slot(self) -> asyncio.Semaphore | None:
-        """To be held during a call; None where any number may be made at once."""
+        """Return the semaphore to hold during a call, or None if concurrent calls are not limited."""
         if self.options.at_once is None:
             return None
         loop = asyncio.get_running_loop()

@@ -1,4 +1,4 @@
-"""Which models an endpoint offers."""
+"""List the models that an endpoint offers."""
 
 from __future__ import annotations
 
@@ -18,13 +18,13 @@ ANTHROPIC_VERSION = "2023-06-01"
 
 
 async def list_models(where: ModelAddress, trusted: ssl.SSLContext, seconds: float) -> list[str]:
-    """The names of the models at this endpoint, as they follow `provider:`. `where.model` does not count.
+    """List the names of the models at this endpoint, without the `provider:` prefix. `where.model` is ignored.
 
-    Raises `ModelError`, with the host and without the key, where it gives none.
+    Raises `ModelError`, with the host and without the key, if the endpoint returns no list.
     """
     urls = [_listing_url(where)]
     if where.provider == "ollama":
-        # Its own list first; another server that stands in for it may only have OpenAI's.
+        # Ollama's own list first; another server in its place may only have OpenAI's.
         urls.insert(0, f"{where.url.rstrip('/').removesuffix('/v1')}/api/tags")
     failure: ModelError | None = None
     for url in urls:
@@ -45,7 +45,7 @@ async def _names(where: ModelAddress, url: str, trusted: ssl.SSLContext, seconds
         raise ModelUnreachable(f"{where.host} cannot be reached ({broken})") from None
     except AnswerTooLong:
         raise ModelGarbled(f"{where.host} sent too long a list of models") from None
-    except Exception as error:  # what the client makes of an answer that is none; it carries the key
+    except Exception as error:  # the client's error for an invalid answer; it contains the key
         raise ModelGarbled(f"{where.host} sent something that is not an answer ({type(error).__name__})") from None
     if got.status != 200:
         remedy = refusals.remedy(got.status, where.variable)
@@ -66,7 +66,7 @@ def _headers(where: ModelAddress) -> dict[str, str]:
 
 
 def _parsed(where: ModelAddress, body: bytes) -> list[str]:
-    """Names out of `{"data": [{"id": …}]}`, or `{"models": [{"name": …}]}` as Ollama has it."""
+    """Extract the names from `{"data": [{"id": …}]}` or from Ollama's `{"models": [{"name": …}]}`."""
     try:
         document: object = json.loads(body)
     except (ValueError, RecursionError):
@@ -80,7 +80,7 @@ def _parsed(where: ModelAddress, body: bytes) -> list[str]:
         fields = cast("dict[str, object]", row) if isinstance(row, dict) else {}
         name = fields.get("id", fields.get("name"))
         if isinstance(name, str) and name and name.isprintable():
-            # Ollama's own tag, and Google's own folder, are no part of the name that a question takes.
+            # Ollama's default tag and Google's directory are not part of the name that a question uses.
             shown = {"ollama": name.removesuffix(":latest"), "google": name.removeprefix("models/")}
             names.append(shown.get(where.provider, name))
     return sorted(dict.fromkeys(names))

@@ -1,4 +1,4 @@
-"""A model that is reached by hand: the question goes to a file, the answer comes from a file beside it."""
+"""A model that is operated by hand: the question is written to a file, the answer is read from a file next to it."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ from redstart.ports.model.plain import listed
 LAST_LINE = "END"
 DAY = 24 * 60 * 60.0
 QUIET = 10.0
-"""Seconds that an answer without its last line has to lie there unchanged."""
+"""The seconds that an answer without its last line must stay unchanged before it is read."""
 POLL = 0.2
 
 _TURNS = {
@@ -37,14 +37,14 @@ class _Files(NamedTuple):
 
 
 class ManualModel:
-    """For people who may only use a chat in a browser: they carry question and answer between it and two files.
+    """For people who may only use a chat in a browser: they copy question and answer between it and two files.
 
-    The answer counts once its last line is `END`, or once it has not changed for `quiet` seconds; what is not ready or
-    cannot be read is waited for, and said by `tell`. When it was read the file is renamed, so that it is never the
-    answer to a later question; the same question asked again, by a run that was interrupted, has the same files, and
-    an answer that was written in between is read at once. It costs nothing that could be counted.
+    The answer counts once its last line is `END`, or once it has not changed for `quiet` seconds. Until it is ready and
+    readable, the model waits; `tell` reports problems. After reading, the file is renamed, so that it never answers a
+    later question. The same question, asked again by an interrupted run, has the same files, and an answer that was
+    written in between is read immediately. Its usage is zero.
 
-    Raises `ConfigError` where `folder` cannot be made or written to, and `ModelTimeout` after `deadline` seconds.
+    Raises `ConfigError` if `folder` cannot be created or written to, and `ModelTimeout` after `deadline` seconds.
     """
 
     def __init__(
@@ -61,7 +61,7 @@ class ManualModel:
         try:
             self._folder.mkdir(parents=True, exist_ok=True)
         except OSError as error:
-            raise ConfigError(f"{name}: the folder {folder} cannot be made: {error.strerror}") from error
+            raise ConfigError(f"{name}: the directory {folder} cannot be created: {error.strerror}") from error
 
     async def ask(self, ask: Ask) -> Answer:
         files = self._files(ask)
@@ -76,7 +76,7 @@ class ManualModel:
             f"  {files.answer}\n"
             f"The answer is read when its last line is {LAST_LINE},\n"
             f"or when it has not changed for {self._quiet:g} seconds.\n"
-            "Ctrl-C stops here; redstart resume goes on."
+            "Ctrl-C stops the run; redstart resume continues it."
         )
         answer = await self._awaited(ask, files)
         files.answer.replace(files.taken)
@@ -84,7 +84,7 @@ class ManualModel:
         return answer
 
     def _files(self, ask: Ask) -> _Files:
-        """Named by where in the run the question stands and by its text: another run's question has other files."""
+        """Return the files of a question, named by its position in the run and its text, so that none are shared."""
         key = hashlib.sha256(ask.model_dump_json().encode()).hexdigest()[:8]
         stem = f"{ask.site.replace('/', '-') or ask.question}-{key}"
         return _Files(*(self._folder / f"{stem}.{kind}.md" for kind in ("question", "answer", "answered")))
@@ -101,40 +101,40 @@ class ManualModel:
                 except ModelGarbled as error:
                     trouble = str(error)
             if trouble and trouble != said:
-                self._tell(f"{files.answer.name}: {trouble}; waiting for another")
+                self._tell(f"{files.answer.name}: {trouble}; waiting for a new answer")
             said = trouble
             await asyncio.sleep(POLL)
         raise ModelTimeout(
-            f"there was no answer in {files.answer} within {self._deadline / 3600:g} hours",
-            remedy="put it there and go on",
+            f"no answer appeared in {files.answer} within {self._deadline / 3600:g} hours",
+            remedy="write the answer to that file and resume the run",
         )
 
 
 class _Watch:
-    """An answer's file, looked at again and again until it is whole."""
+    """Polls the file of an answer until it is complete."""
 
     def __init__(self, path: Path, quiet: float) -> None:
         self._path, self._quiet = path, quiet
         self._seen, self._since = b"", time.monotonic()
 
     def look(self) -> tuple[str | None, str]:
-        """The text if it is whole; else what is wrong with it, if anything is.
+        """Return the text if it is complete, else None and the problem, if there is one.
 
-        A file that was just changed is never whole: whoever writes it may be in the middle.
+        A file that has just changed is never complete: its writer may not be done.
         """
         try:
             data = self._path.read_bytes()
         except FileNotFoundError:
             data = b""
         except OSError as error:
-            return None, f"it cannot be read: {error.strerror}"
+            return None, f"the file cannot be read: {error.strerror}"
         if data != self._seen:
             self._seen, self._since = data, time.monotonic()
             return None, ""
         try:
             text = data.decode("utf-8-sig")
         except UnicodeDecodeError:
-            return None, "it is no UTF-8 text"
+            return None, "the file is not UTF-8 text"
         body, _, last = text.rstrip().rpartition("\n")
         if last.strip() == LAST_LINE:
             return body.removesuffix("\r"), ""
@@ -143,14 +143,14 @@ class _Watch:
 
 
 def _write(path: Path, text: str) -> None:
-    """All of it or nothing."""
+    """Write the file atomically."""
     draft = path.with_suffix(".part")
     draft.write_text(text, encoding="utf-8")
     draft.replace(path)
 
 
 def _page(ask: Ask, answer: str) -> str:
-    """The whole question as Markdown that can be given to a chat as it is."""
+    """Format the whole question as Markdown, ready to paste into a chat."""
     head = (
         f"<!-- A question of redstart ({ask.question}). Give all of this to a model, and put its answer, nothing else, "
         f"into {answer}, with {LAST_LINE} on a last line of its own. -->"

@@ -1,8 +1,8 @@
-"""Secrets in a text, by their shape or by their value, and a model that never hears one.
+"""Find secrets in texts by shape or by value, and hide them from a model.
 
-What looks like a secret and is none costs the model a word of its context; what is one and stays costs a key. Still,
-code is full of digests, UUIDs and invented passwords: only shapes that a provider's real keys have are masked, and what
-is assigned to a name of a secret where it looks random.
+A false positive costs the model a word of its context; a missed secret costs a key. Still, code is full of digests,
+UUIDs and invented passwords. So only shapes of real provider keys are masked, and random-looking values that are
+assigned to the name of a secret.
 """
 
 from __future__ import annotations
@@ -33,23 +33,23 @@ _UUID = re.compile(r"[0-9a-f]{8}-(?:[0-9a-f]{4}-){3}[0-9a-f]{12}", re.IGNORECASE
 _HEX = re.compile(r"[0-9a-f]+|[0-9A-F]+")
 _WORDS = re.compile(r"(?:[A-Z]?[a-z]{3,}+[\d_./:-]*+)++|[\w.-]*\.\w{1,5}")
 _NAME = re.compile(r"[A-Za-z]*\d{0,4}(?:[_./:#-]+[A-Za-z]*\d{0,4})*|(?:[A-Z][a-z]+\d*)+|[A-Z][A-Z0-9]*(?:_[A-Z0-9]+)+")
-"""Words, each with a number behind; a type; a variable: `sha256`, `user_v2_list`, `Base64Text`, `NEO4J_USER`."""
+"""Words with optional trailing digits, types and variables: `sha256`, `user_v2_list`, `Base64Text`, `NEO4J_USER`."""
 _FIGURE = re.compile(r"[\d.:,/TZ+-]+[A-Za-z%]{0,4}|0x[0-9a-fA-F]+|\d+(?:st|nd|rd|th)")
-"""A number with its unit, a date, a version."""
+"""A number with its unit, a date or a version."""
 _TEMPLATE = re.compile(r"[\s<>{}()\[\]`]|\$\w|%\(|^%|^[./~$]|://|\\[unx]")
 _SIGNS = re.compile(r"[!@#$%^&*?~+=]")
 URL = re.compile(r"\w+://")
 
 
 def is_random(text: str) -> bool:
-    """Whether the text looks drawn by chance: letters and digits mixed, no word repeated, nothing spelt out."""
+    """Return whether the text looks random: it mixes letters and digits, and repeats or spells out no words."""
     if _EXAMPLE.search(text) or not (re.search(r"\d", text) and re.search(r"[A-Za-z]", text)):
         return False
     return _entropy(text) >= min(3.0, math.log2(len(text)) - 1.2)
 
 
 def is_dense(text: str) -> bool:
-    """As random as a key that has no shape of its own must be to be told from other text."""
+    """Return whether the text is random enough to be a key that has no recognizable shape."""
     if _UUID.fullmatch(text) or not is_random(text) or re.search(r"[ (){}<>$%]", text):
         return False
     if _HEX.fullmatch(text):
@@ -59,7 +59,7 @@ def is_dense(text: str) -> bool:
 
 
 def is_web_token(text: str) -> bool:
-    """Whether it is a JSON web token: its first part says so."""
+    """Return whether the text is a JSON web token, judged by its header."""
     head = text.split(".", 1)[0]
     try:
         said = json.loads(base64.urlsafe_b64decode(head + "=" * (-len(head) % 4)))
@@ -69,14 +69,14 @@ def is_web_token(text: str) -> bool:
 
 
 def is_password(text: str) -> bool:
-    """Whether what stands in the place of a password is one, and no place for one."""
+    """Return whether the text in the position of a password is a real one and not a placeholder."""
     return not (_EXAMPLE.search(text) or re.search(r"[{}<>$%*,]", text)) and not _INVENTED.fullmatch(text)
 
 
 def is_used(text: str) -> bool:
-    """Whether a string that is held under a secret's name is a secret that somebody uses.
+    """Return whether a string assigned to a secret's name is a secret in actual use.
 
-    It is one where letters, digits and signs are mixed as they are in no name, type, path, figure or template.
+    It is if it mixes letters, digits and signs in a way that no name, type, path, figure or template does.
     """
     if not 6 <= len(text) <= 200 or len(set(text)) < 5 or not is_password(text.translate(_ALLOWED)):
         return False
@@ -89,12 +89,12 @@ def is_used(text: str) -> bool:
 
 
 def is_invented(text: str) -> bool:
-    """Whether it is what stands for a password in every manual."""
+    """Return whether the text is a sample password, such as manuals use."""
     return _INVENTED.fullmatch(text) is not None
 
 
 _ALLOWED = str.maketrans("", "", "$%*,")
-"""Signs that a password may hold; a template is told by more than them."""
+"""Signs that a password may contain. They alone do not make a text a template."""
 
 
 def _entropy(text: str) -> float:
@@ -103,16 +103,16 @@ def _entropy(text: str) -> float:
 
 
 SHORTEST = 8
-"""Characters of a variable's value that is masked wherever it stands: shorter ones are words."""
+"""The minimum length of a variable's value that is masked everywhere. Shorter values are words."""
 
 
 class _Kind(NamedTuple):
     name: str
     pattern: re.Pattern[str]
     hint: str
-    """Stands in every text that the pattern finds something in: looking for it is cheap."""
+    """A substring of every text that the pattern matches. Searching for it first is cheap."""
     real: Callable[[str], bool]
-    """Whether what was found (the group `secret`, or all) is more than an example."""
+    """Returns whether the match (the group `secret`, or all of it) is more than an example."""
 
 
 _NAMED = (
@@ -123,10 +123,10 @@ _PLAINLY = (
     r"(?:(?:api|secret|access|auth|account|private|signing|encryption|master)[_-]?(?:access[_-]?)?key|passw(?:or)?d"
     r"|passphrase|passcode|(?<![a-z])(?:pass|pwd|secret|token)|(?-i:(?<=[a-z])(?:Pwd|Secret|Token)))"
 )
-"""Names under which even a short value is a secret. A `sort_key` is none, and a `token_type` does not end so."""
+"""Names whose values are secrets even if short. A `sort_key` is not one, and `token_type` has another ending."""
 _TYPE = r"(?::\s*[\w.]{1,40}(?:\[[\w.,\s|]{1,40}\])?(?:\s*\|\s*\w{1,40})?\s*(?==))?"
 _CALL = r"(?:\w{0,20}(?:Field|Secret|Str|String|Bytes)\w{0,10}\(\s*(?:\w{1,20}\s*=\s*)?)?"
-"""What may stand around a value: `SecretStr(…)`, `Field(default=…)`."""
+"""A call that may wrap a value: `SecretStr(…)`, `Field(default=…)`."""
 _QUOTED = r"[rbuf]{0,2}(?P<quote>[\"'])(?P<secret>[^\"'\s\\]{6,200})(?P=quote)"
 
 
@@ -194,7 +194,7 @@ _KINDS = (
         is_used,
         re.I,
     ),
-    # A line of its own, without quotes: `password: …` of YAML, `PASSWORD=…` of a shell
+    # A separate line without quotes: `password: …` in YAML, `PASSWORD=…` in a shell
     _kind(
         "assigned",
         rf"^[ \t]*(?:- |export |set )?[\w.-]*{_PLAINLY}(?::[ \t]+|=|[ \t]*=[ \t]*(?=\w+[!@$]))"
@@ -212,10 +212,10 @@ _KINDS = (
 )
 _PART = r"[\"'](?:[\w+/.~=-]|\\\n[ \t]*){4,}[\"']"
 _SPLIT = re.compile(rf"{_PART}(?:\s*[+\\]?\s*{_PART})+|[\"'][\w+/.~=-]{{4,}}(?:\\\n[ \t]*[\w+/.~=-]{{4,}})+[\"']")
-"""Strings that a language puts together: side by side, by a plus, or continued behind a backslash."""
+"""Strings that a language concatenates: adjacent, joined by a plus, or continued after a backslash."""
 _JOINTS = re.compile(r"[\"']\s*[+\\]?\s*[\"']|\\\n[ \t]*")
 _BEFORE = 80
-"""Characters before such strings in which their name is looked for."""
+"""The number of characters before such strings that are searched for their name."""
 _SECRET_NAME = re.compile(
     r"(?:^|_)(?:API_?KEYS?|KEYS?|SECRETS?|TOKENS?|PASS(?:WORD|WD|PHRASE)?|PWD|CREDENTIALS?|AUTH|COOKIE|DSN)(?:_|\d|$)"
     r"|(?:KEY|TOKEN|SECRET|PASSWORD)$",
@@ -227,10 +227,10 @@ _HARMLESS_NAME = re.compile(
 
 
 def secrets_of(environ: Mapping[str, str]) -> dict[str, str]:
-    """The values in an environment that are to be masked wherever they stand, each with the variable's name.
+    """Return the values in an environment that must be masked everywhere, each with its variable's name.
 
-    Those of variables whose names speak of a secret, but for values that are short, plain words, numbers or paths:
-    masking `postgres` or `/home/shop/key.pem` would only blind the model.
+    These are the values of variables whose names suggest a secret. Short values, plain words, numbers and paths are
+    excluded: masking `postgres` or `/home/shop/key.pem` would only blind the model.
     """
     found: dict[str, str] = {}
     for name, value in environ.items():
@@ -248,9 +248,9 @@ def _worth_hiding(value: str) -> bool:
 
 
 def mask(text: str, values: Mapping[str, str] | None = None) -> str:
-    """`text` with each secret replaced by `«secret:kind»`; the same text where there is none.
+    """Replace each secret in `text` by `«secret:kind»`. A text without secrets is returned unchanged.
 
-    `values` are as `secrets_of` gives them. Masking what is masked changes nothing.
+    `values` are as `secrets_of` returns them. Masking is idempotent.
     """
     for value, name in sorted((values or {}).items(), key=lambda pair: -len(pair[0])):
         if value in text:
@@ -267,7 +267,7 @@ def _mask_shapes(text: str) -> str:
 
 
 def _joined(found: re.Match[str]) -> str:
-    """The strings as one, masked, where that is a secret; else as they are."""
+    """Join the strings and mask the result if it is a secret; else return them unchanged."""
     before = found.string[max(found.start() - _BEFORE, 0) : found.start()]
     whole = _JOINTS.sub("", found[0])
     masked = _mask_shapes(before + whole)
@@ -284,10 +284,10 @@ def _masked(found: re.Match[str], kind: _Kind) -> str:
 
 
 class MaskedModel:
-    """Masks the texts of a question and the arguments of calls in it, then asks `inner`.
+    """Masks the texts of a question and the arguments of its tool calls, then asks `inner`.
 
-    `values` are secrets by value, as `secrets_of` gives them; known shapes of keys are masked besides. The answer is
-    given as it came: nothing puts a secret back, so that none comes into a record by way of an answer.
+    `values` are secrets by value, as `secrets_of` returns them. Known shapes of keys are masked as well. The answer is
+    returned unchanged: no secret is put back, so that none gets into a record through an answer.
     """
 
     def __init__(self, inner: Model, values: Mapping[str, str]) -> None:

@@ -1,4 +1,4 @@
-"""Tools for models whose wire has none, or who do not use it: offered in words, called in the text."""
+"""Tools for models whose API has none, or that do not use it: described in the prompt and called in the answer."""
 
 from __future__ import annotations
 
@@ -18,9 +18,9 @@ To call one, write nothing but a block like this, and you are told what it gives
 
 
 def in_words(ask: Ask) -> Ask:
-    """The same question without tools: they are described in the system's text, calls and results are plain turns.
+    """Describe the tools of a question in its system text, and turn tool calls and results into plain turns.
 
-    A question that offers no tools and speaks of no calls is returned as it is.
+    A question without tools and tool calls is returned unchanged.
     """
     messages = tuple(_plain(message) for message in ask.messages)
     if ask.tools:
@@ -34,7 +34,7 @@ def in_words(ask: Ask) -> Ask:
 
 
 def listed(tools: tuple[Tool, ...]) -> str:
-    """The tools, a line each, for a reader who is to call them in words."""
+    """Format the tools, one per line, for a reader who calls them in text."""
     return "\n".join(f"- {tool.name}: {tool.description} Arguments: {json.dumps(tool.parameters)}" for tool in tools)
 
 

@@ -1,4 +1,4 @@
-"""The port to a model."""
+"""The port to models."""
 
 from __future__ import annotations
 
@@ -13,73 +13,73 @@ from redstart.core.noun import FrozenValue
 
 class Model(Protocol):
     async def ask(self, ask: Ask) -> Answer:
-        """One question, one answer, not streamed.
+        """Ask one question and return one answer, not streamed.
 
-        Returns an `Answer` also where it cannot be used: `fault` says why (cut off by the token limit, empty, stopped
-        by a content filter, not asked or broken off because of the budget). What was spent is in `usage`, for those
-        too, and for the calls that failed before it.
+        Returns an `Answer` even if it is unusable. `fault` says why: cut off by the token limit, empty, stopped by a
+        content filter, or not asked or interrupted because of the budget. `usage` is what was spent, including on
+        unusable answers and on calls that failed before.
 
-        Raises `ModelError` where there is no answer: the endpoint is unreachable, refuses, sends something that is no
-        reply of its protocol or lacks a finish reason, or does not answer before the call's deadline.
+        Raises `ModelError` if there is no answer: the endpoint is unreachable, refuses the call, sends an invalid reply
+        or one without a finish reason, or does not answer before the call's deadline.
         """
         ...
 
 
 class Ledger(Protocol):
-    """Who may spend how much. The gateway reserves before a call and settles after it."""
+    """A spending limit. The gateway reserves before a call and settles after it."""
 
     def reserve(self, usd: float | None, tokens: int) -> None:
-        """Holds that much until `settle`. Raises `BudgetExceeded` where it does not fit under the cap any more.
+        """Reserve this amount until `settle`. Raises `BudgetExceeded` if it does not fit into the limit.
 
-        `usd` is None where the price is not known: then only tokens are held.
+        `usd` is None if the price is unknown: then only tokens are reserved.
         """
         ...
 
     def settle(self, usd: float | None, tokens: int, used: Usage) -> None:
-        """Gives back what `reserve` held, and holds what the call used instead until that is counted.
+        """Release what `reserve` held, and hold what the call used instead until it is counted.
 
-        It is counted when the answer is recorded, so that what a resumed run finds in its journal counts as well.
+        It is counted when the answer is recorded, so that calls that a resumed run finds in its journal count as well.
         """
         ...
 
 
 class TimedLedger(Ledger, Protocol):
-    """A ledger whose `reserve` also raises where no time is left."""
+    """A ledger whose `reserve` also raises if no time is left."""
 
     def left(self) -> float:
-        """Seconds until the time is used up; infinite where there is no cap of it."""
+        """Return the seconds until the time is used up; infinite if there is no time limit."""
         ...
 
 
 class Rates(FrozenValue):
-    """Dollars for a million tokens."""
+    """Prices in dollars per million tokens."""
 
     input: float = Field(ge=0, allow_inf_nan=False)
     output: float = Field(ge=0, allow_inf_nan=False)
     cached: float | None = Field(default=None, ge=0, allow_inf_nan=False)
-    """Read from the provider's cache; as `input` where it is not said."""
+    """Tokens read from the provider's cache; defaults to `input`."""
     written: float | None = Field(default=None, ge=0, allow_inf_nan=False)
-    """Put into the provider's cache; as `input` where it is not said."""
+    """Tokens written to the provider's cache; defaults to `input`."""
 
 
 class Profile(FrozenValue):
-    """What is known of a model before it is asked. The defaults are those of a model that nobody knows."""
+    """The known properties of a model. The defaults are for an unknown model."""
 
     context: int = Field(default=32_768, gt=0)
-    """Tokens that question and answer may have together."""
+    """The most tokens of question and answer together."""
     edits: EditKind = EditKind.block
-    """The form of edits that it is asked for until its own have been counted."""
+    """The edit form that the model is asked for until there are statistics about its own edits."""
     tools: bool = False
-    """Whether it is offered tools by its wire; else they are offered in words, and its calls read from its text."""
+    """Whether tools are sent through the API; else they are described in text, and calls are parsed from the answer."""
     shapes: bool = False
-    """Whether it can be held to a JSON schema."""
+    """Whether the model's answer can be constrained to a JSON schema."""
     json_edits: bool = False
-    """Whether, where it can be held to a schema, edits too are asked for as JSON."""
+    """Whether edits too are requested as JSON, if the model supports a schema."""
     brief: bool = False
-    """Whether it is asked for edits, and for tests of a new program, in few words."""
+    """Whether the prompts for edits, and for tests of a new program, are short."""
     looks: int = Field(default=6, ge=0)
-    """How often it may look around before it answers."""
+    """The most tool calls before the model answers."""
     caching: bool = False
-    """Whether what stays the same from question to question is marked for its provider's cache."""
+    """Whether unchanged parts of consecutive questions are marked for the provider's cache."""
     rates: Rates | None = None
-    """What it costs; None for what the price table says."""
+    """The model's prices; None means those of the price table."""

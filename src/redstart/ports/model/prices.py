@@ -1,4 +1,4 @@
-"""What calls cost in dollars, by a price table that ships with its library: nothing is fetched."""
+"""Prices of calls in dollars, from a table that ships with its library: nothing is fetched."""
 
 from __future__ import annotations
 
@@ -11,12 +11,12 @@ from redstart.core.noun import FrozenValue
 from redstart.ports.model.port import Rates
 
 _LOCAL = frozenset({"ollama"})
-"""Providers whose models run on the user's own machine: free."""
+"""Providers whose models run on the user's own machine and are free."""
 
 _CHARS_PER_TOKEN = 3
-"""On the safe side: code takes between 3 and 4 characters a token."""
+"""A cautious estimate: code has between 3 and 4 characters per token."""
 _TOKENS_PER_MESSAGE = 20
-"""What the wire format adds around a message, on the safe side."""
+"""A cautious estimate of what the API's format adds around a message."""
 
 
 def price(
@@ -28,12 +28,12 @@ def price(
     *,
     rates: Rates | None = None,
 ) -> float | None:
-    """The price of a call to `model` (`provider:name`), by `rates` where they are given.
+    """Calculate the price of a call to `model` (`provider:name`), using `rates` if given.
 
-    `cached_tokens`, which came from the provider's cache, and `written_tokens`, which went into it, are part of
+    `cached_tokens` were read from the provider's cache, `written_tokens` were written to it. Both are part of
     `input_tokens`.
 
-    None where the price is not known; 0.0 for a model on the user's own machine.
+    Returns None if the price is unknown, and 0.0 for a model on the user's own machine.
     """
     cached = min(cached_tokens, input_tokens)
     written = min(written_tokens, input_tokens - cached)
@@ -42,7 +42,7 @@ def price(
     provider, _, name = model.partition(":")
     if provider in _LOCAL:
         return 0.0
-    # The table takes most of a second to load; whoever never asks for a price never pays for it.
+    # Loading the table takes most of a second, so it is imported only when a price is needed.
     from genai_prices import Usage, calc_price  # noqa: PLC0415
 
     usage = Usage(
@@ -64,9 +64,9 @@ def _by(rates: Rates, plain: int, cached: int, written: int, said: int) -> float
 
 
 def most(model: str, ask: Ask, *, caching: bool = False, rates: Rates | None = None) -> Usage:
-    """The most that this question can take of `model`, as far as that can be said before it is asked.
+    """Estimate, before the call, the most that this question can use of `model`.
 
-    With `caching`, all of it may have to be put into the provider's cache, which costs more than sending it.
+    With `caching`, the whole question may have to be written to the provider's cache, which costs more than sending it.
     """
     sent = estimate_input(ask)
     usd = price(model, sent, ask.max_tokens, 0, sent if caching else 0, rates=rates)
@@ -74,7 +74,7 @@ def most(model: str, ask: Ask, *, caching: bool = False, rates: Rates | None = N
 
 
 def added(parts: Iterable[Usage]) -> Usage:
-    """What several calls used together. The price is of those whose price is known; None where none is."""
+    """Add up the usage of several calls. The price is the sum of the known prices, or None if none is known."""
     used = [part for part in parts if part.input_tokens or part.output_tokens or part.usd]
     known = [part.usd for part in used if part.usd is not None]
     return Usage(
@@ -86,12 +86,12 @@ def added(parts: Iterable[Usage]) -> Usage:
 
 
 def estimate_tokens(messages: Iterable[Message]) -> int:
-    """How many tokens these messages take at most, as far as that can be said without the model's own tokenizer."""
+    """Estimate the most tokens that these messages take, without the model's own tokenizer."""
     return sum(_tokens(_said(message)) + _TOKENS_PER_MESSAGE for message in messages)
 
 
 def estimate_input(ask: Ask) -> int:
-    """How many tokens the question takes at most: its messages, the tools that it offers and the shape it asks for."""
+    """Estimate the most tokens that the question takes: its messages, its tools and its answer schema."""
     tools = sum(_tokens(tool.model_dump_json()) + _TOKENS_PER_MESSAGE for tool in ask.tools)
     shape = _tokens(json.dumps(ask.shape)) if ask.shape else 0
     return estimate_tokens(ask.messages) + tools + shape
@@ -106,25 +106,25 @@ def _tokens(text: str) -> int:
 
 
 class ModelShare(FrozenValue):
-    """One model's share of a run. What failed calls used is with the model that answered in the end."""
+    """One model's share of a run. The usage of failed calls counts for the model that finally answered."""
 
     model: str
     answers: int
     input_tokens: int
     output_tokens: int
     cached_tokens: int
-    """Those of the input that came from the provider's cache."""
+    """The input tokens that were read from the provider's cache."""
     usd: float | None
-    """None where the price of none of them is known."""
+    """None if no price is known."""
 
     @property
     def hit_rate(self) -> float:
-        """The part of the input that came from the provider's cache."""
+        """The fraction of the input that was read from the provider's cache."""
         return self.cached_tokens / self.input_tokens if self.input_tokens else 0.0
 
 
 def by_model(answers: Iterable[Answer]) -> list[ModelShare]:
-    """The shares in the order in which the models first answered; questions that were not asked are left out."""
+    """List the shares in the order in which the models first answered. Questions that were not asked are left out."""
     of_model: dict[str, list[Answer]] = {}
     for answer in answers:
         if answer.asked:

@@ -1,6 +1,6 @@
-"""Real models over the wires of OpenAI (chat completions) and Anthropic (messages).
+"""Models behind the APIs of OpenAI (chat completions) and Anthropic (messages).
 
-The only file that imports `pydantic_ai`. It and the SDKs take seconds to load, so that waits until the first question.
+Only this file imports `pydantic_ai`. It and the SDKs take seconds to load, so they are loaded at the first question.
 """
 # ruff: noqa: PLC0415
 
@@ -34,19 +34,19 @@ if TYPE_CHECKING:
 __all__ = ["ENDPOINTS", "Provider", "connect", "provider_at"]
 
 Build = Callable[["httpx2.AsyncClient"], "Adapter"]
-"""Makes the library's model for one call, over the HTTP client of that call."""
+"""A function that creates the library's model for one call, using the HTTP client of that call."""
 
 _DETAIL = 200
-"""How much of what an endpoint says of its failure is shown."""
+"""The most characters of an endpoint's error detail that are shown."""
 
 _LOADING = threading.Lock()
-"""Two threads that load libraries with circular imports at once may see half of one."""
+"""Serializes imports: two threads that load libraries with circular imports at once may see a half-loaded module."""
 
 ABLE = Profile(tools=True, shapes=True)
-"""For a model of which nothing is said: it is taken to have what the library knows of it."""
+"""The profile of a model without settings: it is assumed to support what the library knows about."""
 
 _NOT_SENT = "not-sent"
-"""Given to an SDK where there is no key, so that it takes none from the environment. The header is left out."""
+"""The key passed to an SDK if there is none, so that it reads none from the environment. The header is left out."""
 
 
 def connect(
@@ -58,17 +58,17 @@ def connect(
     variable: str = "",
     profile: Profile = ABLE,
 ) -> Model:
-    """The model called `name`, which is `provider:model`. See `provider_at`; what raises is as for `address`."""
+    """Create the model named `provider:model`. See `provider_at`. Raises as `address` does."""
     where = address(name, base_url=base_url, api_key=api_key, variable=variable)
     return provider_at(where, deadline=deadline, profile=profile)
 
 
 def provider_at(where: ModelAddress, *, deadline: float, profile: Profile = ABLE) -> Model:
-    """The model at this address. Nothing is sent yet, and no environment variable is read.
+    """Create the model at this address. Nothing is sent yet, and no environment variable is read.
 
-    `deadline` is in seconds and bounds each call as a whole, but for the loading of the SDK at the first one. The
-    profile says whether tools go by the wire or in words, whether the model can be held to a shape, what is marked for
-    the provider's cache (on Anthropic's wire, which has such marks) and what it costs.
+    `deadline` is in seconds and limits each call as a whole, except for loading the SDK at the first call. The profile
+    says whether tools are sent through the API or described in text, whether the model supports a JSON schema, what is
+    marked for the provider's cache (only Anthropic's API has such marks) and what the model costs.
     """
     load = partial(_anthropic if where.provider == "anthropic" else _openai, where)
     return Provider(where, load, deadline=deadline, profile=profile)
@@ -77,8 +77,8 @@ def provider_at(where: ModelAddress, *, deadline: float, profile: Profile = ABLE
 class Provider:
     """One model at one endpoint. See `connect`.
 
-    Each call has an HTTP client of its own, closed when the call ends: it belongs to no event loop, leaves nothing
-    open behind it and never meets a connection that went stale. Nothing is retried here.
+    Each call has its own HTTP client, which is closed when the call ends. So the model belongs to no event loop, leaves
+    nothing open and never uses a stale connection. Nothing is retried here.
     """
 
     def __init__(self, where: ModelAddress, load: Callable[[], Build], *, deadline: float, profile: Profile) -> None:
@@ -95,7 +95,7 @@ class Provider:
         if not self._profile.tools:
             ask = in_words(ask)
         if self._ready is None:
-            # In a thread, so that the display goes on meanwhile, and before the clock starts.
+            # In a thread, so that the display keeps updating, and before the timeout starts.
             await asyncio.to_thread(self._get_ready)
         ready = cast("_Ready", self._ready)
         try:
@@ -107,8 +107,8 @@ class Provider:
                 remedy="try again, or raise models.deadline",
                 usage=self._most(ask),
             ) from None
-        # Whatever the SDKs make of a reply that is none, down to an AssertionError, is the endpoint's failure. Their
-        # exceptions carry the request with its key, so that they are not chained.
+        # Every exception that the SDKs raise for an invalid reply, even an AssertionError, is the endpoint's failure.
+        # Their exceptions contain the request with its key, so they are not chained.
         except Exception as error:
             raise self._failure(ask, error) from None
         return self._answer(ask, response)
@@ -122,7 +122,7 @@ class Provider:
         if _takes_temperature(profile):
             settings["temperature"] = ask.temperature
         if self._caching:
-            # Marks on the blocks themselves: servers that speak this wire know them, or pass over them.
+            # Marks on the blocks themselves: servers with this API either support or ignore them.
             marks = {f"anthropic_cache_{part}": True for part in ("instructions", "tool_definitions", "messages")}
             settings = cast("ModelSettings", {**settings, **marks})
         if not self._where.key:
@@ -135,7 +135,10 @@ class Provider:
         )
 
     def _holds_to_shape(self, profile: Mapping[str, object], ask: Ask) -> bool:
-        """A model that cannot be held to a shape is told of it by its prompt; other servers refuse one beside tools."""
+        """Return whether to send the JSON schema. Without it the prompt describes the shape.
+
+        Servers other than the provider's own refuse a schema together with tools.
+        """
         able = self._profile.shapes and bool(profile.get("supports_json_schema_output"))
         return able and ask.shape is not None and (self._where.own or not ask.tools)
 
@@ -146,7 +149,7 @@ class Provider:
             import pydantic_ai.direct  # pyright: ignore[reportUnusedImport]  # noqa: F401
 
             ready = _Ready(self._load(), trusted())
-            # The libraries put off some of their loading until they are first used.
+            # The libraries load some of their modules only when they are first used.
             ready.build(ready.http(self._deadline))
             price(self._name, 0, 0)
             self._ready = ready
@@ -154,7 +157,7 @@ class Provider:
     def _answer(self, ask: Ask, response: ModelResponse) -> Answer:
         text, calls = response.text or "", _calls(response)
         usage = self._usage(ask, text, calls, response)
-        # The library makes up a `stop` where there is none; what the endpoint really said is among its details.
+        # The library invents a `stop` if there is none; the endpoint's real reason is in the provider details.
         said = (response.provider_details or {}).get("finish_reason")
         if response.finish_reason in (None, "error") or not (said or response.finish_reason == "content_filter"):
             why = f"finish reason: {said or 'none'}"
@@ -165,7 +168,7 @@ class Provider:
         return Answer(text=text, model=self._name, calls=calls, usage=usage, fault=fault)
 
     def _usage(self, ask: Ask, text: str, calls: tuple[ToolCall, ...], response: ModelResponse) -> Usage:
-        """As the endpoint counted; estimated where it did not, so that a cap binds all the same."""
+        """Return the usage that the endpoint counted, or an estimate if it did not, so that limits still apply."""
         input_tokens, output_tokens = response.usage.input_tokens, response.usage.output_tokens
         if not input_tokens and not output_tokens:
             input_tokens = estimate_input(ask)
@@ -180,7 +183,7 @@ class Provider:
         )
 
     def _most(self, ask: Ask) -> Usage:
-        """What a call may have used whose answer never came."""
+        """Return the most that a call without an answer may have used."""
         return most(self._name, ask, caching=self._caching, rates=self._profile.rates)
 
     def _failure(self, ask: Ask, error: Exception) -> ModelError:
@@ -211,7 +214,7 @@ class Provider:
 
 
 class _Ready(NamedTuple):
-    """What is slow to come by and serves every call."""
+    """Objects that are slow to create and serve every call."""
 
     build: Build
     ssl: ssl.SSLContext
@@ -228,8 +231,8 @@ def _openai(where: ModelAddress) -> Build:
     from pydantic_ai.providers.openai_compatible import OpenAICompatibleProvider
 
     provider, model, url, key = where.provider, where.model, where.url, where.key or _NOT_SENT
-    # Servers that are not OpenAI's know `max_tokens` only, and some ignore what they do not know; OpenAI's reasoning
-    # models, which may stand behind a gateway, refuse it.
+    # Servers other than OpenAI's support only `max_tokens`, and some ignore unknown parameters. OpenAI's reasoning
+    # models, which may be behind a gateway, refuse it.
     default = cast("Mapping[str, object]", OpenAICompatibleProvider.model_profile(model) or {})
     modern = provider == "openai" and bool(default.get("openai_supports_reasoning"))
     profile = OpenAIModelProfile(openai_chat_supports_max_completion_tokens=modern)
@@ -238,7 +241,7 @@ def _openai(where: ModelAddress) -> Build:
         client = AsyncOpenAI(api_key=key, base_url=url, http_client=http, max_retries=0)
         if where.own and provider == "openai":
             return OpenAIChatModel(model, provider=OpenAIProvider(openai_client=client))
-        # What the environment says of an account at OpenAI is not for others.
+        # The environment's OpenAI account must not be sent to other providers.
         client.organization = client.project = None
         return OpenAIChatModel(
             model, provider=OpenAICompatibleProvider(provider, openai_client=client, profile=profile)
@@ -262,7 +265,7 @@ def _anthropic(where: ModelAddress) -> Build:
 
 
 def _without_key(provider: str) -> dict[str, str]:
-    """The headers that a key would be in, each marked as one that the provider's SDK is to leave out."""
+    """Return the headers that contain a key, each marked so that the provider's SDK omits it."""
     if provider == "anthropic":
         from anthropic import Omit
 
@@ -317,7 +320,7 @@ def _part(message: Message, named: Mapping[str, str]) -> ModelRequestPart:
 
 
 def _calls(response: ModelResponse) -> tuple[ToolCall, ...]:
-    """As the model made them: arguments that are no JSON stay as they were written."""
+    """Return the tool calls of a response. Arguments that are not JSON stay as the model wrote them."""
     return tuple(
         ToolCall(
             id=call.tool_call_id,
@@ -329,7 +332,10 @@ def _calls(response: ModelResponse) -> tuple[ToolCall, ...]:
 
 
 def _takes_temperature(profile: Mapping[str, object]) -> bool:
-    """Models that reason refuse it. The library drops it for them, but with a warning at each call."""
+    """Return whether the model accepts a temperature. Reasoning models refuse it.
+
+    The library drops it for them, but with a warning at each call.
+    """
     if profile.get("anthropic_disallows_sampling_settings"):
         return False
     if not profile.get("openai_supports_reasoning"):
@@ -348,12 +354,12 @@ def _fault(text: str, response: ModelResponse) -> AnswerFault | None:
 
 
 def _sane(seconds: float | None) -> float | None:
-    """What an endpoint asks to wait, where that is a time at all."""
+    """Return the wait that an endpoint asks for, or None if it is not a valid time."""
     return seconds if seconds is not None and math.isfinite(seconds) and seconds >= 0 else None
 
 
 def _root(error: BaseException) -> BaseException:
-    """The first cause that has something to say."""
+    """Return the deepest cause in the chain that has a message."""
     while error.__cause__ is not None and str(error.__cause__):
         error = error.__cause__
     return error

@@ -1,4 +1,4 @@
-"""What an endpoint says where it refuses a call, and what helps."""
+"""Interpret an endpoint's refusal: whether to retry, its reason, and a remedy."""
 
 from __future__ import annotations
 
@@ -6,12 +6,12 @@ from typing import cast
 
 
 def may_pass(status: int) -> bool:
-    """Whether an endpoint that refuses so may answer the same call a moment later."""
+    """Return whether a refusal with this status is temporary: the same call may succeed later."""
     return status in (408, 409, 425, 429) or status >= 500
 
 
 def reason(body: object) -> str:
-    """The endpoint's own words, wherever in the body of its refusal they stand."""
+    """Extract the endpoint's reason from the body of its refusal."""
     for key in ("error", "message"):
         if isinstance(body, dict):
             body = cast("dict[str, object]", body).get(key, cast("object", body))
@@ -19,14 +19,14 @@ def reason(body: object) -> str:
 
 
 def remedy(status: int, variable: str, retry_after: float | None = None) -> str:
-    """What to do about it; `variable` is where the key came from."""
+    """Return what the user can do about a refusal. `variable` is where the key came from."""
     if status in (401, 403):
         return f"check the key in {variable}" if variable else "check the key"
     if status == 404:
         return "check the model's name and address"
     if status == 429:
         wait = "" if retry_after is None else f" after {retry_after:g} s"
-        return f"the provider's rate or quota is used up: try again{wait}, or use another model"
+        return f"the provider's rate limit or quota is reached: try again{wait}, or use another model"
     if status >= 500:
         return "the provider is down or overloaded: try again later, or use another model"
     return ""

@@ -1,4 +1,4 @@
-"""A model that was recorded: it answers the questions that it was asked then, and costs nothing."""
+"""A recorded model: it repeats the answers of an earlier run, and costs nothing."""
 
 from __future__ import annotations
 
@@ -16,13 +16,13 @@ from redstart.core.formats import CASSETTE, StorageFormat, StoredValue, read, re
 from redstart.core.noun import FrozenValue, clip
 
 Site = Annotated[str, StringConstraints(pattern=r"^\d+/[a-z]+(@\d+)?/\d+$")]
-"""Where in a run a call stands: `attempt/step/ordinal`, such as `1/patch/0`."""
+"""The position of a call in a run: `attempt/step/ordinal`, such as `1/patch/0`."""
 
 DIFF_LINES = 12
-"""How much of a difference a miss shows."""
+"""The most lines of a diff that the error for a missing call shows."""
 
 _VOLATILE = re.compile(r"0x[0-9a-fA-F]+|\b\d+\.\d+ ?s(?:ec|econds)?\b|pytest-of-\w+/pytest-\d+")
-"""What differs between two runs of the same tests: addresses, times, temporary folders. It is not compared."""
+"""Text that differs between two runs of the same tests: addresses, times, temporary directories. It is not compared."""
 
 
 def _joined(value: object) -> object:
@@ -34,7 +34,7 @@ def _in_lines(text: str) -> str | list[str]:
 
 
 Text = Annotated[str, BeforeValidator(_joined), PlainSerializer(_in_lines)]
-"""A text that is written as the list of its lines where it has several, so that a person can read and edit it."""
+"""A text that is stored as a list of lines if it has several, so that a person can read and edit it."""
 
 
 class RecordedMessage(FrozenValue):
@@ -51,21 +51,21 @@ class RecordedMessage(FrozenValue):
 
     @property
     def shown(self) -> str:
-        """All of it as text, for comparing; what changes with every run is blotted out."""
+        """The whole message as text, for comparison. Text that changes with every run is replaced by `…`."""
         calls = (f"\ncalls {call.name} {call.arguments} as {call.id}" for call in self.calls)
         answered = f"in reply to {self.reply_to}\n" if self.reply_to else ""
         return _VOLATILE.sub("…", answered + self.text + "".join(calls))
 
 
 class RecordedAnswer(FrozenValue):
-    """One recorded answer, with what was asked and what it cost when it was recorded."""
+    """One recorded answer, with its question and its cost at the time of the recording."""
 
     messages: tuple[RecordedMessage, ...] | None = None
-    """None in a recording that does not say what was asked: then only the site counts."""
+    """None if the recording does not contain the question. Then only the site counts."""
     text: Text
     calls: tuple[ToolCall, ...] = Field(default=(), exclude_if=lambda calls: not calls)
     model: str = Field(default="", exclude_if=lambda name: not name)
-    """Who answered, where it was not the cassette's own model."""
+    """The model that answered, if it was not the cassette's own."""
     input_tokens: int = 0
     output_tokens: int = 0
     usd: float | None = None
@@ -73,18 +73,18 @@ class RecordedAnswer(FrozenValue):
 
 
 class Cassette(StoredValue):
-    """The recorded calls of one run, in a JSON file that a person can read and edit."""
+    """The recorded calls of one run, stored in a JSON file that a person can read and edit."""
 
     stored_as: ClassVar[StorageFormat] = CASSETTE
     v: Literal[3] = 3
     recorded_by: str = Field(default="", exclude_if=lambda version: not version)
-    """The version of Redstart; empty where it is not known, or a person wrote the file."""
+    """The version of Redstart. Empty if it is unknown or a person wrote the file."""
     model: str
     calls: dict[Site, RecordedAnswer] = {}
 
     @classmethod
     def load(cls, path: Path) -> Cassette:
-        """Raises `ConfigError` where the file cannot be read or is no cassette."""
+        """Load a cassette. Raises `ConfigError` if the file cannot be read or is not a cassette."""
         try:
             return read(cls, path.read_bytes())
         except NewerFormat as error:
@@ -94,13 +94,13 @@ class Cassette(StoredValue):
         except ValidationError as error:
             first = error.errors(include_url=False)[0]
             where = "/".join(str(part) for part in first["loc"])
-            raise ConfigError(f"{path.name} is no recording of a model: {where}: {first['msg']}") from error
+            raise ConfigError(f"{path.name} is not a recording of a model: {where}: {first['msg']}") from error
 
     def save(self, path: Path) -> None:
         path.write_text(self.model_dump_json(indent=2, exclude_none=True) + "\n", encoding="utf-8")
 
     def with_call(self, site: Site, answer: Answer, asked: Sequence[Message] | None = None) -> Cassette:
-        """This cassette and one more call. With `asked` it is given again only to a question that is the same."""
+        """Return a copy with one more call. With `asked`, only an identical question gets this answer."""
         taped = RecordedAnswer(
             messages=None if asked is None else tuple(RecordedMessage.of(message) for message in asked),
             text=answer.text,
@@ -115,7 +115,7 @@ class Cassette(StoredValue):
 
     @property
     def usage(self) -> Usage:
-        """What the recorded calls cost together when they were recorded; no price where one of them had none."""
+        """The total usage of the recorded calls. It has no price if one of them has none."""
         prices = [call.usd for call in self.calls.values() if call.usd is not None]
         return Usage(
             input_tokens=sum(call.input_tokens for call in self.calls.values()),
@@ -125,13 +125,13 @@ class Cassette(StoredValue):
 
 
 class ReplayModel:
-    """Answers each question with what the cassette holds for it. Its usage is zero: nothing is spent.
+    """Answers each question from a cassette. Its usage is zero: nothing is spent.
 
-    That is the call at the question's `site` if it was asked the same there; else another one that was. Where the
-    cassette does not say what was asked, the site alone decides.
+    The answer is the call recorded at the question's `site` if the questions match, else any call whose question
+    matches. If the cassette does not contain the questions, the site alone decides.
 
-    Raises `ModelError` where there is none, naming the first message that differs, with a short diff of it. It never
-    asks a real model instead.
+    Raises `ModelError` if no call matches, naming the first message that differs, with a short diff of it. It never
+    falls back to a real model.
     """
 
     def __init__(self, cassette: Cassette) -> None:
@@ -143,8 +143,8 @@ class ReplayModel:
         if taped is None:
             raise ModelError(
                 f"the recording of {self._cassette.model} {self._miss(ask.site, asked)}",
-                remedy="the run took another course than the recorded one: its repo, its lessons (REDSTART_HOME) or "
-                "redstart itself differ; put them back as they were, or record it again",
+                remedy="this run differs from the recorded one: its repo, its lessons (REDSTART_HOME) or "
+                "redstart itself changed; restore them, or record the run again",
             )
         return Answer(text=taped.text, model=taped.model or self._cassette.model, calls=taped.calls, fault=taped.fault)
 
@@ -160,7 +160,7 @@ class ReplayModel:
         return next(same, None)
 
     def _miss(self, site: str, asked: Sequence[RecordedMessage]) -> str:
-        """Why there is no answer: the call that comes nearest, and where the question leaves it."""
+        """Explain why there is no answer: name the nearest call and where the question differs from it."""
         named = site or "(without a site)"
         nearest = self._nearest(site, asked)
         if nearest is None:
@@ -172,11 +172,11 @@ class ReplayModel:
             place = f"has no call {named!r}; the nearest is {nearest!r}"
         by = self._cassette.recorded_by
         if by != this_version():
-            place = f"was recorded by {recorder(by)}, and {recorder(this_version())} asks otherwise: it {place}"
+            place = f"was made by {recorder(by)}, and {recorder(this_version())} asks different questions: it {place}"
         return f"{place}: {_told(recorded, asked, at)}"
 
     def _nearest(self, site: str, asked: Sequence[RecordedMessage]) -> str | None:
-        """The call that was asked at this site, else the one of the same step that has most in common."""
+        """Return the call at this site, else the call of the same step that has the most in common with it."""
         calls = {name: call.messages for name, call in self._cassette.calls.items() if call.messages}
         if site in calls or not calls:
             return site if site in calls else None
@@ -187,7 +187,7 @@ class ReplayModel:
 
 
 def _first_difference(recorded: Sequence[RecordedMessage], asked: Sequence[RecordedMessage]) -> int | None:
-    """The number of the first message that is not the same, counted from 0; None where all are."""
+    """Return the index of the first message that differs, or None if all are equal."""
     for number, (old, new) in enumerate(zip(recorded, asked, strict=False)):
         if (old.role, old.shown) != (new.role, new.shown):
             return number
@@ -196,15 +196,15 @@ def _first_difference(recorded: Sequence[RecordedMessage], asked: Sequence[Recor
 
 def _told(recorded: Sequence[RecordedMessage], asked: Sequence[RecordedMessage], at: int) -> str:
     if at >= len(asked):
-        return f"message {at + 1} ({recorded[at].role.value}) was recorded and is not asked now"
+        return f"message {at + 1} ({recorded[at].role.value}) was recorded but is missing now"
     new = asked[at]
     if at >= len(recorded):
-        return f"message {at + 1} ({new.role.value}) was not recorded: {clip(new.shown, 200)}"
+        return f"message {at + 1} ({new.role.value}) is not in the recording: {clip(new.shown, 200)}"
     old = recorded[at]
     if old.role is not new.role:
-        return f"message {at + 1} is of the {new.role.value}, recorded was one of the {old.role.value}"
+        return f"message {at + 1} has role {new.role.value}, but was recorded with role {old.role.value}"
     lines = difflib.unified_diff(old.shown.splitlines(), new.shown.splitlines(), "recorded", "asked now", "", "", 1, "")
     shown = [clip(line, 200) for line in lines]
     left = len(shown) - DIFF_LINES
-    more = [f"… and {left} lines more"] if left > 0 else []
+    more = [f"… and {left} more lines"] if left > 0 else []
     return "\n".join((f"message {at + 1} ({new.role.value}) differs", *shown[:DIFF_LINES], *more))

@@ -36,7 +36,7 @@ from redstart.ports.sandbox.watch import ExecutionWatch
 from redstart.ports.sandbox.wires import BubblewrapPipes
 
 PROGRAM = "/usr/bin/bwrap"
-"""The system's own comes first: Ubuntu allows user namespaces by the program's path."""
+"""The system's own program comes first: Ubuntu allows user namespaces by the path of the program."""
 OLDEST = (0, 5)
 BOUNDED_TMPFS = (0, 7)
 NESTING_OFF = (0, 8)
@@ -44,7 +44,7 @@ PROBE_SECONDS = 60.0
 FOREVER = 1e9
 
 COMPLAINTS = ("bwrap: ", "setpriv: ", "mount: ", "unshare: ")
-"""How the programs begin that make the sandbox, where they cannot."""
+"""How the error messages begin of the programs that set up the sandbox."""
 
 INSTALL = "Install bubblewrap: `apt install bubblewrap`, or `dnf install bubblewrap`."
 APPARMOR = (
@@ -53,7 +53,7 @@ APPARMOR = (
     "`sysctl -w kernel.apparmor_restrict_unprivileged_userns=0`."
 )
 NAMESPACES = (
-    "User namespaces are switched off here. Allow them with `sysctl -w kernel.unprivileged_userns_clone=1` and "
+    "User namespaces are disabled here. Allow them with `sysctl -w kernel.unprivileged_userns_clone=1` and "
     "`sysctl -w user.max_user_namespaces=15000`; in a container, start it so that namespaces can be made."
 )
 
@@ -61,7 +61,7 @@ NAMESPACES = (
 class Bubblewrap:
     """Runs each command in fresh namespaces on a copy of the snapshot. It shares the host's kernel.
 
-    What it could not get here to bound the command with is in `lacks`.
+    `lacks` lists the limits that this machine does not provide.
     """
 
     tier = "bwrap"
@@ -74,7 +74,7 @@ class Bubblewrap:
 
     @property
     def lacks(self) -> tuple[SandboxLack, ...]:
-        """What is not had here."""
+        """What the sandbox lacks on this machine."""
         return lacking(own_rights(), own_tree(), seccomp.program())
 
     async def run(self, execution: Execution) -> Completed:
@@ -97,7 +97,7 @@ class Bubblewrap:
                 ended = await _launched(argv, execution.limits, wires, watchman.watch, stage)
             ended = _counted(ended, group, wires, watchman)
             started = wires.command_ended and (relays is None or relays.ready)
-            killed = ended.stopped or ended.killed_for_memory  # the kernel may take the whole group
+            killed = ended.stopped or ended.killed_for_memory  # the kernel may kill the whole group
             if not started and not killed:
                 raise _broken(ended.returncode, ended.output, begun=wires.begun)
             if not wires.command_ended:
@@ -106,7 +106,7 @@ class Bubblewrap:
 
     @contextlib.asynccontextmanager
     async def session(self, environment: Environment, limits: SandboxLimits) -> AsyncGenerator[WarmSession]:
-        """Runs of pytest are forks of a process in a sandbox that has imported it."""
+        """Open a session that forks each run of pytest from a sandboxed process that has already imported it."""
         session = WarmSession(self, self._kept, environment, limits)
         try:
             yield session
@@ -115,9 +115,12 @@ class Bubblewrap:
 
     @contextlib.asynccontextmanager
     async def _kept(self, execution: Execution) -> AsyncGenerator[WarmProcess]:
-        """Starts what runs like this one can be forked from. Raises `SandboxUnavailable` where that cannot be here."""
+        """Start a process that runs like this one can be forked from.
+
+        Raises `SandboxUnavailable` where a warm start is not possible.
+        """
         if not own_rights().mounts or seccomp.program() is None:
-            raise SandboxUnavailable("There is no warm start without mounts and a filter of system calls.")
+            raise SandboxUnavailable("A warm start needs mounts and a system call filter.")
         limits = execution.limits
         more = limits.model_copy(update={"processes": limits.processes + zygote.OWN_PROCESSES, "wall": FOREVER})
         with (
@@ -148,7 +151,7 @@ class Bubblewrap:
 
 
 class _Forks:
-    """Executions as forks of one process."""
+    """Runs each execution as a fork of one process."""
 
     def __init__(self, workspaces: Workspaces, parent: zygote.Zygote, stage: StagedExecution) -> None:
         self._workspaces, self._parent, self._stage = workspaces, parent, stage
@@ -162,7 +165,7 @@ class _Forks:
         ):
             bring_copies(environment, workspace)
             if os.path.lexists(workspace / ".git"):
-                raise SandboxUnavailable("A workspace that brings its own git folder cannot be laid out warm.")
+                raise SandboxUnavailable("A workspace with its own git folder cannot start warm.")
             make_git(environment, workspace / ".git", objects=OBJECTS)
             shutil.move(workspace, exchanged.folder / "work")
             zygote.write_request(execution, exchanged, inward=INWARD, outward=OUTWARD)
@@ -181,7 +184,7 @@ def _grouped(limits: SandboxLimits) -> Generator[Cgroup | None]:
         try:
             group = held.enter_context(grouped(own_tree(), limits))
         except OSError as error:
-            raise SandboxUnavailable(f"The kernel gives no group for the sandbox: {error}") from error
+            raise SandboxUnavailable(f"The kernel provides no control group for the sandbox: {error}") from error
         yield group
 
 
@@ -201,14 +204,14 @@ async def _launched(
                 os.kill(first, signal.SIGKILL)
 
     try:
-        # Bubblewrap itself gets no variable of the request: the loader would obey some of them on the host.
+        # Bubblewrap itself gets no variable of the request: the dynamic loader would obey some of them on the host.
         return await launch(argv, variables={}, limits=limits, pass_fds=wires.fds, kill=kill, watch=watch)
     except OSError as error:
         raise SandboxUnavailable(f"bubblewrap cannot be started: {error}", remedy=INSTALL) from error
 
 
 def _counted(ended: LaunchEnd, group: Cgroup | None, wires: BubblewrapPipes, watchman: ExecutionWatch) -> LaunchEnd:
-    """The end, with what the kernel has counted of all processes together."""
+    """Return the end with what the kernel counted for all processes together."""
     used = group.usage() if group else GroupUsage()
     return dataclasses.replace(
         ended,
@@ -222,7 +225,7 @@ def _counted(ended: LaunchEnd, group: Cgroup | None, wires: BubblewrapPipes, wat
 
 
 def lacking(rights: ProcessRights, tree: CgroupTree | None, filtered: bytes | None) -> tuple[SandboxLack, ...]:
-    """What is missing."""
+    """List what is missing."""
     found = {
         SandboxLack.memory_limit: tree is not None,
         SandboxLack.bounded_disk: rights.mounts,
@@ -242,9 +245,9 @@ def arguments(
     *,
     kept: bool = False,
 ) -> list[str]:
-    """The whole argument list. Raises `SandboxUnavailable` where there is no bubblewrap that can be used.
+    """Build the whole argument list. Raises `SandboxUnavailable` if there is no usable bubblewrap.
 
-    With `kept` it is for a process that makes sandboxes of its own, one for each run.
+    With `warm` it is for a process that makes its own sandbox for each run.
     """
     program, version = find_bubblewrap()
     environment, limits, workspace = execution.environment, execution.limits, workspace.resolve()
@@ -294,7 +297,7 @@ def arguments(
 
 
 def _bounds(version: tuple[int, ...], capabilities: Sequence[str], hostname: str) -> list[str]:
-    """What it is shut in by, but for the mounts and the filter."""
+    """Build the arguments that isolate the command, except for the mounts and the filter."""
     return [
         *("--unshare-user", "--unshare-pid", "--unshare-net", "--unshare-ipc", "--unshare-uts", "--unshare-cgroup-try"),
         *("--uid", str(USER), "--gid", str(USER), "--hostname", hostname),
@@ -305,7 +308,10 @@ def _bounds(version: tuple[int, ...], capabilities: Sequence[str], hostname: str
 
 
 def _shared_folders(execution: Execution) -> tuple[str, str, str]:
-    """Where files go in and out, and git's objects: on a host of another name nothing is where it always is."""
+    """Return where files go in and out, and git's objects.
+
+    On a host of another name, none of them is at its usual path.
+    """
     if not execution.hostname:
         return INWARD, OUTWARD, OBJECTS
     place = f"/run/{execution.hostname}"
@@ -315,8 +321,8 @@ def _shared_folders(execution: Execution) -> tuple[str, str, str]:
 def _history(
     environment: Environment, exchanged: Exchange, workspace: Path, objects: str
 ) -> dict[str, tuple[Path, bool]]:
-    """What to mount for git: the real objects; the git folder itself is the sandbox's own and may be written to."""
-    beside = os.path.lexists(workspace / ".git")  # something of the snapshot's is there, which is then covered
+    """List what to mount for git: the real objects, and a writable git folder of the sandbox's own."""
+    beside = os.path.lexists(workspace / ".git")  # the snapshot has a .git of its own; the mount covers it
     folder = exchanged.folder / "git" if beside else workspace / ".git"
     if not make_git(environment, folder, objects=objects):
         return {}
@@ -326,7 +332,7 @@ def _history(
 
 @functools.cache
 def find_bubblewrap() -> tuple[str, tuple[int, ...]]:
-    """The program and its version. Raises `SandboxUnavailable` where it is missing, broken or too old."""
+    """Return the program and its version. Raises `SandboxUnavailable` if it is missing, broken or too old."""
     program = PROGRAM if os.access(PROGRAM, os.X_OK) else shutil.which("bwrap")
     if program is None:
         raise SandboxUnavailable("bubblewrap (`bwrap`) is not installed.", remedy=INSTALL)
@@ -341,7 +347,7 @@ def find_bubblewrap() -> tuple[str, tuple[int, ...]]:
 
 
 def probe(scratch: Path) -> None:
-    """Runs `/bin/true` with every flag that an execution gets. Raises `SandboxUnavailable`, with the remedy."""
+    """Run `/bin/true` with every flag that an execution gets. Raises `SandboxUnavailable`, with the remedy."""
     with passing("probe") as folder:
         snapshot = Snapshot(tree="", base="", pack="")
         environment = Environment(mount=str(folder), python="/usr/bin/python3")
@@ -375,7 +381,7 @@ def _broken(returncode: int, output: bytes, *, begun: bool) -> SandboxUnavailabl
 
 
 def remedy_for(words: str, *, restricted: Path = Path("/proc/sys/kernel/apparmor_restrict_unprivileged_userns")) -> str:
-    """What to do about bubblewrap's complaint, as far as it is a known one."""
+    """Return the remedy for an error message of bubblewrap; empty for an unknown message."""
     denied = ("uid map", "namespace", "RTM_NEWADDR", "Operation not permitted", "Permission denied")
     if not any(each in words for each in denied):
         return ""

@@ -1,7 +1,7 @@
-"""Groups of the kernel's (cgroups) that bound what all processes of one execution use together.
+"""Control groups of the kernel (cgroups), which bound what all processes of one execution use together.
 
-Where this process may make no such group (most users without systemd's help) there is none, and limits hold for each
-process alone.
+Where this process may make no group (most users without systemd's help) there is none, and limits hold for each process
+alone.
 """
 
 from __future__ import annotations
@@ -29,18 +29,18 @@ SUPERVISOR = "redstart-supervisor"
 NEEDED, USEFUL = ("memory", "pids"), ("cpu", "cpuacct")
 PERIOD = 100_000
 ROOM = 16
-"""The part of its memory that a group gets beyond it: a process that asks too much alone is then refused by its own
-limit, with which it can cope, before the kernel has to kill one."""
+"""The group's memory limit is higher by this part of it. A single process that asks for too much is then refused by its
+own limit, which it can handle, before the kernel has to kill a process."""
 OWN_PROCESSES = 2
-"""Of the sandbox itself, in the same group."""
+"""Processes of the sandbox itself in the same group."""
 USERS = Path("/run/user")
 RESTARTED = "SCOPE_OF_REDSTART"
-"""The variable that names the process that was started anew, whose id stays the same."""
+"""The variable that holds the ID of the restarted process; the ID stays the same."""
 OFFERED = """
 own=/sys/fs/cgroup$(sed -n s/^0:://p /proc/self/cgroup)
 test -w "$own/cgroup.procs" && cat "$own/cgroup.controllers"
 """
-"""Says what a process can bound below the group that it is in; fails where it may make none there."""
+"""Prints what a process can bound below its own group; fails where it may make no group there."""
 BURIAL_SECONDS = 5.0
 TRY_SECONDS = 10.0
 
@@ -48,7 +48,7 @@ _numbers = itertools.count()
 
 
 class GroupUsage(NamedTuple):
-    """What a group has used and been refused so far."""
+    """What a group has used, and what it was refused, so far."""
 
     cpu: float = 0.0
     peak_memory: int = 0
@@ -57,14 +57,14 @@ class GroupUsage(NamedTuple):
 
 
 class CgroupTree(NamedTuple):
-    """Where groups can be made: a folder for each controller of version 1, or one folder for all of version 2."""
+    """Where groups can be made: one folder per controller in version 1, or one folder for all in version 2."""
 
     folders: Mapping[str, Path]
     unified: bool
 
 
 class Cgroup:
-    """The group of one execution, in each of the tree's folders. Raises `OSError` where it cannot be made."""
+    """The group of one execution, in each of the tree's folders. Raises `OSError` if it cannot be made."""
 
     def __init__(self, tree: CgroupTree, limits: SandboxLimits) -> None:
         self._unified = tree.unified
@@ -87,11 +87,11 @@ class Cgroup:
 
     @property
     def doors(self) -> list[str]:
-        """The files to which a process writes `0` to become part of the group."""
+        """The files to which a process writes `0` to join the group."""
         return [str(folder / "cgroup.procs") for folder in self.folders]
 
     def cpu(self) -> float:
-        """Seconds of processor time, of all processes that ever were in the group."""
+        """Return the processor time, in seconds, of all processes that were ever in the group."""
         if self._unified:
             return number_after(self._folders["memory"] / "cpu.stat", "usage_usec") / 1e6
         account = self._folders.get("cpuacct")
@@ -107,7 +107,7 @@ class Cgroup:
         return GroupUsage(self.cpu(), number_in(memory / "memory.max_usage_in_bytes"), killed, refused)
 
     def kill(self) -> None:
-        """Kills whatever is still in the group."""
+        """Kill whatever is still in the group."""
         with contextlib.suppress(OSError):
             if self._unified and (self.folders[0] / "cgroup.kill").exists():
                 (self.folders[0] / "cgroup.kill").write_text("1")
@@ -116,7 +116,7 @@ class Cgroup:
             _kill_members(folder)
 
     def close(self) -> None:
-        """Kills what is left and removes the group. One that cannot be removed is left for `sweep`."""
+        """Kill what is left and remove the group. If that fails, `remove_abandoned_groups` removes it later."""
         over = time.monotonic() + BURIAL_SECONDS
         while not all(_removed(folder) for folder in self.folders) and time.monotonic() < over:
             self.kill()
@@ -125,7 +125,7 @@ class Cgroup:
 
 @contextlib.contextmanager
 def grouped(tree: CgroupTree | None, limits: SandboxLimits) -> Generator[Cgroup | None]:
-    """A group for one execution, or nothing where there is no tree. Raises `OSError` where it cannot be made."""
+    """Open a group for one execution; None where there is no tree. Raises `OSError` if it cannot be made."""
     if tree is None:
         yield None
         return
@@ -138,7 +138,7 @@ def grouped(tree: CgroupTree | None, limits: SandboxLimits) -> Generator[Cgroup 
 
 @functools.cache
 def own_tree() -> CgroupTree | None:
-    """Where this process can really make groups, which is tried once; what dead ones left is removed."""
+    """Return where this process can make groups, which is tried once. Groups of dead processes are removed."""
     for tree in candidates(Path("/proc/self/mountinfo").read_text(), Path("/proc/self/cgroup").read_text()):
         if _works(tree):
             sweep(tree)
@@ -147,9 +147,9 @@ def own_tree() -> CgroupTree | None:
 
 
 def candidates(mountinfo: str, membership: str) -> list[CgroupTree]:
-    """The places where groups might be made, best first: within this process's own groups, then in shared folders.
+    """List the places where groups might be made, best first: this process's own groups, then shared folders.
 
-    Both texts are as in `/proc/self`. Of version 2 only what has the needed controllers counts.
+    Both texts are as in `/proc/self`. In version 2, only folders with the needed controllers count.
     """
     mounts, paths = _mounts(mountinfo), _paths(membership)
     found: list[CgroupTree] = []
@@ -166,7 +166,7 @@ def candidates(mountinfo: str, membership: str) -> list[CgroupTree]:
 
 
 def sweep(tree: CgroupTree) -> None:
-    """Removes groups whose makers are dead, with what may still run in them: a maker that was killed could not."""
+    """Remove groups whose makers are dead, with any process in them: a killed maker could not do so."""
     for folder in dict.fromkeys(tree.folders.values()):
         for each in folder.glob(f"{PREFIX}*"):
             if abandoned(each.name, PREFIX):
@@ -175,9 +175,9 @@ def sweep(tree: CgroupTree) -> None:
 
 
 def restart_in_own_group() -> None:
-    """Starts this program anew, as the same process, in a group that its user may divide: where that helps, and once.
+    """Restart this program once, as the same process, in a group that its user may divide, if that helps.
 
-    It does not return then, so it has to be called before anything else is done. Otherwise it returns at once.
+    It then does not return, so call it before anything else. Otherwise it returns at once.
     """
     uid, own = os.geteuid(), str(os.getpid())
     if uid == 0 or sys.platform != "linux" or os.environ.get(RESTARTED) == own or own_tree() is not None:
@@ -191,10 +191,10 @@ def restart_in_own_group() -> None:
 def delegation(
     argv: Sequence[str], *, uid: int, systemd_run: str | None = None, users: Path = USERS
 ) -> list[str] | None:
-    """The argument list that starts `argv` in a group of its own, which systemd lets its user divide further.
+    """Build the arguments that start `argv` in a group of its own, which systemd lets its user divide further.
 
-    Nothing where there is no systemd of the user's, where it does not answer, and where what it gives cannot bound
-    memory and processes, as with groups of version 1.
+    Returns None if the user has no systemd, if it does not answer, or if what it offers cannot bound memory and
+    processes, as with groups of version 1.
     """
     program = systemd_run or shutil.which("systemd-run")
     if program is None or not (users / str(uid) / "systemd").is_dir():
@@ -217,7 +217,7 @@ def delegation(
 
 
 def _for_systemd(uid: int) -> dict[str, str]:
-    """This process's variables, with the place of the user's systemd, which sessions of `su` and `cron` lack."""
+    """Return this process's variables with the folder of the user's systemd, which `su` and `cron` do not set."""
     return {"XDG_RUNTIME_DIR": str(USERS / str(uid))} | os.environ
 
 
@@ -242,7 +242,7 @@ class _Mount(NamedTuple):
 
 
 def _mounts(mountinfo: str) -> dict[str, _Mount]:
-    """The mounted hierarchies by controller; that of version 2 under the empty name."""
+    """Return the mounted hierarchies by controller; the one of version 2 has the empty name."""
     found: dict[str, _Mount] = {}
     for line in mountinfo.splitlines():
         before, _, after = line.partition(" - ")
@@ -256,7 +256,7 @@ def _mounts(mountinfo: str) -> dict[str, _Mount]:
 
 
 def _paths(membership: str) -> dict[str, str]:
-    """This process's group in each hierarchy, by controller."""
+    """Return this process's group in each hierarchy, by controller."""
     lines = (line.split(":", 2) for line in membership.splitlines())
     return {name: line[2] for line in lines if len(line) == 3 for name in line[1].split(",")}
 
@@ -267,7 +267,7 @@ def _below(mount: _Mount, path: str) -> Path:
 
 
 def _delegated(own: Path) -> Path:
-    """The folder that was given to this process, also after it has moved down into a leaf of it."""
+    """Return the folder that this process was given, even after the process has moved into a leaf of it."""
     return own.parent if own.name == SUPERVISOR else own
 
 
@@ -280,7 +280,7 @@ def _offers(folder: Path) -> bool:
 
 
 def _works(tree: CgroupTree) -> bool:
-    """Whether a group can be made there, entered by a process, and asked."""
+    """Whether a group can be made there, entered by a process, and read."""
     try:
         if tree.unified:
             _open_up(tree.folders["memory"])
@@ -297,9 +297,9 @@ def _works(tree: CgroupTree) -> bool:
 
 
 def _open_up(folder: Path) -> None:
-    """Lets a folder of version 2 have groups below it that are bounded. Raises `OSError` where it cannot be.
+    """Allow bounded groups below a folder of version 2. Raises `OSError` if that is not possible.
 
-    Such a folder may hold no process itself, so this one moves down into a leaf; another's process is not moved.
+    Such a folder may hold no process itself, so this process moves down into a leaf; other processes are not moved.
     """
     folder.mkdir(exist_ok=True)
     if not set(NEEDED) <= set((folder / "cgroup.subtree_control").read_text().split()):
@@ -336,14 +336,14 @@ def _removed(folder: Path) -> bool:
 
 
 def number_in(path: Path) -> int:
-    """The number that a file consists of; 0 where there is none."""
+    """Return the number that a file consists of; 0 where there is none."""
     with contextlib.suppress(OSError, ValueError):
         return int(path.read_text())
     return 0
 
 
 def number_after(path: Path, name: str) -> int:
-    """The number after a name, in a file that has a name and a number on each line."""
+    """Return the number after a name, in a file with a name and a number on each line."""
     with contextlib.suppress(OSError, ValueError):
         for line in path.read_text().splitlines():
             key, _, value = line.partition(" ")

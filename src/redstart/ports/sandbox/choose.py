@@ -1,4 +1,4 @@
-"""Which sandbox this machine can give."""
+"""Choose the sandbox that this machine can provide."""
 
 from __future__ import annotations
 
@@ -20,25 +20,25 @@ AUTO, BWRAP, DOCKER, SEATBELT, PROCESS = "auto", "bwrap", "docker", "seatbelt", 
 
 
 RESTRICTED = Path("/proc/sys/kernel/apparmor_restrict_unprivileged_userns")
-"""By which Ubuntu lets AppArmor decide which programs may make user namespaces."""
+"""The setting by which Ubuntu lets AppArmor decide which programs may make user namespaces."""
 
 
 class LackText(NamedTuple):
-    """What a sandbox lacks, for people."""
+    """Describes for people what a sandbox lacks."""
 
     words: str
     short: str
-    """For a line that says much else."""
+    """For a line that already says much else."""
     remedy: str
 
 
 LACKS: dict[SandboxLack, LackText] = {
     SandboxLack.memory_limit: LackText(
-        "a limit on memory and processes of all together",
+        "a common limit on memory and number of processes",
         "no common memory limit",
-        "Start redstart where a systemd of your own runs (`loginctl enable-linger` starts one): it lets redstart "
-        "make such a limit. With version 1 of control groups, an administrator can make a folder `redstart` that "
-        "is yours in memory, pids, cpu and cpuacct of /sys/fs/cgroup instead.",
+        "Start redstart where your own systemd runs (`loginctl enable-linger` starts one): it lets redstart set "
+        "such a limit. With version 1 of control groups, an administrator can instead make a folder `redstart` that "
+        "you own in memory, pids, cpu and cpuacct of /sys/fs/cgroup.",
     ),
     SandboxLack.bounded_disk: LackText(
         "a bounded workspace (it is watched instead)",
@@ -47,28 +47,28 @@ LACKS: dict[SandboxLack, LackText] = {
         "util-linux.",
     ),
     SandboxLack.own_user: LackText(
-        "a user of its own (it has root's files in reach)",
+        "a user of its own (root's files are within reach)",
         "runs as root",
         "Install `setpriv` and `unshare` of util-linux, or start redstart as an ordinary user.",
     ),
     SandboxLack.call_filter: LackText(
-        "a filter of system calls (this kind of processor is not known)",
-        "no filter of system calls",
-        "`--sandbox docker` has one for this processor.",
+        "a system call filter (unknown processor type)",
+        "no system call filter",
+        "Use `--sandbox docker`: Docker has a filter for this processor.",
     ),
 }
 
 
 @runtime_checkable
 class LimitedSandbox(Protocol):
-    """A sandbox that knows what it could not get."""
+    """A sandbox that reports what it lacks on this machine."""
 
     @property
     def lacks(self) -> tuple[SandboxLack, ...]: ...
 
 
 class SandboxChoice(NamedTuple):
-    """What the user asked for. `docker` says which containers, where there may be such; it is called when needed."""
+    """What the user asked for. `docker` returns the containers to use, if allowed; it is called when needed."""
 
     backend: str = AUTO
     docker: Callable[[], ContainerOptions] | None = None
@@ -78,14 +78,14 @@ ANY = SandboxChoice()
 
 
 def choose(workspaces: Workspaces, scratch: Path, *, unsafe: bool = False, wanted: SandboxChoice = ANY) -> Sandbox:
-    """The backend that was asked for, or the strongest that really works, which is tried, not guessed.
+    """Return the requested backend, or the strongest one that really works; it is tried, not guessed.
 
-    Only where none was named and `unsafe` allows it, a plain process is the last resort. Raises `SandboxUnavailable`,
-    with the remedy, where there is nothing, and `ConfigError` where no sandbox was asked for without that leave.
+    If none was requested and `unsafe` allows it, a plain process is the last resort. Raises `SandboxUnavailable`, with
+    the remedy, if nothing works, and `ConfigError` if no sandbox was requested without that permission.
     """
     if wanted.backend == PROCESS:
         if not unsafe:
-            raise ConfigError("`process` is no sandbox", remedy=ANYWAY)
+            raise ConfigError("`process` is not a sandbox", remedy=ANYWAY)
         return Process(workspaces, scratch)
     if wanted.backend != AUTO:
         return _made(wanted.backend, workspaces, scratch, wanted)
@@ -102,13 +102,13 @@ def choose(workspaces: Workspaces, scratch: Path, *, unsafe: bool = False, wante
 
 
 def lacks_of(sandbox: object, *, restricted: Path = RESTRICTED) -> tuple[LackText, ...]:
-    """What it lacks here, with what to do about each; nothing of one that lacks nothing, or does not know."""
+    """List what the sandbox lacks here, with the remedies; empty if it lacks nothing or does not know."""
     lacks = sandbox.lacks if isinstance(sandbox, LimitedSandbox) else ()
     return tuple(_text_of(lack, restricted) for lack in lacks)
 
 
 def _text_of(lack: SandboxLack, restricted: Path) -> LackText:
-    """With AppArmor's part in it told: it may let bubblewrap make namespaces, and nobody else."""
+    """Include AppArmor's part: it may allow namespaces to bubblewrap and to no other program."""
     try:
         forbids = lack is SandboxLack.bounded_disk and restricted.read_text().strip() == "1"
     except OSError:
@@ -117,17 +117,17 @@ def _text_of(lack: SandboxLack, restricted: Path) -> LackText:
 
 
 def order(platform: str, wanted: SandboxChoice = ANY) -> tuple[str, ...]:
-    """The backends of a system, the one to be tried first at the front.
+    """Return the backends of a system in the order in which to try them.
 
-    On Linux bubblewrap: it starts fastest and needs no daemon with root's rights. On macOS Docker, whose machine has a
-    kernel that can count memory and processes.
+    On Linux bubblewrap comes first: it starts fastest and needs no daemon with root's rights. On macOS it is Docker,
+    whose virtual machine has a kernel that can count memory and processes.
     """
     docker = (DOCKER,) if wanted.docker else ()
     return (*docker, SEATBELT) if platform == "darwin" else (BWRAP, *docker)
 
 
 def _made(backend: str, workspaces: Workspaces, scratch: Path, wanted: SandboxChoice) -> Sandbox:
-    """That sandbox, tried once. Raises `SandboxUnavailable`."""
+    """Make that sandbox and try it once. Raises `SandboxUnavailable`."""
     if backend == BWRAP:
         probe(scratch)
         return Bubblewrap(workspaces, scratch)
@@ -135,7 +135,7 @@ def _made(backend: str, workspaces: Workspaces, scratch: Path, wanted: SandboxCh
         prove(Seatbelt, scratch)
         return Seatbelt(workspaces, scratch)
     if wanted.docker is None:
-        raise ConfigError("no container may be used here")
+        raise ConfigError("containers cannot be used here")
     choices = wanted.docker()
     prove(lambda nothing, place: Docker(nothing, place, choices), scratch)
     return Docker(workspaces, scratch, choices)

@@ -26,9 +26,9 @@ FLAGS = os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC
 
 
 def read_untrusted(folder: int, parts: Sequence[str], largest: int) -> bytes | None:
-    """A file below an open folder, or nothing where there is no regular file of one name and of at most that size.
+    """Read a file below an open folder; None unless it is a regular file with one name and at most that size.
 
-    No link on the way is followed: it could lead to the host. A file with a second name could be another's.
+    No link on the way is followed: it could lead to the host. A file with a second name could belong to someone else.
     """
     with contextlib.suppress(OSError), os.fdopen(opened_beneath(folder, parts), "rb") as file:
         about = os.fstat(file.fileno())
@@ -39,10 +39,10 @@ def read_untrusted(folder: int, parts: Sequence[str], largest: int) -> bytes | N
 
 
 def opened_beneath(folder: int, parts: Sequence[str]) -> int:
-    """A descriptor of what is below an open folder, reached without any link. Raises `OSError`.
+    """Open a path below an open folder without following any link, and return its descriptor. Raises `OSError`.
 
-    The kernel is asked to see to that in one step, so that nobody can put a link in the way meanwhile. An old kernel,
-    which cannot, is led folder by folder.
+    The kernel does it in one step, so that nobody can put a link in the way meanwhile. On an old kernel, which cannot,
+    the path is walked folder by folder.
     """
     try:
         return _openat2(folder, "/".join(parts))
@@ -85,16 +85,16 @@ def _step_by_step(folder: int, parts: Sequence[str]) -> int:
 LAST_WORDS = 8192
 """Bytes: a crash of Node prints a long trace after its reason."""
 
-# Only an error that ended the program counts, so a traceback's last line as Python itself prints it. A test runner that
-# lived on to report such an error of one test indents it, and has simply failed.
+# Only an error that ended the program counts, so only a traceback's last line as Python itself prints it. A test runner
+# that survives to report such an error of one test indents it; it has simply failed.
 UNCAUGHT = r"^(?:INTERNALERROR> )?"
 PYTHON, NODE = r"\w*Error: \[Errno {}\]", r"\s*(?:Error|errno|code): .*\b{}\b"
-# A program names itself first and the reason last; an exception's message may quote anything.
+# A program prints its name first and the reason last; an exception's message may quote anything.
 NAMED = r"(?![\w.]*(?:Error|Exception|Warning)\b)[\w./-]+: (?:.*\b)?"
 
 
 def _words(errno: int, name: str, text: str, *others: str) -> re.Pattern[str]:
-    """What Python, Node and programs of the system print of an error of the kernel's."""
+    """Match what Python, Node and programs of the system print for an error of the kernel."""
     forms = (PYTHON.format(errno), NODE.format(name), rf"{NAMED}{text}\W*$", *others)
     return re.compile(UNCAUGHT + rf"(?:{'|'.join(forms)})", re.MULTILINE)
 
@@ -124,15 +124,15 @@ CRASHES = {signal.SIGABRT, signal.SIGKILL, signal.SIGSEGV, signal.SIGBUS, signal
 
 
 def exit_code(returncode: int) -> int:
-    """The code by the convention of `Completed`, from `subprocess`'s, in which a signal is negative."""
+    """Convert a return code of `subprocess`, in which a signal is negative, to the convention of `Completed`."""
     return 128 - returncode if returncode < 0 else returncode
 
 
 def classify(ended: LaunchEnd, limits: SandboxLimits) -> ExitCause:
-    """Why it ended. Exit codes of 128 + n count as signal n: a shell or a sandbox in between reports it so.
+    """Determine why it ended. Exit codes of 128 + n count as signal n: a shell or a sandbox in between reports it so.
 
-    What the runner did comes first, then what the kernel has counted, then signals that stand for a limit, and only
-    then words, which a program may print for any reason.
+    The runner's own action comes first, then the kernel's counts, then signals that stand for a limit, and last the
+    output's text, which a program may print for any reason.
     """
     code = exit_code(ended.returncode)
     if ended.timed_out:
@@ -145,7 +145,7 @@ def classify(ended: LaunchEnd, limits: SandboxLimits) -> ExitCause:
         return ExitCause.ok
     by = _signal(code)
     if by == signal.SIGXCPU or (by == signal.SIGKILL and ended.cpu >= limits.cpu):
-        return ExitCause.cpu  # the second is the hard limit, for a program that ignores the first
+        return ExitCause.cpu  # SIGKILL is the hard limit, for a program that ignores SIGXCPU
     if by == signal.SIGXFSZ:
         return ExitCause.file_size
     last_words = ended.output[-LAST_WORDS:].decode("utf-8", "replace")
@@ -162,7 +162,7 @@ def classify(ended: LaunchEnd, limits: SandboxLimits) -> ExitCause:
 
 
 def _said(last_words: str) -> ExitCause | None:
-    """The limit that the program complains of; the last complaint counts, being nearest to the end."""
+    """Return the limit that the output complains about; the last complaint counts, since it is nearest to the end."""
     complaints = (
         (OUT_OF_MEMORY, ExitCause.memory),
         (TOO_LARGE, ExitCause.file_size),
@@ -189,9 +189,9 @@ SYSTEM_PATH = "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin"
 
 
 class Exchange:
-    """The folders of one execution on the host: `inward` with its `files_in`, `outward` for what it leaves.
+    """The folders of one execution on the host: `inward` with its `files_in`, `outward` for its results.
 
-    Raises `ConfigError` where a name would lead out of its folder.
+    Raises `ConfigError` if a name would lead out of its folder.
     """
 
     def __init__(self, folder: Path, execution: Execution) -> None:
@@ -208,9 +208,9 @@ class Exchange:
             path.write_text(text, encoding="utf-8", newline="")
 
     def completed(self, ended: LaunchEnd, outward: int | None = None) -> Completed:
-        """The end as the port gives it, with the collected files.
+        """Return the end in the port's form, with the collected files.
 
-        `outward` is an open folder to collect from, where the command had another than ours.
+        `outward` is an open folder to collect from, if the command used another one than ours.
         """
         return Completed(
             exit_code=exit_code(ended.returncode),
@@ -237,14 +237,14 @@ class Exchange:
 
 @contextlib.contextmanager
 def exchange(scratch: Path, execution: Execution) -> Generator[Exchange]:
-    """A folder under `scratch` for one execution, removed at the end whatever was left in it."""
+    """Make a folder under `scratch` for one execution, and remove it with everything in it at the end."""
     scratch.mkdir(parents=True, exist_ok=True)
     with tempfile.TemporaryDirectory(prefix=f"{FOLDER}{mark()}-", dir=scratch, ignore_cleanup_errors=True) as folder:
         yield Exchange(Path(folder).resolve(), execution)
 
 
 def variables(python: str, given: Mapping[str, str], *, home: str, temporary: str) -> dict[str, str]:
-    """The whole environment of a command. Nothing of our own is in it, so no key and no token can be."""
+    """Return the whole environment of a command. It holds nothing of our own, so no key and no token."""
     return {
         "PATH": f"{PurePosixPath(python).parent}:{SYSTEM_PATH}",
         "HOME": home,
@@ -259,17 +259,17 @@ def variables(python: str, given: Mapping[str, str], *, home: str, temporary: st
 
 
 def placed(text: str, inward: str, outward: str) -> str:
-    """`text` with the placeholders for the two folders filled in."""
+    """Fill in the placeholders for the two folders."""
     return text.replace(IN, inward).replace(OUT, outward)
 
 
 def given(execution: Execution) -> dict[str, str]:
-    """The variables that the request asks for, its own over those of its environment."""
+    """Return the variables that the request asks for; its own override those of its environment."""
     return {**execution.environment.variables, **execution.variables}
 
 
 def _parts(name: str) -> tuple[str, ...]:
     path = PurePosixPath(name)
     if path.is_absolute() or not path.parts or ".." in path.parts:
-        raise ConfigError(f"not a name of a file within a folder: {name!r}")
+        raise ConfigError(f"not the name of a file inside the folder: {name!r}")
     return path.parts

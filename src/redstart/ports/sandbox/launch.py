@@ -25,7 +25,7 @@ _listener: ContextVar[OutputListener | None] = ContextVar("output_listener", def
 
 @contextmanager
 def listening(listener: OutputListener) -> Generator[None]:
-    """Within it, `listener` gets the output of every execution in the moment in which it is read."""
+    """Pass the output of every execution to `listener` as soon as it is read, until the end of the context."""
     token = _listener.set(listener)
     try:
         yield
@@ -34,7 +34,7 @@ def listening(listener: OutputListener) -> Generator[None]:
 
 
 def current_listener() -> OutputListener | None:
-    """Whoever listens to the execution that begins now."""
+    """Return the listener of the execution that begins now."""
     return _listener.get()
 
 
@@ -42,7 +42,7 @@ CHUNK = 1 << 16
 RSS_UNIT = 1 if sys.platform == "darwin" else 1024
 
 Watch = Callable[[int], Coroutine[None, None, ExitCause]]
-"""Given the process id, it returns when the command has to be ended, and says why. It is cancelled at the end."""
+"""Given the process ID, it returns when the command has to be ended, and says why. It is cancelled at the end."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -50,27 +50,27 @@ class LaunchEnd:
     """How a launch ended."""
 
     returncode: int
-    """As of `subprocess`: negative where a signal ended it."""
+    """As in `subprocess`: negative if a signal ended it."""
     output: bytes
     truncated: bool
     timed_out: bool
     wall: float
     cpu: float
-    """Seconds of processor time, of the command and of every descendant that was waited for."""
+    """Seconds of processor time of the command and every descendant that was waited for."""
     stopped: ExitCause | None = None
-    """Why it was ended from outside; nothing where it ended by itself."""
+    """Why it was ended from outside; None if it ended by itself."""
     peak_memory: int = 0
-    """Bytes, of the largest process among those; of all together where a group of the kernel's has counted them."""
+    """Bytes of the largest of those processes; of all together if a control group has counted them."""
     killed_for_memory: int = 0
-    """How many processes the kernel killed so that the limit holds."""
+    """How many processes the kernel killed to enforce the limit."""
     refused_processes: int = 0
-    """How often the kernel refused one more."""
+    """How often the kernel refused to start another process."""
     disk_full: bool = False
-    """Whether a bounded file system of its own was full at the end."""
+    """Whether a bounded file system of the execution was full at the end."""
 
 
 class ClippedStream:
-    """The head and the tail of a stream, at most `limit` bytes of it together, whatever its length."""
+    """The head and the tail of a stream, together at most `limit` bytes."""
 
     def __init__(self, limit: int) -> None:
         self._head, self._tail = bytearray(), bytearray()
@@ -93,7 +93,7 @@ class ClippedStream:
             self.left_out += surplus
 
     def joined(self) -> bytes:
-        """What was kept, with a line between head and tail that says how much was left out."""
+        """Return head and tail, with a line between them that says how much was left out."""
         mark = f"\n[... {self.left_out} bytes left out ...]\n".encode() if self.left_out else b""
         return bytes(self._head) + mark + bytes(self._tail)
 
@@ -107,22 +107,22 @@ def limited(
     before: Sequence[str] = (),
     counted: bool = False,
 ) -> list[str]:
-    """An argument list that runs `argv` in `folder` under the limits; exit 127 where either does not exist.
+    """Build an argument list that runs `argv` in `folder` under the limits; exit 127 if either does not exist.
 
     The limits are set by a shell and not by `preexec_fn`, which is unsafe in a program with threads. A limit that the
     host already holds lower cannot be raised; it stays as it is.
 
-    Memory is bounded by RLIMIT_DATA and not RLIMIT_AS: it counts what can be written to, so that an allocation fails
-    just the same, but not address space that is merely reserved (malloc arenas, the heaps of Node and the JVM, files
-    mapped read-only). It is a bound for each process; shared memory is outside it.
+    Memory is bounded by RLIMIT_DATA and not RLIMIT_AS. It counts writable memory, so an allocation fails just the same,
+    but not address space that is merely reserved (malloc arenas, the heaps of Node and the JVM, files mapped
+    read-only). The bound is for each process; shared memory is outside it.
 
-    With `stay` the shell remains the parent, as process 1 of a namespace must (the kernel ends the namespace with it,
-    and a signal's default action does not apply to process 1 itself).
+    With `keep_shell` the shell remains the parent, as process 1 of a namespace must (the kernel ends the namespace with
+    it, and a signal's default action does not apply to process 1 itself).
 
-    `before` is a command that has to succeed first, under the same limits; where it does not, exit is 127.
+    `setup_command` has to succeed first, under the same limits; if it fails, the exit code is 127.
 
-    With `counted` the number of processes is bounded here too. The kernel counts them for each user in each user
-    namespace, so that this is of use only in a namespace of the command's own.
+    With `count_processes` the number of processes is bounded here too. The kernel counts them for each user in each
+    user namespace, so this is only useful in a namespace of the command's own.
     """
     blocks, kilobytes = max(limits.file_size // 512, 1), max(limits.memory // 1024, 1)
     settings = (
@@ -134,18 +134,18 @@ def limited(
     )
     script = "; ".join(f"ulimit {setting} 2>/dev/null" for setting in settings)
     if counted:
-        most = limits.processes + 1  # the shell that sets it counts as well; for bash the letter is another
+        most = limits.processes + 1  # the shell that sets it counts too; bash uses another letter
         script += f"; ulimit -p {most} 2>/dev/null || ulimit -u {most} 2>/dev/null"
     if before:
         script += f"; {shlex.join(before)} || exit 127"
     script += '; cd -- "$1" || exit 127; shift; '
-    # A shell that stays must not add its own words ("Killed") to the output, nor take a builtin for the program.
+    # A shell that stays must not add its own messages ("Killed") to the output, nor run a builtin for the program.
     script += 'exec 3>&2 2>/dev/null; (exec "$@") 2>&3 3>&-; exit $?' if stay else 'exec "$@"'
     return ["/bin/sh", "-c", script, "sh", folder, *argv]
 
 
 def kill_group(leader: int) -> None:
-    """Kills the process group of which `leader` is the leader, if there is still something of it."""
+    """Kill the process group of `leader`, if any of it is left."""
     with contextlib.suppress(ProcessLookupError, PermissionError):
         os.killpg(leader, signal.SIGKILL)
 
@@ -159,14 +159,14 @@ async def launch(
     kill: Callable[[int], None] = kill_group,
     watch: Watch | None = None,
 ) -> LaunchEnd:
-    """Runs `argv` in a session of its own, its output merged, until it ends or meets a limit that is watched here.
+    """Run `argv` in a session of its own, its output merged, until it ends or reaches a limit that is watched here.
 
     Those are `limits.wall`, `limits.flood`, and whatever `watch` looks at.
 
-    `kill` is given the process id and ends the whole tree. It is called in every case, also after a normal exit and
-    when the task is cancelled; it must be harmless where nothing is left.
+    `kill` is given the process ID and ends the whole tree. It is called in every case, even after a normal exit and
+    when the task is cancelled; it must be harmless if nothing is left.
 
-    Raises `OSError` where `argv[0]` itself cannot be started.
+    Raises `OSError` if `argv[0]` itself cannot be started.
     """
     began = time.monotonic()
     kept = ClippedStream(limits.output)
@@ -187,9 +187,9 @@ async def launch(
                 await _exited(child.pid)
         returncode, used = _reap(child)
         reaped = True
-        drain(source, kept)  # every writer is dead: what they wrote is all there
+        drain(source, kept)  # every writer is dead, so all output is there
         if kept.total > limits.flood:
-            stopped = ExitCause.output  # also where it came to its own end in the same moment
+            stopped = ExitCause.output  # even if it ended by itself at the same moment
         return LaunchEnd(
             returncode,
             kept.joined(),
@@ -213,7 +213,7 @@ async def until(
     flooded: asyncio.Event,
     watch: Coroutine[None, None, ExitCause] | None,
 ) -> ExitCause | None:
-    """Waits for the end; says why it has to be ended where it does not come by itself."""
+    """Wait for the end; return why the command has to be ended, None if it ended by itself."""
     exited = asyncio.create_task(end)
     flood = asyncio.create_task(flooded.wait())
     watching = asyncio.create_task(watch) if watch else None
@@ -237,8 +237,8 @@ async def until(
 def _start(
     argv: Sequence[str], variables: Mapping[str, str], sink: int, pass_fds: Collection[int]
 ) -> subprocess.Popen[bytes]:
-    # From the event loop's own thread: the kernel ends a program that asked to die with its parent when the *thread*
-    # that started it ends, so a worker thread will not do.
+    # Runs in the event loop's own thread: the kernel ends a program that asked to die with its parent when the *thread*
+    # that started it ends, so a worker thread does not work.
     return subprocess.Popen(
         argv,
         env=dict(variables),
@@ -251,10 +251,10 @@ def _start(
 
 
 async def _exited(pid: int) -> None:
-    """Returns when a child has ended. It is not reaped yet, so that its id stays its own."""
+    """Return when a child has ended. It is not reaped yet, so that its ID stays its own."""
     try:
         pidfd = os.pidfd_open(pid)
-    except (AttributeError, OSError):  # a system without such descriptors
+    except (AttributeError, OSError):  # the system has no process descriptors
         while not _is_over(pid):  # noqa: ASYNC110 (nothing would set an event)
             await asyncio.sleep(0.01)
         return
@@ -265,7 +265,7 @@ async def _exited(pid: int) -> None:
 
 
 async def readable(fd: int) -> None:
-    """Returns when there is something to read; of a descriptor that stands for a process, when that has ended."""
+    """Return when there is something to read; for a process descriptor, when the process has ended."""
     loop, ready = asyncio.get_running_loop(), asyncio.Event()
     loop.add_reader(fd, ready.set)
     try:
@@ -279,7 +279,7 @@ def _is_over(pid: int) -> bool:
 
 
 def _reap(child: subprocess.Popen[bytes]) -> tuple[int, resource.struct_rusage]:
-    """The exit code of a child that has ended, or is about to, and what it and its descendants have used."""
+    """Return the exit code of a child that has ended, or is about to, and what it and its descendants used."""
     _, status, used = os.wait4(child.pid, 0)
     child.returncode = os.waitstatus_to_exitcode(status)
     return child.returncode, used
@@ -287,7 +287,7 @@ def _reap(child: subprocess.Popen[bytes]) -> tuple[int, resource.struct_rusage]:
 
 @contextlib.contextmanager
 def draining(source: int, kept: ClippedStream, flood: int, flooded: asyncio.Event) -> Generator[None]:
-    """Reads what comes in on `source` while the event loop runs, so that no writer ever waits."""
+    """Read from `source` while the event loop runs, so that no writer ever waits."""
     loop = asyncio.get_running_loop()
 
     def some() -> None:
@@ -304,14 +304,14 @@ def draining(source: int, kept: ClippedStream, flood: int, flooded: asyncio.Even
 
 
 def drain(source: int, kept: ClippedStream) -> None:
-    """Takes what is left in the pipe: no more than a pipe holds, in case something outside still writes."""
+    """Read what is left in the pipe: no more than a pipe holds, in case another process still writes."""
     for _ in range(16):
         if not _read(source, kept):
             break
 
 
 def _read(source: int, kept: ClippedStream) -> bool:
-    """Takes one chunk. False where there is none now."""
+    """Read one chunk. False if there is none now."""
     try:
         chunk = os.read(source, CHUNK)
     except BlockingIOError:

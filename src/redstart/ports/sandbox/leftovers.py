@@ -1,4 +1,4 @@
-"""Marks by which one sees later who made a folder or a group, and whether its maker still lives."""
+"""Marks that show later who made a folder or a group, and whether its maker still lives."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ FOLDER = "run-"
 
 
 def mark(pid: int | None = None) -> str:
-    """A process by its id and when it began, since ids come again; of a dead one only the id."""
+    """Identify a process by its ID and start time, since IDs are reused; a dead one by its ID only."""
     pid = os.getpid() if pid is None else pid
     try:
         about = Path(f"/proc/{pid}/stat").read_text(encoding="utf-8", errors="replace")
@@ -23,7 +23,7 @@ def mark(pid: int | None = None) -> str:
 
 
 def abandoned(name: str, prefix: str) -> bool:
-    """Whether what has this name, of a prefix, a mark and some more, was made by a process that is dead."""
+    """Whether a dead process made what has this name, which consists of a prefix, a mark and a suffix."""
     pid, _, rest = name.removeprefix(prefix).partition("-")
     began, _, more = rest.partition("-")
     made_so = name.startswith(prefix) and pid.isdigit() and began.isdigit() and more
@@ -32,7 +32,7 @@ def abandoned(name: str, prefix: str) -> bool:
 
 @contextmanager
 def passing(what: str) -> Generator[Path]:
-    """A temporary folder, removed at the end; those of the same kind whose makers were killed go first."""
+    """Make a temporary folder, removed at the end; folders of the same kind whose makers were killed go first."""
     prefix = f"redstart-{what}-"
     sweep_folders(Path(tempfile.gettempdir()), prefix)
     with tempfile.TemporaryDirectory(prefix=f"{prefix}{mark()}-") as folder:
@@ -40,7 +40,7 @@ def passing(what: str) -> Generator[Path]:
 
 
 def sweep_folders(scratch: Path, prefix: str = FOLDER) -> None:
-    """Removes the folders of a kind, executions if not said, whose makers are dead: who was killed could not."""
+    """Remove folders with this prefix (by default of executions) whose makers are dead: a killed one could not."""
     if not Path("/proc/self/stat").exists():
         return
     for folder in scratch.glob(f"{prefix}*") if scratch.is_dir() else ():

@@ -12,7 +12,7 @@ from redstart.ports.sandbox.stage import bounded
 
 USER = 1000
 INWARD, OUTWARD, OBJECTS = "/run/redstart/in", "/run/redstart/out", "/run/redstart/objects"
-"""Where a sandbox finds what is given to it, leaves what is collected, and reads git's objects."""
+"""Where a sandbox finds its input files, leaves files for collection, and reads git's objects."""
 TEMPORARY, ALSO_TEMPORARY, SHARED = "/tmp", "/var/tmp", "/dev/shm"  # noqa: S108 (each sandbox has its own)
 SYSTEM = ("/bin", "/sbin", "/lib", "/lib32", "/lib64", "/libx32")
 ETC = (
@@ -28,9 +28,9 @@ ETC = (
     "ssl/certs",
     "ssl/openssl.cnf",
 )
-"""What programs need of `/etc`, and holds nothing about the host's people. The rest of what they need is generated."""
+"""What programs need of `/etc` and what says nothing about the host's users. The rest is generated."""
 UTC = "/usr/share/zoneinfo/Etc/UTC"
-"""The time zone inside, on every machine alike. Some systems' list of zones has a link to `/etc/localtime` in it."""
+"""The time zone inside, the same on every machine. The zone folders of some systems link to `/etc/localtime`."""
 LARGEST_TMPFS = 1 << 30
 
 Mount = tuple[str, tuple[str, ...]]
@@ -38,7 +38,7 @@ Mount = tuple[str, tuple[str, ...]]
 
 
 def etc_files(home: str, hostname: str = "") -> dict[str, str]:
-    """The files of `/etc` that on the host would tell of its people and its network, made up instead."""
+    """Generate the files of `/etc` that would otherwise reveal the host's users and its network."""
     return {
         "passwd": f"app:x:{USER}:{USER}::{home}:/bin/sh\nnobody:x:65534:65534::/nonexistent:/usr/sbin/nologin\n",
         "group": f"app:x:{USER}:\nnogroup:x:65534:\n",
@@ -58,11 +58,11 @@ def mount_arguments(
     temporary: Mapping[str, str] | None = None,
     source: Callable[[str], str] = str,
 ) -> list[str]:
-    """The arguments for all mounts. `folders` maps a path inside to a folder and whether it may be written to.
+    """Build the arguments for all mounts. `folders` maps a path inside to a folder and whether it is writable.
 
-    `etc` maps names in `/etc` to descriptors from which their text can be read. `sized` is false where this bubblewrap
-    cannot bound a tmpfs. `temporary` maps temporary folders, home included, to folders that are bounded already; the
-    others become a tmpfs each. `source` tells where on the host a path is to be found.
+    `etc` maps names in `/etc` to descriptors from which their text can be read. `sized` is false if this bubblewrap
+    cannot bound a tmpfs. `temporary` maps temporary folders, including home, to folders that are already bounded; the
+    others become a tmpfs each. `source` returns where a path is found on the host.
     """
     mount, home = absolute(environment.mount), absolute(environment.home)
     size, given = min(bounded(limits), LARGEST_TMPFS), temporary or {}
@@ -92,9 +92,9 @@ def mount_arguments(
     ]
     for path, (folder, writable) in folders.items():
         mounts.append((path, ("--bind" if writable else "--ro-bind", source(str(folder)), path)))
-    # A folder comes before what lies in it, or it would hide that.
+    # A folder comes before its content, or it would hide it.
     mounts.sort(key=lambda each: each[0].count("/"))
-    # What is left of the root is a tmpfs without a bound: closed for writing at the end.
+    # The rest of the root is a tmpfs without a bound, so it becomes read-only at the end.
     return [argument for _, arguments in mounts for argument in arguments] + [
         "--remount-ro",
         "/dev",
@@ -104,7 +104,7 @@ def mount_arguments(
 
 
 def _system() -> list[Mount]:
-    """The system's programs and libraries, laid out as on the host, since programs find their libraries by path."""
+    """Mount the system's programs and libraries as on the host, since programs find their libraries by path."""
     mounts: list[Mount] = [("/usr", ("--ro-bind", "/usr", "/usr"))]
     for name in SYSTEM:
         path = Path(name)
@@ -129,7 +129,7 @@ def _tmpfs(path: str, size: int, sized: bool, mode: str) -> Mount:
 
 
 def absolute(path: str) -> str:
-    """The path without `.` and `..`. Raises `ConfigError` where it is relative or the root itself."""
+    """Return the path without `.` and `..`. Raises `ConfigError` if it is relative or the root itself."""
     plain = os.path.normpath(path)
     if not plain.startswith("/") or plain.strip("/") == "":
         raise ConfigError(f"a path in a sandbox must be absolute and not the root itself: {path!r}")

@@ -13,23 +13,23 @@ from redstart.core.shell import Completed, Environment, Execution, SandboxLimits
 
 
 class SandboxSession(Protocol):
-    """A sandbox that is kept warm for executions which follow one another: for a quick look, never for a verdict."""
+    """A sandbox that is kept warm for a sequence of executions: for quick checks, never for a verdict."""
 
     async def run(self, execution: Execution) -> Completed:
-        """As `Sandbox.run`, but that what does not depend on the project may have been loaded before.
+        """As `Sandbox.run`, except that what does not depend on the project may be loaded already.
 
         Every execution finds exactly the files of its own snapshot, has its own limits, and is over, with all of its
-        processes, before this returns. Where it breaks what is kept warm, it is repeated in a fresh sandbox, and the
-        next one begins anew. Whatever the warm sandbox cannot do as a fresh one would (another environment or other
-        limits than the session's, another kind of command) is run in a fresh one at once.
+        processes, before this returns. If it breaks the warm sandbox, it is repeated in a fresh one, and the next
+        execution starts anew. Whatever the warm sandbox cannot do as a fresh one would (another environment or other
+        limits than the session's, another kind of command) runs in a fresh one at once.
 
-        Executions of one session may be asked for at the same time.
+        Executions of one session may be requested at the same time.
         """
         ...
 
 
 class SandboxLack(StrEnum):
-    """Something that a sandbox could not get on this machine. It holds without, but bounds less."""
+    """Something that a sandbox could not get on this machine. It still isolates without it, but bounds less."""
 
     memory_limit = "memory_limit"
     bounded_disk = "bounded_disk"
@@ -39,55 +39,55 @@ class SandboxLack(StrEnum):
 
 class Sandbox(Protocol):
     tier: str
-    """What kind of boundary it is, in a word that is shown to the user: `bwrap`, `process (no sandbox)`."""
+    """The kind of isolation, as a short text for the user: `bwrap`, `process (no sandbox)`."""
 
     async def run(self, execution: Execution) -> Completed:
-        """Runs one command on a fresh, writable copy of the snapshot, mounted at the environment's `mount`.
+        """Run one command on a fresh, writable copy of the snapshot, mounted at the environment's `mount`.
 
-        Inside there is no network but a working loopback, no secret, no file of the host but the environment's
-        read-only paths and the system's programs; what the command writes is thrown away, except `collect`.
+        Inside there is no network except a working loopback, no secret, and no file of the host except the
+        environment's read-only paths and the system's programs. What the command writes is discarded, except `collect`.
 
-        Returns a `Completed` whatever the command does: a non-zero exit, a crash, a limit, a time-out, a program that
+        Returns a `Completed` whatever the command does: a non-zero exit, a crash, a limit, a timeout, a program that
         does not exist. When it returns, no process that the command started is alive, and nothing of it is left on the
-        host: no folder, mount or group. What it left for `collect` is read as what it is, untrusted: only regular
-        files of one name, through no link.
+        host: no folder, mount or group. Files for `collect` are read as untrusted: only regular files with one name,
+        through no link.
 
-        Raises `SandboxUnavailable`, with the remedy, where the sandbox itself cannot be started, and its kind
-        `SandboxDied`, at once, where it was ended from outside while the command ran.
+        Raises `SandboxUnavailable`, with the remedy, if the sandbox itself cannot be started, and its subclass
+        `SandboxDied`, at once, if it was ended from outside while the command ran.
         """
         ...
 
 
 @runtime_checkable
 class WarmSandbox(Sandbox, Protocol):
-    """One that can keep itself warm."""
+    """A sandbox that can keep itself warm."""
 
     def session(self, environment: Environment, limits: SandboxLimits) -> AbstractAsyncContextManager[SandboxSession]:
-        """Keeps a warm sandbox until the end of the context; what is kept is made when it is first needed.
+        """Keep a warm sandbox until the end of the context; it is made when it is first needed.
 
-        Entering it does not fail: a sandbox that cannot be warm here gives a session whose runs are all fresh. At the
-        end no process, folder, mount, group or container of the session is left.
+        Entering the context does not fail: a sandbox that cannot be warm here gives a session whose runs are all fresh.
+        At the end no process, folder, mount, group or container of the session is left.
         """
         ...
 
 
 def isolates(sandbox: Sandbox) -> bool:
-    """Whether it is a boundary at all; a plain process says that it is none."""
+    """Whether it isolates at all; a plain process declares that it does not."""
     return getattr(sandbox, "isolates", True)
 
 
 def session_of(
     sandbox: Sandbox, environment: Environment, limits: SandboxLimits
 ) -> AbstractAsyncContextManager[SandboxSession]:
-    """The sandbox's own session; for one without a warm form, a session that simply runs."""
+    """Open the sandbox's own session; for a sandbox without a warm form, a session that simply runs."""
     return sandbox.session(environment, limits) if isinstance(sandbox, WarmSandbox) else nullcontext(sandbox)
 
 
 class Workspaces(Protocol):
-    """Where a sandbox gets its copies from."""
+    """Where a sandbox gets its copies of snapshots."""
 
     def checkout(self, snapshot: Snapshot) -> AbstractContextManager[Path]:
-        """A folder with exactly the files of the snapshot, the caller's own, removed at the end."""
+        """Make a folder with exactly the files of the snapshot; it is the caller's own and removed at the end."""
         ...
 
 

@@ -1,6 +1,6 @@
-"""What a workspace gets beside the files of its snapshot: copies of ignored files, and a git folder with the history.
+"""What a workspace gets besides its snapshot's files: copies of ignored files, and a git folder with the history.
 
-A snapshot is untrusted, and so is what lies in the real repo: on neither side is a link followed.
+A snapshot is untrusted, and so is the content of the real repo: no link is followed on either side.
 """
 
 from __future__ import annotations
@@ -24,11 +24,11 @@ WRITE = os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW | os.O_CLOEXEC
 
 
 def bring_copies(environment: Environment, workspace: Path) -> None:
-    """Copies the environment's `copies` from the real repo, as far as they are there, and makes its `links`.
+    """Copy the environment's `copies` from the real repo, as far as they exist, and make its `links`.
 
-    Never writes over anything.
+    Never overwrites anything.
 
-    Regular files keep their mode and their time; links are kept as links; anything else is passed over.
+    Regular files keep their mode and their time; links are kept as links; anything else is skipped.
     """
     for name in environment.copies:
         *folders, last = PurePosixPath(name).parts
@@ -48,10 +48,10 @@ def bring_copies(environment: Environment, workspace: Path) -> None:
 
 
 def make_git(environment: Environment, folder: Path, *, objects: str) -> bool:
-    """Makes `folder` a git folder with the environment's commit and tags; false where it has no history to show.
+    """Make `folder` a git folder with the environment's commit and tags; false if there is no history to show.
 
-    `objects` is the path at which whoever uses the folder sees the real repo's objects. There is no remote, no hook, no
-    log and nothing of the repo's configuration in it.
+    `objects` is the path at which the user of the folder sees the real repo's objects. It contains no remote, no hook,
+    no log and nothing of the repo's configuration.
     """
     real = environment.git_objects
     if not real or not environment.git_head or not Path(real).is_dir():
@@ -67,7 +67,7 @@ def make_git(environment: Environment, folder: Path, *, objects: str) -> bool:
 def _write_git(folder: Path, head: str, shallow: str, objects: str) -> None:
     for name in ("objects/info", "objects/pack", "refs/heads", "refs/tags", "info"):
         (folder / name).mkdir(parents=True)
-    long = len(head) > 40  # a repo with SHA-256 has to say so
+    long = len(head) > 40  # a repo with SHA-256 must declare it
     config = f"[core]\n\trepositoryformatversion = {int(long)}\n\tbare = false\n"
     (folder / "config").write_text(config + ("[extensions]\n\tobjectformat = sha256\n" if long else ""))
     (folder / "HEAD").write_text(f"{head}\n")
@@ -78,9 +78,9 @@ def _write_git(folder: Path, head: str, shallow: str, objects: str) -> None:
 
 @functools.lru_cache(maxsize=4)
 def _index(objects: str, head: str, shallow: str) -> bytes:
-    """Git's index for a commit: it depends on that alone, so it is made once.
+    """Return git's index for a commit. It depends only on the commit, so it is made once.
 
-    Empty where git cannot make it: `git describe` works without.
+    Empty if git cannot make it: `git describe` works without it.
     """
     with tempfile.TemporaryDirectory(prefix="redstart-index-") as place:
         folder = Path(place, "git")
@@ -110,7 +110,7 @@ def _folder(name: str, within: int | None = None) -> Generator[int]:
 
 
 def _made(name: str, within: int) -> contextlib.AbstractContextManager[int]:
-    """The folder of that name, made where there is nothing. Raises `OSError` where there is something else."""
+    """Open the folder of that name; make it if nothing is there. Raises `OSError` if something else is there."""
     with contextlib.suppress(FileExistsError):
         os.mkdir(name, dir_fd=within)
     return _folder(name, within)
@@ -123,7 +123,7 @@ def _copy(name: str, source: int, target: int) -> None:
             os.symlink(os.readlink(name, dir_fd=source), name, dir_fd=target)
     elif stat.S_ISDIR(about.st_mode):
         with contextlib.suppress(OSError), _folder(name, source) as inner, _made(name, target) as into:
-            for each in os.listdir(inner):  # noqa: PTH208 (a descriptor has no other way)
+            for each in os.listdir(inner):  # noqa: PTH208 (pathlib cannot list a descriptor)
                 _copy(each, inner, into)
             os.utime(into, ns=(about.st_atime_ns, about.st_mtime_ns))
     elif stat.S_ISREG(about.st_mode):
@@ -131,7 +131,7 @@ def _copy(name: str, source: int, target: int) -> None:
 
 
 def _copy_file(name: str, source: int, target: int) -> None:
-    """A copy, never a second name for the same file: what is written to it inside must not reach the host."""
+    """Copy the file, never link it: what is written to it inside must not reach the host."""
     with contextlib.suppress(OSError), os.fdopen(os.open(name, READ, dir_fd=source), "rb") as reader:
         about = os.fstat(reader.fileno())
         with os.fdopen(os.open(name, WRITE, 0o600, dir_fd=target), "wb") as writer:

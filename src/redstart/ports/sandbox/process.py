@@ -1,4 +1,4 @@
-"""No sandbox at all: a plain process with limits, for machines that have nothing better and users who asked for it."""
+"""No sandbox at all: a plain process with limits, for machines without a sandbox and users who ask for it."""
 
 from __future__ import annotations
 
@@ -62,14 +62,14 @@ class Ready(NamedTuple):
     command: list[str]
 
     def kill(self, leader: int) -> None:
-        """Ends the command's group, and whoever left it."""
+        """End the command's group, and every process that left it."""
         kill_group(leader)
         kill_marked(str(self.exchanged.folder))
 
 
 @contextlib.contextmanager
 def in_checkout(workspaces: Workspaces, scratch: Path, execution: Execution) -> Generator[Ready]:
-    """Makes a checkout and folders beside it, and maps what the execution says of its mount to them."""
+    """Make a checkout and folders beside it, and map the execution's paths under the mount to them."""
     environment = execution.environment
     with exchange(scratch, execution) as exchanged, workspaces.checkout(execution.snapshot) as checkout:
         bring_copies(environment, checkout)
@@ -92,7 +92,7 @@ def in_checkout(workspaces: Workspaces, scratch: Path, execution: Execution) -> 
 
 
 def mapped(text: str, environment: Environment, root: str) -> str:
-    """A path under the mount as the same path under `root`; anything else, and what is read-only, as it is."""
+    """Map a path under the mount to the same path under `root`; leave other and read-only paths as they are."""
     path, mount = PurePosixPath(text), PurePosixPath(environment.mount)
     if not path.is_relative_to(mount) or any(path.is_relative_to(each) for each in environment.read_only):
         return text
@@ -100,9 +100,9 @@ def mapped(text: str, environment: Environment, root: str) -> str:
 
 
 def kill_marked(marker: str) -> None:
-    """Kills every process whose variables name `marker`, until there is none: those that left the process group.
+    """Kill every process whose variables contain `marker`, until there is none: those that left the process group.
 
-    Works where `/proc` shows variables, so on Linux; elsewhere the process group has to be enough.
+    Works where `/proc` shows variables, so on Linux; elsewhere killing the process group has to be enough.
     """
     over = time.monotonic() + BURIAL_SECONDS
     while (found := _marked(marker.encode())) and time.monotonic() < over:
@@ -114,7 +114,7 @@ def kill_marked(marker: str) -> None:
 
 def _marked(marker: bytes) -> list[int]:
     found: list[int] = []
-    for name in os.listdir(PROC) if PROC.is_dir() else ():  # noqa: PTH208 (it is walked after every execution)
+    for name in os.listdir(PROC) if PROC.is_dir() else ():  # noqa: PTH208 (this runs after every execution)
         if name.isdigit():
             with contextlib.suppress(OSError):
                 if marker in Path(PROC, name, "environ").read_bytes():

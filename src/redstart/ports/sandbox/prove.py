@@ -1,7 +1,7 @@
-"""Whether a sandbox keeps apart what it must, shown by trying to get out of it.
+"""Prove that a sandbox isolates what it must, by trying to escape from it.
 
-The program inside does its best to escape, and what it says of that is not believed: the proof is what is seen out
-here, on a listening port, in a file, in the output that comes back.
+The program inside does its best to escape, and its own report is not trusted. The proof is what is observed outside: on
+a listening port, in a file, in the output that comes back.
 """
 
 from __future__ import annotations
@@ -52,19 +52,19 @@ class Leaks(SandboxUnavailable):
 
 
 class SandboxProof(NamedTuple):
-    """What was seen of a sandbox."""
+    """What was observed of a sandbox."""
 
     tier: str
     start: float
-    """Seconds from the request to the end of a program that does nothing, once the machine was looked at."""
+    """Seconds from the request to the end of a program that does nothing, after a first run."""
     sandbox: Sandbox
-    """The one that was tried."""
+    """The sandbox that was tried."""
 
 
 def prove(make: Make, scratch: Path) -> SandboxProof:
-    """Tries to get out of the sandbox that `make` gives. May be called where an event loop runs.
+    """Try to escape from the sandbox that `make` gives. May be called while an event loop runs.
 
-    Raises `SandboxUnavailable` where it does not work, and `Leaks` where something got out, naming that.
+    Raises `SandboxUnavailable` if it does not work, and `SandboxLeak` if something got out, naming it.
     """
     with passing("proof") as folder:
         place = folder.resolve()
@@ -73,7 +73,7 @@ def prove(make: Make, scratch: Path) -> SandboxProof:
         request = Execution(argv=("/bin/sh", "-c", ":"), snapshot=NOTHING, environment=environment, limits=TIGHT)
         done = in_thread(sandbox.run(request))
         if done.exit_code != 0:
-            raise SandboxUnavailable(f"Nothing can be run in the sandbox {sandbox.tier}: {done.output.strip()[-500:]}")
+            raise SandboxUnavailable(f"The sandbox {sandbox.tier} cannot run a command: {done.output.strip()[-500:]}")
         escaped = _escapes(sandbox, environment, place)
         began = time.monotonic()
         in_thread(sandbox.run(request))
@@ -81,18 +81,18 @@ def prove(make: Make, scratch: Path) -> SandboxProof:
     if escaped:
         raise Leaks(
             f"The sandbox {sandbox.tier} does not hold: {', '.join(escaped)}.",
-            remedy="Do not use it on this machine; tell its makers.",
+            remedy="Do not use it on this machine, and report it to its maintainers.",
         )
     return SandboxProof(sandbox.tier, start, sandbox)
 
 
 def interpreter() -> tuple[str, ...]:
-    """What of this machine our own interpreter needs."""
+    """List the folders of this machine that our own interpreter needs."""
     return tuple(dict.fromkeys((sys.prefix, sys.base_prefix)))
 
 
 def _escapes(sandbox: Sandbox, environment: Environment, place: Path) -> list[str]:
-    """What got out, in words."""
+    """List what got out, in words."""
     word, name, marker = (secrets.token_hex(8) for _ in range(3))
     secret, outside = place / "secret", place / "outside"
     secret.write_text(word)
@@ -116,15 +116,15 @@ def _escapes(sandbox: Sandbox, environment: Environment, place: Path) -> list[st
             "a port of this machine was reached": tcp.reached(),
             "a socket of this machine was reached": unix is not None and unix.reached(),
             "this process could be signalled": f"seen{marker}" in done.output,
-            "a socket of the virtual machine's kind could be made": "\nvsock\n" in f"\n{done.output}",
+            "a socket to the virtual machine's host (vsock) could be made": "\nvsock\n" in f"\n{done.output}",
         }
     if DONE not in done.output:
-        raise SandboxUnavailable(f"The sandbox {sandbox.tier} runs no Python: {done.output.strip()[-500:]}")
+        raise SandboxUnavailable(f"The sandbox {sandbox.tier} cannot run Python: {done.output.strip()[-500:]}")
     return [sign for sign, seen in signs.items() if seen]
 
 
 class _Nothing:
-    """Workspaces without a file in them."""
+    """Workspaces without any file."""
 
     @contextlib.contextmanager
     def checkout(self, snapshot: Snapshot) -> Generator[Path]:
@@ -142,7 +142,7 @@ class _Listener(NamedTuple):
         return self.sock.getsockname()[1]
 
     def reached(self) -> bool:
-        """Whether anybody has connected: the kernel keeps the connection until it is asked for."""
+        """Whether anybody has connected: the kernel keeps a connection until it is accepted."""
         self.sock.setblocking(False)
         with contextlib.suppress(OSError):
             self.sock.accept()[0].close()
@@ -160,7 +160,7 @@ def _listening(family: int, address: tuple[str, int] | str) -> Generator[_Listen
 
 @contextlib.contextmanager
 def _abstract(name: str) -> Generator[_Listener | None]:
-    """A socket without a file, where the system knows such."""
+    """Listen on a socket without a file, if the system has such sockets."""
     if sys.platform != "linux":
         yield None
         return
@@ -178,7 +178,7 @@ def _variable(word: str) -> Generator[None]:
 
 
 def in_thread(work: Coroutine[None, None, Result]) -> Result:
-    """Runs the work to its end in an event loop of its own, whether or not one runs here."""
+    """Run the coroutine to its end in an event loop of its own, whether or not a loop runs here."""
     result: list[Result] = []
     failed: list[BaseException] = []
 

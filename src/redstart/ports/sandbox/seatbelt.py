@@ -1,8 +1,8 @@
-"""The sandbox of macOS: its own `sandbox-exec` with a profile for each execution. It has never been run by us.
+"""The sandbox of macOS: its own `sandbox-exec` with a profile for each execution. We have never run it.
 
-It keeps files and network apart. It counts neither the memory nor the processes of a command as a whole. Loopback is
-the machine's own there, so it is closed but for the named services, also for a server that a test starts itself: such
-tests need sockets that are files, or Docker, which is the stronger sandbox where it can be had.
+It isolates files and network. It counts neither the memory nor the processes of a command as a whole. Loopback is the
+machine's own there, so it is closed except for the named services, even for a server that a test starts itself: such
+tests need sockets that are files, or Docker, which is the stronger sandbox where it is available.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ SYSTEM = (
     *("/private/var/db/timezone", "/private/var/db/dyld", "/private/etc/ssl", "/private/etc/services"),
     *("/private/etc/protocols", "/private/etc/hosts"),
 )
-"""Programs and libraries, and nothing of the machine's people."""
+"""Programs and libraries, and nothing of the machine's users."""
 DEVICES = ("/dev/null", "/dev/zero", "/dev/random", "/dev/urandom", "/dev/dtracehelper", "/dev/tty")
 
 
@@ -54,19 +54,19 @@ class Seatbelt:
 
 
 def find_seatbelt(platform: str = sys.platform, program: str = PROGRAM) -> str:
-    """The program. Raises `SandboxUnavailable` where this is no macOS, or one without it."""
+    """Return the program. Raises `SandboxUnavailable` if this is not macOS, or if the program is missing."""
     if platform != "darwin":
-        raise SandboxUnavailable("seatbelt is macOS's sandbox.", remedy="On Linux use bwrap or docker.")
+        raise SandboxUnavailable("seatbelt exists only on macOS.", remedy="On Linux use bwrap or docker.")
     if not os.access(program, os.X_OK):
-        raise SandboxUnavailable(f"{program} is not there.", remedy="Use docker: `--sandbox docker`.")
+        raise SandboxUnavailable(f"{program} is missing.", remedy="Use docker: `--sandbox docker`.")
     return program
 
 
 def profile(environment: Environment, *, writable: tuple[str, ...], readable: tuple[str, ...] = ()) -> str:
-    """The rules, in the sandbox's own language: all is forbidden but what stands there.
+    """Build the rules in the sandbox's own language: everything is forbidden except for what they list.
 
-    Of what is named, folders are open with all that lies in them. The last rule that fits decides, so what is read-only
-    within a writable folder comes after it.
+    A named folder is open with all its content. The last matching rule decides, so read-only paths within a writable
+    folder come after it.
     """
     history = (environment.git_objects,) if environment.git_objects else ()
     read_only = (*environment.read_only, *history)
@@ -86,7 +86,7 @@ def profile(environment: Environment, *, writable: tuple[str, ...], readable: tu
         *(f"(allow file-read* (subpath {_quoted(path)}))" for path in dict.fromkeys(opened)),
         *(f"(allow file-write* (subpath {_quoted(path)}))" for path in writable),
         *(f"(deny file-write* (subpath {_quoted(path)}))" for path in (*read_only, *readable)),
-        # A file that runs with its owner's rights, or a device, is never the business of a test.
+        # No test needs a device, or a file that runs with its owner's rights.
         "(deny file-write-setugid)",
         "(deny file-mknod)",
         *(
@@ -100,12 +100,12 @@ def profile(environment: Environment, *, writable: tuple[str, ...], readable: tu
 
 
 def _port(service: str) -> int:
-    """Of a service as `host:port`. Raises `ValueError` where that is no number."""
+    """Return the port of a service given as `host:port`. Raises `ValueError` if it is not a number."""
     return int(service.rpartition(":")[2])
 
 
 def _quoted(path: str) -> str:
-    """A path as a string of the profile. Raises `ValueError` where it holds what no such string can."""
+    """Quote a path as a string of the profile. Raises `ValueError` if no such string can hold it."""
     if any(ord(letter) < 32 for letter in path):
         raise ValueError(f"a path with a control character cannot be named in a profile: {path!r}")
     escaped = path.replace("\\", "\\\\").replace('"', '\\"')

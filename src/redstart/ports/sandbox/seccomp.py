@@ -1,8 +1,8 @@
 """The system calls that a sandboxed program may not make, as a filter for the kernel.
 
-The filter is classic BPF, made here byte by byte, so that no library is needed. It closes what namespaces leave open:
-kernel interfaces with a history of holes (io_uring, bpf, userfaultfd, keys), further namespaces, and address families
-that know nothing of network namespaces (vsock).
+The filter is classic BPF, assembled here byte by byte, so that no library is needed. It closes what namespaces leave
+open: kernel interfaces with a history of vulnerabilities (io_uring, bpf, userfaultfd, keys), further namespaces, and
+address families that ignore network namespaces (vsock).
 """
 
 from __future__ import annotations
@@ -16,12 +16,12 @@ from typing import NamedTuple
 LOAD, JUMP_EQUAL, JUMP_AT_LEAST, JUMP_ANY_BIT, AND, RETURN = 0x20, 0x15, 0x35, 0x45, 0x54, 0x06
 ALLOW, ERRNO, KILL = 0x7FFF0000, 0x00050000, 0x80000000
 NUMBER, ARCHITECTURE = 0, 4
-"""Offsets in what the filter sees of a call; the arguments follow from 16 on, 8 bytes each, low half first."""
+"""Offsets in the data that the filter sees of a call; the arguments follow from 16 on, 8 bytes each, low half first."""
 X32 = 0x40000000
 NEW_NAMESPACES = 0x7E020000
-"""Of `clone`: every CLONE_NEW flag."""
+"""Flags of `clone`: every CLONE_NEW flag."""
 TERMINAL_INPUT, TERMINAL_LINUX = 0x5412, 0x541C
-"""The `ioctl`s that type into a terminal as if the user had."""
+"""The `ioctl`s that type into a terminal as if the user did."""
 UNIX, INET, INET6, NETLINK = 1, 2, 10, 16
 CHARACTER_DEVICE, BLOCK_DEVICE, KIND = 0o020000, 0o060000, 0o170000
 
@@ -136,7 +136,7 @@ ARM64 = COMMON | {
 
 
 class Machine(NamedTuple):
-    """What differs from one kind of processor to the next."""
+    """What differs between kinds of processors."""
 
     architecture: int
     refused: dict[str, int]
@@ -145,7 +145,7 @@ class Machine(NamedTuple):
     socket: int
     socketpair: int
     devices: tuple[tuple[int, int], ...]
-    """The calls that make a device node, each with the place of its mode among the arguments."""
+    """The calls that make a device node, each with the index of its mode argument."""
     clone3: int = 435
     has_x32: bool = False
 
@@ -160,17 +160,17 @@ class Instruction(NamedTuple):
     code: int
     value: int
     then: str = ""
-    """For a jump: the name of where to go if it holds; empty for the next instruction."""
+    """For a jump: the label to jump to if it holds; empty for the next instruction."""
     otherwise: str = ""
     label: str = ""
 
 
 @functools.cache
 def program(machine: str = "") -> bytes | None:
-    """The filter for a machine as `uname` names it, by default this one; nothing where its numbers are not known.
+    """Return the filter for a machine as named by `uname`, by default this one; None for an unknown machine.
 
-    A call of a foreign architecture kills the program. Others that are refused fail with an error: `ENOSYS` where the
-    C library then takes an older call, `EAFNOSUPPORT` for sockets, `EPERM` for the rest.
+    A call of a foreign architecture kills the program. Other refused calls fail with an error: `ENOSYS` if the C
+    library then uses an older call, `EAFNOSUPPORT` for sockets, `EPERM` for the rest.
     """
     known = MACHINES.get(machine or platform.machine())
     return assembled(instructions(known)) if known else None
@@ -212,14 +212,14 @@ def instructions(machine: Machine) -> list[Instruction]:
 
 
 def _argument(number: int, place: int, *tests: Instruction) -> list[Instruction]:
-    """Tests of the low half of one argument of one call; the last of them decides."""
+    """Test the low half of one argument of one call; the last test decides."""
     after = f"after {number}"
     head = [Instruction(JUMP_EQUAL, number, otherwise=after), Instruction(LOAD, 16 + 8 * place)]
     return [*head, *tests, Instruction(LOAD, NUMBER, label=after)]
 
 
 def _families(number: int) -> list[Instruction]:
-    """Of netlink only the protocol that lists addresses, which every look-up of a name asks."""
+    """Allow only one protocol of netlink: the one that lists addresses, which every name lookup uses."""
     return _argument(
         number,
         0,
@@ -231,7 +231,7 @@ def _families(number: int) -> list[Instruction]:
 
 
 def assembled(code: list[Instruction]) -> bytes:
-    """The instructions as the kernel reads them. Raises `ValueError` where a jump is too far: 255 is the most."""
+    """Encode the instructions for the kernel. Raises `ValueError` if a jump is longer than 255."""
     places = {each.label: place for place, each in enumerate(code) if each.label}
     packed = b""
     for place, each in enumerate(code):

@@ -1,8 +1,8 @@
 """Named ports of the host's loopback, offered at the same address in a sandbox that has no network.
 
-On the host a relay listens on a socket file, one for each address, for the time of one execution. Inside, a forwarder
-(`inside_forward`) listens on the port and passes each connection on to that file. The file leads to that one address
-and nowhere else, whatever is sent to it.
+On the host a relay listens on a socket file, one for each address, during one execution. Inside, a forwarder
+(`inside_forward`) listens on the port and passes each connection on to that file. The file leads only to that one
+address, whatever is sent to it.
 """
 
 from __future__ import annotations
@@ -36,16 +36,16 @@ class ServiceEndpoint(NamedTuple):
     port: int
     targets: tuple[str, ...]
     must: bool
-    """Whether the sandbox is of no use where it does not have this address."""
+    """Whether the sandbox is useless without this address."""
 
 
 def endpoints(services: Sequence[str]) -> tuple[ServiceEndpoint, ...]:
-    """What the texts mean: `host:port` on loopback, and `localhost` for both of its addresses, the second if it exists.
+    """Parse the services: `host:port` on loopback; `localhost` means both of its addresses, the second if it exists.
 
-    Raises `ConfigError` for any other text, for too many of them, and for a port that nobody in a sandbox may open.
+    Raises `ConfigError` for any other text, for too many services, and for a port that nobody in a sandbox may open.
     """
     if len(services) > MOST_SERVICES:
-        raise ConfigError(f"{len(services)} services are named; at most {MOST_SERVICES} can be offered in a sandbox")
+        raise ConfigError(f"{len(services)} services are configured; a sandbox can offer at most {MOST_SERVICES}")
     found: dict[tuple[str, int], ServiceEndpoint] = {}
     for service in services:
         for endpoint in _endpoints(service):
@@ -57,7 +57,7 @@ def _endpoints(service: str) -> list[ServiceEndpoint]:
     host, _, digits = service.rpartition(":")
     port = int(digits) if digits.isascii() and digits.isdigit() and len(digits) <= 5 else 0
     if not 0 < port < 65536:
-        raise ConfigError(f"not a service: {service!r}", remedy="write it as host:port, such as 127.0.0.1:5432")
+        raise ConfigError(f"not a service: {service!r}", remedy="write it as host:port, for example 127.0.0.1:5432")
     if port < LOWEST_PORT:
         raise ConfigError(
             f"the service {service!r} cannot be offered in a sandbox: only root may open a port below {LOWEST_PORT}",
@@ -79,7 +79,7 @@ def _endpoints(service: str) -> list[ServiceEndpoint]:
 
 
 class Slots:
-    """How many connections there may still be: a command that opens more must not use up the files of this process."""
+    """How many connections may still be opened: a command must not use up the file descriptors of this process."""
 
     def __init__(self, free: int = MOST_CONNECTIONS) -> None:
         self.free = free
@@ -91,7 +91,7 @@ class Relays:
     def __init__(self, folder: Path, offered: Sequence[ServiceEndpoint], slots: Slots) -> None:
         self.folder = folder
         self.ready = False
-        """Whether the forwarder inside has said that it listens. The command is not started before."""
+        """Whether the forwarder inside has reported that it listens. The command does not start before that."""
         self._offered = offered
         self._slots = slots
         self._servers: list[asyncio.Server] = []
@@ -99,12 +99,12 @@ class Relays:
         self._closed = False
 
     def command(self, python: str) -> list[str]:
-        """What is to be run inside before the command; it ends when the ports listen."""
+        """Build the command to run inside before the main one; it ends when the ports listen."""
         told = (f"{each.address},{each.port},{'must' if each.must else 'may'}" for each in self._offered)
         return [python, "-I", "-S", "-B", f"{INSIDE}/{SCRIPT}", INSIDE, *told]
 
     async def open(self) -> None:
-        """Raises `OSError` where a file cannot be made."""
+        """Raises `OSError` if a file cannot be made."""
         self.folder.mkdir()
         shutil.copyfile(inside_forward.__file__, self.folder / SCRIPT)
         await self._listen(READY, None)
@@ -141,16 +141,16 @@ class Relays:
             raise
 
     def _over(self, writer: asyncio.StreamWriter, task: asyncio.Task[None]) -> None:
-        writer.transport.abort()  # here, since a task that is cancelled before its first step closes nothing
+        writer.transport.abort()  # here, since a task cancelled before its first step closes nothing
         self._tasks.discard(task)
         self._slots.free += 1
 
 
 @contextlib.asynccontextmanager
 async def relayed(services: Sequence[str], folder: Path, slots: Slots) -> AsyncGenerator[Relays | None]:
-    """Relays to the services, with their files in the new `folder`; nothing at all where no service is named.
+    """Open relays to the services, with their files in the new `folder`; None if there are no services.
 
-    Afterwards no connection is left. Raises `ConfigError` as `endpoints` does, and `SandboxUnavailable`.
+    Afterwards no connection is left. Raises `ConfigError` as `parse_endpoints` does, and `SandboxUnavailable`.
     """
     if not services:
         yield None
@@ -167,7 +167,7 @@ async def relayed(services: Sequence[str], folder: Path, slots: Slots) -> AsyncG
 
 
 def _socket_file(folder: Path, name: str) -> socket.socket:
-    """A socket bound to a file, by way of a descriptor: the name of a socket may have no more than 107 bytes."""
+    """Bind a socket to a file through a descriptor: the name of a socket may have no more than 107 bytes."""
     at = os.open(folder, os.O_PATH | os.O_DIRECTORY | os.O_CLOEXEC)
     sock = socket.socket(socket.AF_UNIX)
     try:
@@ -181,7 +181,7 @@ def _socket_file(folder: Path, name: str) -> socket.socket:
 
 
 async def _relay(reader: asyncio.StreamReader, writer: asyncio.StreamWriter, endpoint: ServiceEndpoint) -> None:
-    """Both directions of one connection, until each has come to its end or one of them breaks."""
+    """Relay both directions of one connection, until both have ended or one of them breaks."""
     try:
         host_reader, host_writer = await _connect(endpoint)
     except OSError:  # the service is down
@@ -190,14 +190,14 @@ async def _relay(reader: asyncio.StreamReader, writer: asyncio.StreamWriter, end
         async with asyncio.TaskGroup() as both:
             both.create_task(_pump(reader, host_writer))
             both.create_task(_pump(host_reader, writer))
-    except* OSError:  # one side is gone; for the other the connection is then closed as well
+    except* OSError:  # one side is gone; the other side's connection is then closed too
         pass
     finally:
         host_writer.transport.abort()
 
 
 async def _connect(endpoint: ServiceEndpoint) -> tuple[asyncio.StreamReader, asyncio.StreamWriter]:
-    """Raises `OSError` where no target answers."""
+    """Raises `OSError` if no target answers."""
     for target in endpoint.targets[:-1]:
         with contextlib.suppress(OSError):
             return await asyncio.open_connection(target, endpoint.port, limit=CHUNK)
@@ -205,7 +205,7 @@ async def _connect(endpoint: ServiceEndpoint) -> tuple[asyncio.StreamReader, asy
 
 
 async def _pump(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
-    writer.transport.set_write_buffer_limits(0)  # a drain then waits for all of it: nothing is lost by an abort
+    writer.transport.set_write_buffer_limits(0)  # a drain then waits for all data, so an abort loses nothing
     while data := await reader.read(CHUNK):
         writer.write(data)
         await writer.drain()

@@ -1,8 +1,8 @@
-"""What has to be done on the host, in a few short-lived steps, before bubblewrap itself is started.
+"""What has to be done on the host, in a few short steps, before bubblewrap itself is started.
 
 The workspace becomes the lower layer of an overlay whose upper layer is a file system in memory, bounded in size and in
-number of files; temporary folders lie on the same. Root gives up its rights for a user id that owns nothing else.
-All of it is seen in a mount namespace of its own, and gone with the last process in it.
+number of files; temporary folders lie on the same file system. Root gives up its rights for a user ID that owns nothing
+else. All of it is visible only in a mount namespace of its own, and disappears with the last process in it.
 """
 
 from __future__ import annotations
@@ -22,13 +22,13 @@ from redstart.ports.sandbox.leftovers import passing
 
 TOOLS = "/usr/bin:/bin:/usr/sbin:/sbin"
 PLACE = "/sys"
-"""Where the file system is mounted, in the namespace of its own: a folder that every system has, that anybody may pass
-through, and in which nobody has a repo."""
+"""Where the file system is mounted in its own namespace: a folder that every system has, that anybody may pass through,
+and in which nobody has a repo."""
 WORKSPACE, OUTWARD = f"{PLACE}/workspace", f"{PLACE}/out"
 TEMPORARY, SHARED, HOME = f"{PLACE}/temporary", f"{PLACE}/shm", f"{PLACE}/home"
 UPPER, WORK = f"{PLACE}/upper", f"{PLACE}/work"
 FIRST_USER, USERS = 60600, 500
-"""A range of user ids that systems leave unused."""
+"""A range of user IDs that systems leave unused."""
 TRY_SECONDS = 10.0
 
 _users = itertools.count(os.getpid())
@@ -44,7 +44,7 @@ class ProcessRights(NamedTuple):
 
 
 class StagedExecution:
-    """The preparation of one execution: says where things will be found, and gives the argument list that does it."""
+    """The preparation of one execution: where things will be found, and the argument list that does it."""
 
     def __init__(self, rights: ProcessRights, limits: SandboxLimits, doors: Sequence[str] = ()) -> None:
         self.mounts = rights.mounts
@@ -54,17 +54,17 @@ class StagedExecution:
         self._brought: dict[str, str] = {}
 
     def source(self, path: str) -> str:
-        """Where bubblewrap finds a file or folder of the host: elsewhere, if its user could not reach it there."""
+        """Return where bubblewrap finds a path of the host: elsewhere, if its user could not reach it there."""
         if not self.mounts or self.user is None or path.startswith(f"{PLACE}/") or reachable(path):
             return path
         return self._brought.setdefault(path, f"{PLACE}/{len(self._brought)}")
 
     def temporary(self, home: str) -> dict[str, str]:
-        """The temporary folders inside, with where they lie; nothing where they have to be made otherwise."""
+        """Map the temporary folders inside to where they lie; empty if they have to be made otherwise."""
         return {"/tmp": TEMPORARY, "/dev/shm": SHARED, home: HOME} if self.mounts else {}  # noqa: S108 (its own)
 
     def own(self, *folders: Path) -> None:
-        """Makes folders, with all that is in them, the property of the user that the command runs as."""
+        """Make the command's user the owner of the folders, with all that is in them."""
         if self.user is None:
             return
         for folder in folders:
@@ -74,7 +74,7 @@ class StagedExecution:
             os.lchown(folder, self.user, self.user)
 
     def argv(self, command: Sequence[str], workspace: Path) -> list[str]:
-        """The command, with all preparation before it. A step that fails ends it with that step's words."""
+        """Build the command with all preparation before it. A step that fails ends it with the step's message."""
         steps = [f"echo 0 >{shlex.quote(door)}" for door in self._doors]
         if self.mounts:
             steps.insert(0, "exec 2>&3 3>&-")
@@ -86,7 +86,7 @@ class StagedExecution:
         return [*(_unshared(self.user) if self.mounts else ()), "/bin/sh", "-c", script, "sh", *command]
 
     def first(self, outermost: int) -> int | None:
-        """Given the process that was started, the one with which all others end; nothing where there is none yet."""
+        """Find the child whose end ends all others, by the process that was started; None if there is none yet."""
         if not self.mounts:
             return None
         try:
@@ -106,7 +106,7 @@ class StagedExecution:
             f"{mount} -n -t tmpfs -o {options} redstart {PLACE}",
             f"{mkdir} {' '.join(folders)}",
             *((f"{chown} {self.user}:{self.user} {UPPER} {OUTWARD} {HOME} {TEMPORARY} {SHARED}",) if mine else ()),
-            # The folder is given as `.`, since in options of a mount some characters of a path mean something.
+            # The folder is given as `.`, since some characters of a path have a meaning in mount options.
             f"cd -- {shlex.quote(str(workspace))}",
             f"{mount} -n -t overlay -o {layers},{'redirect_dir=on' if mine else 'userxattr'} redstart {WORKSPACE}",
             "cd /",
@@ -125,17 +125,17 @@ class StagedExecution:
         return [
             _tool("setpriv") or "setpriv",
             *("--reuid", user, "--regid", user, "--clear-groups", "--no-new-privs", "--inh-caps=-all"),
-            *("--pdeathsig", "KILL", "--"),  # a change of user has lifted it
+            *("--pdeathsig", "KILL", "--"),  # the change of user has reset it
         ]
 
 
 def bounded(limits: SandboxLimits) -> int:
-    """How much may be written: what is written stays in memory and counts there too, and must meet its own limit."""
+    """Return how much may be written: it stays in memory, counts there too, and must reach its own limit first."""
     return min(limits.disk, limits.memory // 2)
 
 
 def reachable(path: str) -> bool:
-    """Whether every user can come to a file or folder, and read it."""
+    """Whether every user can reach a file or folder, and read it."""
     try:
         real = Path(path).resolve(strict=True)
         needed = 0o005 if real.is_dir() else 0o004
@@ -146,10 +146,11 @@ def reachable(path: str) -> bool:
 
 
 def _unshared(user: int | None) -> list[str]:
-    """All that follows ends when this process ends, at whatever moment: bubblewrap's own promise of that has gaps.
+    """Build the arguments that end all that follows when this process ends: bubblewrap's own promise has gaps.
 
-    What follows is in a process namespace, whose first process dies with its parent; that dies with this process, and
-    goes on only if it saw it alive after having said so. The parent has no voice: it would complain of its child's end.
+    What follows is in a process namespace whose first process dies with its parent. The parent dies with this process,
+    and continues only if it saw this process alive after arming that. Its messages are discarded: it would report its
+    child's end.
     """
     alone = ("--user", "--map-root-user") if user is None else ()
     return [
@@ -167,21 +168,21 @@ def _tool(name: str) -> str | None:
 
 @functools.cache
 def own_rights() -> ProcessRights:
-    """What this process can really do, which is tried once."""
+    """Return what this process can really do, which is tried once."""
     return found_rights(os.geteuid() == 0)
 
 
 def found_rights(root: bool, tool: Callable[[str], str | None] = _tool) -> ProcessRights:
-    """What can be done as root, or as anybody else, with the tools there are."""
+    """Find what can be done as root, or as another user, with the available tools."""
     needed = ("unshare", "setpriv", "mount", "mkdir", "chown")
     full = ProcessRights(mounts=True, drops=root)
     return full if all(map(tool, needed)) and _works(full) else ProcessRights()
 
 
 def _works(rights: ProcessRights) -> bool:
-    """Tries a whole preparation, and whether an emptied folder of the lower layer stays empty in the overlay.
+    """Try a whole preparation, and whether an emptied folder of the lower layer stays empty in the overlay.
 
-    It does not where the kernel's file systems in memory cannot keep the overlay's notes.
+    It does not if the kernel's file systems in memory cannot store the overlay's attributes.
     """
     script = 'cd "$1"; test -f a/b; rm -r a; mkdir a; test ! -e a/b; echo x >"$2/x"'
     with passing("try") as folder:

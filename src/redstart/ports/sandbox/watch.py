@@ -1,4 +1,4 @@
-"""Watches what all processes of one execution use together, as far as no group of the kernel's bounds it already."""
+"""Watches what all processes of one execution use together, unless a control group already bounds it."""
 
 from __future__ import annotations
 
@@ -15,14 +15,14 @@ from redstart.core.shell import ExitCause, SandboxLimits
 from redstart.ports.sandbox.cgroups import Cgroup
 
 PAUSE, NEAR_PAUSE = 0.05, 0.02
-"""Seconds between two looks; the second where half the memory is used already, since the rest is soon taken."""
+"""Seconds between two checks; the second if half the memory is used, since the rest may be used up soon."""
 GROUP_PAUSE, DISK_PAUSE = 0.2, 1.0
 IDLE = 9
-"""So many times what a look has cost is waited at least: looking must not slow down what is looked at."""
+"""The minimum pause, as a multiple of the time of a check: checks must not slow down what they check."""
 SLACK = 2.0
-"""Seconds of processor time: a single process that spends too much is ended by its own limit, which tells more."""
+"""Seconds of processor time: a process that alone uses too much is ended by its own limit, which says more."""
 OWN_PROCESSES = 3
-"""Of the sandbox itself, around the command."""
+"""Processes of the sandbox itself, around the command."""
 PROC = Path("/proc")
 NAMELESS = "/memfd:"
 HEXADECIMAL = frozenset("0123456789abcdef")
@@ -39,17 +39,17 @@ class ProcessUsage(NamedTuple):
 
 
 class FolderUsage(NamedTuple):
-    """What lies in some folders."""
+    """The size of the content of some folders."""
 
     size: int = 0
     files: int = 0
 
 
 class ExecutionWatch:
-    """Looks after one execution, from time to time.
+    """Checks one execution from time to time.
 
-    Where there is a `group`, only processor time is looked at: the kernel sees to the rest. `folders` are those on the
-    host's disk that the command can fill; none where it writes to a file system that is bounded itself.
+    If there is a `group`, only processor time is checked: the kernel enforces the rest. `folders` are those on the
+    host's disk that the command can fill; none if it writes to a file system that is bounded itself.
     """
 
     def __init__(self, limits: SandboxLimits, *, group: Cgroup | None, folders: Sequence[Path] = ()) -> None:
@@ -59,7 +59,7 @@ class ExecutionWatch:
         self._before = stored(folders)
 
     async def watch(self, pid: int) -> ExitCause:
-        """Returns when a limit is met that the kernel does not see to, and says which."""
+        """Return when a limit is reached that the kernel does not enforce, and say which one."""
         disk_at = time.monotonic() + DISK_PAUSE
         while True:
             began = time.monotonic()
@@ -73,7 +73,7 @@ class ExecutionWatch:
             await asyncio.sleep(max(pause, IDLE * (time.monotonic() - began)))
 
     def _met(self, pid: int) -> tuple[ExitCause | None, bool]:
-        """The limit that is met, and whether there is reason to look again soon."""
+        """Return the limit that is reached, and whether to check again soon."""
         if self._group:
             return (ExitCause.cpu if self._group.cpu() > self._limits.cpu + SLACK else None), False
         used = family(pid)
@@ -81,13 +81,13 @@ class ExecutionWatch:
             return ExitCause.cpu, False
         if used.processes > self._limits.processes + OWN_PROCESSES:
             return ExitCause.processes, False
-        # Pages that several share are in each one's size: the exact sum is dear, so it is made only on suspicion.
+        # Shared pages count in each process's size. The exact sum is expensive, so it is computed only on suspicion.
         if used.memory > self._limits.memory and exact_memory(pid) > self._limits.memory:
             return ExitCause.memory, False
         return None, used.memory > self._limits.memory // 2
 
     def disk(self) -> ExitCause | None:
-        """Whether more lies in the folders than was there before and is allowed."""
+        """Return the cause if the folders hold more than before plus what is allowed."""
         if not self._folders:
             return None
         now = stored(self._folders)
@@ -96,7 +96,7 @@ class ExecutionWatch:
 
 
 def stored(folders: Sequence[Path]) -> FolderUsage:
-    """Allocated bytes and entries below the folders. What changes meanwhile may or may not be counted."""
+    """Measure allocated bytes and entries below the folders. Concurrent changes may or may not be counted."""
     size = files = 0
     left = [str(folder) for folder in folders]
     while left:
@@ -111,9 +111,9 @@ def stored(folders: Sequence[Path]) -> FolderUsage:
 
 
 def family(pid: int) -> ProcessUsage:
-    """What a process and its living descendants use, with the time of those that they have waited for.
+    """Measure what a process and its living descendants use, including the time of those they have waited for.
 
-    Memory is the sum of their sizes and of the nameless files that they hold open, of which some may be counted twice.
+    Memory is the sum of their sizes and of the unnamed files that they hold open, some of which may be counted twice.
     """
     about = _descendants(pid)
     ticks = sum(int(number) for fields in about.values() for number in fields[11:15])
@@ -122,9 +122,9 @@ def family(pid: int) -> ProcessUsage:
 
 
 def exact_memory(pid: int) -> int:
-    """Bytes that they use together, with what several share counted once; 0 for those that may not be asked.
+    """Return the bytes that they use together, with shared memory counted once; 0 for unreadable processes.
 
-    A nameless file that is neither open nor mapped at that moment (on its way from one to another) is not seen.
+    An unnamed file that is neither open nor mapped at that moment (on its way between processes) is not seen.
     """
     about = _descendants(pid)
     held = _nameless(about)
@@ -132,21 +132,21 @@ def exact_memory(pid: int) -> int:
 
 
 def _mapped(pid: int, held: Collection[int]) -> int:
-    """A process's part of what it has mapped, without the nameless files that are counted as files."""
+    """Return a process's part of its mapped memory, without the unnamed files that are counted as files."""
     total = 0
     skipped = False
     with contextlib.suppress(OSError, ValueError, IndexError):
-        name = "smaps" if held else "smaps_rollup"  # the second is the sum of the first, and much sooner told
+        name = "smaps" if held else "smaps_rollup"  # the second is the sum of the first, and much faster
         for line in Path(PROC, str(pid), name).read_text(errors="replace").splitlines():
             if line.startswith("Pss:"):
                 total += 0 if skipped else int(line.split()[1]) * 1024
-            elif line[0] in HEXADECIMAL:  # a mapping begins; its properties have names in capitals
+            elif line[0] in HEXADECIMAL:  # a mapping begins; the names of its properties are capitalized
                 skipped = NAMELESS in line and int(line.split()[4]) in held
     return total
 
 
 def _nameless(pids: Iterable[int]) -> dict[int, int]:
-    """Files that live in memory and that no folder shows, by number, as far as some process has them open."""
+    """Return the sizes of files that exist only in memory, by inode, if some process has them open."""
     found: dict[int, int] = {}
     for pid in pids:
         folder = f"{PROC}/{pid}/fd"
@@ -161,7 +161,7 @@ def _nameless(pids: Iterable[int]) -> dict[int, int]:
 
 
 def _descendants(pid: int) -> dict[int, list[str]]:
-    """A process and its descendants, each with what `/proc` tells of it from its state on."""
+    """Return a process and its descendants, each with its fields of `/proc/PID/stat` from the state on."""
     found: dict[int, list[str]] = {}
     left = [pid]
     while left:
@@ -176,7 +176,7 @@ def _descendants(pid: int) -> dict[int, list[str]]:
 
 
 def _children(pid: int) -> list[int]:
-    """Of all threads of a process, since each has its own. Raises `OSError` where it is gone."""
+    """Return the children of all threads of a process. Raises `OSError` if it is gone."""
     if not _kernel_lists_children():
         return _children_by_parent(pid)
     found: list[int] = []
@@ -193,7 +193,7 @@ def _kernel_lists_children() -> bool:
 
 
 def _children_by_parent(pid: int) -> list[int]:
-    """The same by asking every process of the machine for its parent."""
+    """Return the same by reading the parent of every process of the machine."""
     found: list[int] = []
     for name in os.listdir(PROC):  # noqa: PTH208 (it is walked several times a second)
         if name.isdigit():

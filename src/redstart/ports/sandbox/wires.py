@@ -1,4 +1,4 @@
-"""The pipes to and from bubblewrap, of which the command inside has no end."""
+"""The pipes to and from bubblewrap. The command inside holds no end of them."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ FULL_BYTES, FULL_FILES = 1 << 16, 8
 
 
 class BubblewrapPipes:
-    """On `status` bubblewrap says of itself what it does; it starts nothing before the gate is open.
+    """On `status` bubblewrap reports what it does; it starts nothing before the gate is open.
 
     What is fed to it becomes files inside.
     """
@@ -29,8 +29,8 @@ class BubblewrapPipes:
         self.fds = [self.status, self.gate]
         self._heard = b""
         self.outward: int | None = None
-        """The folder that the command leaves files in, where that is on a file system of the sandbox's own. It is held
-        open, since with the sandbox it would be gone."""
+        """The command's output folder, if it is on a file system of the sandbox's own. It is held open, since otherwise
+        it would disappear with the sandbox."""
 
     def __enter__(self) -> BubblewrapPipes:
         return self
@@ -41,7 +41,7 @@ class BubblewrapPipes:
             os.close(fd)
 
     def feed(self, content: bytes) -> int:
-        """A descriptor from which something short can be read: no more than a pipe holds."""
+        """Return a descriptor from which a short text can be read: no more than a pipe holds."""
         source, sink = os.pipe()
         self.fds.append(source)
         try:
@@ -54,7 +54,7 @@ class BubblewrapPipes:
         os.write(self._opener, b".")
 
     async def admit(self, monitor: int, *, staged: bool) -> None:
-        """Waits until the sandbox is there, takes hold of what must outlive it, and lets the command start."""
+        """Wait until the sandbox exists, open what must outlive it, and let the command start."""
         loop, spoken = asyncio.get_running_loop(), asyncio.Event()
         loop.add_reader(self._source, spoken.set)
         try:
@@ -64,7 +64,7 @@ class BubblewrapPipes:
         finally:
             loop.remove_reader(self._source)
         if staged:
-            with contextlib.suppress(OSError):  # it has died meanwhile
+            with contextlib.suppress(OSError):  # the sandbox has died meanwhile
                 self.outward = os.open(f"/proc/{monitor}/root{OUTWARD}", os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
         self.open_gate()
 
@@ -75,7 +75,7 @@ class BubblewrapPipes:
 
     @property
     def command_ended(self) -> bool:
-        """Whether the command was started and its end was seen; otherwise the exit code is bubblewrap's own."""
+        """Whether the command was started and its end was seen; otherwise the exit code is bubblewrap's."""
         return b'"exit-code"' in self._hear()
 
     @property
@@ -87,9 +87,9 @@ class BubblewrapPipes:
         return room.f_bavail * room.f_frsize < FULL_BYTES or room.f_favail < FULL_FILES
 
     def kill(self, monitor: int) -> None:
-        """Ends all that runs inside, by ending its process 1.
+        """End all that runs inside, by ending its process 1.
 
-        The monitor on the outside then waits until the namespace is empty, and ends by itself. Were the monitor
+        The monitor on the outside then waits until the namespace is empty, and ends by itself. If the monitor were
         killed instead, the rest would die too, but some time later.
         """
         first = self._first()
@@ -100,7 +100,7 @@ class BubblewrapPipes:
             kill_group(monitor)
 
     def _first(self) -> int | None:
-        """The process 1 of the sandbox, by its id where bubblewrap is. The text may come in pieces."""
+        """Return the ID of the sandbox's process 1 outside of it. The text may come in pieces."""
         found = re.search(rb'"child-pid": *(\d+)[^\d]', self._hear())
         return int(found[1]) if found else None
 
@@ -111,7 +111,7 @@ class BubblewrapPipes:
 
 
 def _parent(pid: int) -> int:
-    """The parent of a process; 0 where there is no such process."""
+    """Return the parent of a process; 0 if there is no such process."""
     try:
         about = Path(f"/proc/{pid}/stat").read_text(encoding="utf-8", errors="replace")
     except OSError:

@@ -1,1 +1,1 @@
-"""The one place that knows SQL."""
+"""The SQL adapters. No other package contains SQL."""

@@ -17,7 +17,7 @@ from redstart.ports.store.port.blobs import KeptBlob
 
 _NAME = re.compile(r"[0-9a-f]{64}")
 _MINE = (blobs.c.tenant == bindparam("my_tenant"), blobs.c.name == bindparam("my_name"))
-# One that was cut short by something is put again. Who puts what is there sends its name and not its bytes.
+# A truncated blob is put again. To put an existing blob, only its name is sent, not its bytes.
 _PUT_AGAIN = (
     update(blobs)
     .where(*_MINE, func.length(blobs.c.data) == bindparam("size"))
@@ -29,7 +29,7 @@ _AT_ONCE = 100
 
 
 class SqlBlobs:
-    """The blobs of its database's tenant."""
+    """The blobs of the database's tenant."""
 
     def __init__(self, database: Database) -> None:
         self._database = database
@@ -39,7 +39,7 @@ class SqlBlobs:
         self._put = adding.on_conflict_do_update(index_elements=["tenant", "name"], set_=new)
 
     def put(self, data: bytes) -> str:
-        """Raises `StoreError` if it cannot be written."""
+        """Store the bytes and return their name. Raises `StoreError` if they cannot be written."""
         name, now = hashlib.sha256(data).hexdigest(), time.time()
         with self._database.single() as connection:
             again = connection.execute(_PUT_AGAIN, {**self._of(name), "size": len(data), "now": now}).first()
@@ -61,7 +61,7 @@ class SqlBlobs:
         return bytes(data)
 
     def kept(self) -> Iterator[KeptBlob]:
-        """Every blob, without reading its bytes."""
+        """List every blob, without reading its bytes."""
         every = select(blobs.c.name, func.length(blobs.c.data), blobs.c.put)
         with self._database.reading() as connection:
             rows = connection.execute(every.where(blobs.c.tenant == self._database.tenant)).all()
@@ -69,7 +69,7 @@ class SqlBlobs:
             yield KeptBlob(name, size, put)
 
     def texts(self, names: Iterable[str]) -> Iterator[str]:
-        """What those of them hold that begin as JSON does; of one that is not there nothing."""
+        """Read those of the blobs that start like JSON. Missing blobs are skipped."""
         mine = (blobs.c.tenant == self._database.tenant, func.substr(blobs.c.data, 1, 1) == b"{")
         for some in _some_of(names):
             with self._database.reading() as connection:
@@ -78,7 +78,7 @@ class SqlBlobs:
                 yield bytes(data).decode(errors="replace")
 
     def drop(self, names: Iterable[str], before: float) -> None:
-        """Removes those of them that were last put before that moment: whoever puts one meanwhile keeps it."""
+        """Remove those of the blobs that were last put before that time. A blob that is put meanwhile stays."""
         mine = (blobs.c.tenant == self._database.tenant, blobs.c.put < before)
         for some in _some_of(names):
             with self._database.single() as connection:

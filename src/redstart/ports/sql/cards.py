@@ -1,4 +1,4 @@
-"""The cards as people see them: all of them, shown or not; and forgetting one for good."""
+"""Fix cards for people: list all of them, shown or quarantined, decide on them, and forget one permanently."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from redstart.ports.sql.schema import cards, edges, failures, journal, vectors
 
 
 class _Recall(BaseModel):
-    """How a recall stands in the journal that asked a model; any other is the cards alone."""
+    """The journaled result of a recall that asked a model. Any other recall is a list of cards."""
 
     found: list[RecalledCard]
 
@@ -25,17 +25,17 @@ class _Recall(BaseModel):
 _RECALLED: TypeAdapter[list[RecalledCard] | _Recall] = TypeAdapter(list[RecalledCard] | _Recall)
 _AT_ONCE = 100
 KIND = "recall"
-"""Of the calls by which runs are given cards."""
+"""The kind of the journaled calls that give cards to runs."""
 
 
 class SqlCards:
-    """All cards of its database's tenant, for people to look at and to decide on."""
+    """All cards of the database's tenant, for people to view and decide on."""
 
     def __init__(self, database: Database) -> None:
         self._database, self._tenant = database, database.tenant
 
     async def cards(self, *, repo: str | None = None, limit: int = 50) -> list[KeptCard]:
-        """The newest first."""
+        """List the cards, newest first."""
         query = select(cards).where(cards.c.tenant == self._tenant)
         if repo is not None:
             query = query.where(cards.c.repo == repo)
@@ -49,17 +49,17 @@ class SqlCards:
         return None if row is None else _kept(row)
 
     async def beginning(self, prefix: str, limit: int) -> list[str]:
-        """The ids that begin so, at most `limit`."""
-        # Not LIKE: whether that minds upper and lower case depends on the database.
+        """List the IDs that start with `prefix`, at most `limit`."""
+        # Not LIKE: its case sensitivity depends on the database.
         alike = (cards.c.id >= prefix, cards.c.id < prefix + chr(sys.maxunicode))
         query = select(cards.c.id).where(cards.c.tenant == self._tenant, *alike).order_by(cards.c.id).limit(limit)
         with self._database.reading() as connection:
             return list(connection.execute(query).scalars())
 
     async def put(self, card_id: str, state: CardState, approval: Approval | None = None) -> bool:
-        """Shows it again, or puts it into quarantine. Whether there is such a card.
+        """Show a card again or quarantine it. Returns whether the card exists.
 
-        What was said of an earlier approval goes, and this one is kept in the card.
+        The approval is stored in the card and replaces an earlier one.
         """
         with self._database.writing() as connection:
             body = connection.execute(select(cards.c.body).where(self._mine(card_id))).scalar()
@@ -97,12 +97,12 @@ class SqlCards:
         return {card_id: frozenset(known) for card_id, known in found.items()}
 
     async def forget(self, card_id: str) -> ForgottenTexts | None:
-        """Removes it, and its words from all that runs wrote down in the database; None where there is none.
+        """Remove a card, and its texts from everything that runs stored in the database. Returns None if it is unknown.
 
-        Also where there is no such card, what earlier ones left in the file is swept out. A run that made or saw it can
-        be looked at as before, but not replayed. Raises `StoreError`, with nothing removed, while such a run has not
-        ended: it would write the words again; and where another process keeps the file from being swept: then call it
-        again. A server's own log and its backups are the affair of who runs it.
+        Even then, remains of earlier cards are swept from the file. A run that made or saw the card can be viewed as
+        before, but not replayed. Raises `StoreError`, with nothing removed, while such a run has not ended, because it
+        would write the texts again. Also raises `StoreError` if another process prevents the sweep: then call it again.
+        A server's own log and backups are the responsibility of its operator.
         """
         with self._database.writing() as connection:
             row = connection.execute(select(cards).where(self._mine(card_id))).one_or_none()
@@ -111,7 +111,7 @@ class SqlCards:
         return gone
 
     async def told(self, card_id: str) -> ForgottenTexts | None:
-        """What `forget` would give, with nothing removed. Raises as that does."""
+        """Return what `forget` would return, without removing anything. Raises as `forget` does."""
         with self._database.steady() as connection:
             row = connection.execute(select(cards).where(self._mine(card_id))).one_or_none()
             if row is None:

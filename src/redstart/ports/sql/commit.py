@@ -1,4 +1,4 @@
-"""A step's commit: in SQLite a transaction, in Postgres one statement, which is a transaction and one round trip."""
+"""A step's commit: a transaction in SQLite, and in Postgres one statement, which is a transaction in one round trip."""
 
 from __future__ import annotations
 
@@ -45,25 +45,25 @@ from redstart.ports.store.port.runs import StepCommit
 
 Row = dict[str, Any]
 Found = Sequence[Sequence[Any]]
-"""What the run's row says after it; nothing where it did not stand as it had to."""
+"""The rows that the update of the run returns; empty if the run was not in the expected state."""
 
 
 class CommitRows(NamedTuple):
     """A commit as rows."""
 
     held: Row
-    """The run as it has to stand for the commit to be written."""
+    """The key, fence and version that the run must have for the commit to be written."""
     progress: Row
     step: Row
     events: list[Row]
     learned: dict[str, list[Row]]
-    """By the table's name, what an attempt leaves once; nothing where the step taught nothing of that kind."""
+    """By table name, the rows that an attempt writes only once. A kind without rows has no key."""
     refused: Row | None
-    """Whose cards, lessons and patterns go into quarantine, where the run ends here and is not verified."""
+    """The run whose cards, lessons and patterns are quarantined, if the run ends here without being verified."""
 
 
 def progress(state: RunState, now: float) -> Row:
-    """The columns of a run that change from step to step."""
+    """Return the columns of a run that change from step to step."""
     return {
         "status": state.status.value,
         "result": "" if state.result is None else state.result.value,
@@ -121,7 +121,7 @@ def _edges(commit: StepCommit, tenant: str, now: float) -> list[Row]:
 
 
 def _refused(run: RunState, tenant: str) -> Row | None:
-    """Only verified runs leave cards that may be shown: what was green on the way is not enough."""
+    """Return the run if it ends unverified. Only verified runs leave cards that may be shown."""
     if run.status is not Status.finished or run.result is Result.verified:
         return None
     return {"of_tenant": tenant, "of_run": run.run_id}
@@ -155,7 +155,7 @@ def _learned(
 
 
 def _names(learned: FixCard | FailureRecord | Lesson | SolutionPattern) -> tuple[str, str]:
-    """By what it is found: this very thing, and its kind."""
+    """Return the key that identifies the memory and the family that it belongs to."""
     if isinstance(learned, SolutionPattern):
         return learned.key, learned.mode
     return ("" if isinstance(learned, Lesson) else learned.error_signature), learned.family
@@ -177,7 +177,7 @@ def _uses(run: RunState, tenant: str, now: float) -> list[Row]:
 
 
 def _edits(commit: StepCommit, tenant: str) -> list[Row]:
-    """What became of an answer's edits. Of a model that nobody can name nothing is learned."""
+    """Return the outcomes of an answer's edits. Nothing is recorded for an unknown model."""
     if not commit.model:
         return []
     run = commit.before
@@ -189,7 +189,7 @@ def _edits(commit: StepCommit, tenant: str) -> list[Row]:
 
 
 def write(database: Database, rows: CommitRows) -> Control:
-    """Writes all of it and returns what people ask for. Raises `Fenced`, with nothing written; see `Store.commit`."""
+    """Write the commit and return the requested control. Raises `Fenced`, with nothing written; see `Store.commit`."""
     put = _at_once if database.is_postgres else _one_by_one
     with database.driven() as driver:
         found = put(driver, rows)
@@ -213,7 +213,7 @@ _QUARANTINED: ColumnElement[str] = literal_column(f"'{CardState.quarantined.valu
 
 
 def _quarantine(state: Column[str]) -> Update:
-    """Of a run; a lesson and a card call it by the same word."""
+    """Build the update that quarantines a run's rows. Lessons and cards use the same status value."""
     table = state.table
     of_run = (table.c.tenant == bindparam("of_tenant"), table.c.run_id == bindparam("of_run"))
     return update(table).where(*of_run, state != _QUARANTINED).values({state.name: _QUARANTINED})
@@ -230,7 +230,7 @@ def _sqlite(statement: ClauseElement) -> str:
     return str(statement.compile(dialect=SQLiteDialect(paramstyle="named")))
 
 
-# Made once, when the first commit asks for it: most commands make none.
+# Compiled once, at the first commit: most commands make none.
 @cache
 def _sqlite_advance() -> str:
     return _sqlite(_ADVANCE)
@@ -248,7 +248,7 @@ def _sqlite_add(table: Table) -> str:
 
 @cache
 def _sqlite_kept(table: Table) -> str:
-    """Whether the attempt left something in that table before."""
+    """Build the query whether the attempt already has rows in that table."""
     return _sqlite(select(table.c.run_id).where(*(table.c[name] == bindparam(name) for name in _OF_ATTEMPT)))
 
 
@@ -261,7 +261,7 @@ def _one_by_one(driver: SqlDriver, rows: CommitRows) -> Found:
         driver.execute(_sqlite_add(events), event)
     for name, added in rows.learned.items():
         table = metadata.tables[name]
-        # What was left there stays as it is.
+        # Existing rows stay unchanged.
         if not driver.execute(_sqlite_kept(table), added[0]).fetchall():
             for row in added:
                 driver.execute(_sqlite_add(table), row)
@@ -271,12 +271,12 @@ def _one_by_one(driver: SqlDriver, rows: CommitRows) -> Found:
     return found
 
 
-# In Postgres: the same as one statement. Every part of it sees the tables as they were before, and writes only where
-# the first part found the run as it has to stand. What comes in several rows comes as an array a column, so that the
-# statement is the same text however many they are, and the server plans it once.
+# In Postgres: the same as one statement. Every part of it sees the tables as they were before, and writes only if the
+# first part found the run in the expected state. Multiple rows are passed as one array per column, so that the text of
+# the statement does not depend on their number, and the server plans it once.
 _advanced = _ADVANCE.cte("advanced")
 _SENT_ONCE = {"step_state": "new_state", "step_version": "new_version"}
-"""What two tables get is bound under one name: a state may be large."""
+"""Values that two tables get are bound under one name, because a state may be large."""
 
 
 def _bound(prefix: str, column: Column[Any]) -> BindParameter[Any]:
@@ -285,12 +285,12 @@ def _bound(prefix: str, column: Column[Any]) -> BindParameter[Any]:
 
 
 def _added(table: Table, prefix: str) -> Select[Any]:
-    """A row whose values are bound by the names of its columns after `prefix`, if the run was advanced."""
+    """Select one row if the run was advanced. Its values are bound to the column names with `prefix`."""
     return select(*(_bound(prefix, column) for column in table.c)).select_from(_advanced)
 
 
 def _spread(table: Table, prefix: str, many: tuple[str, ...]) -> Select[Any]:
-    """As many rows as the arrays bound for the columns `many` are long; the other columns are alike in all of them."""
+    """Select one row per element of the arrays bound for the columns `many`. The other columns are constant."""
     arrays = [bindparam(f"{prefix}{name}", type_=ARRAY(_plain(table, name))) for name in many]
     each = func.unnest(*arrays).table_valued(*many, name=f"{prefix}rows").render_derived()
     return select(
@@ -299,7 +299,7 @@ def _spread(table: Table, prefix: str, many: tuple[str, ...]) -> Select[Any]:
 
 
 def _plain(table: Table, name: str) -> TypeEngine[Any]:
-    """Without the rules of comparison that a column has."""
+    """Return the type of a column without its collation."""
     kind: TypeEngine[Any] = table.c[name].type
     return Text() if isinstance(kind, String) else kind
 
@@ -321,7 +321,7 @@ _MANY = {
     "edges": ("kind", "source", "target"),
     "uses": ("lesson", "probability", "shown"),
 }
-"""The columns in which the rows of a commit differ, where there may be several."""
+"""The columns in which the rows of a commit differ, for tables that may get several."""
 _COMMIT = select(_advanced.c.control).add_cte(
     insert(steps).from_select(list(steps.c), _added(steps, "step_")).cte("stepped"),
     insert(events).from_select(list(events.c), _spread(events, "event_", ("seq", "body"))).cte("said"),
@@ -330,7 +330,7 @@ _COMMIT = select(_advanced.c.control).add_cte(
 
 @cache
 def _postgres(learned: tuple[str, ...], *, refused: bool) -> str:
-    """The statement for a commit that taught something of these kinds."""
+    """Build the statement of a commit with rows for these tables."""
     statement = _COMMIT
     for name in learned:
         table = metadata.tables[name]

@@ -1,4 +1,4 @@
-"""What belongs together, read back; the commit of `remember` writes it."""
+"""Queries on the edges of the graph. The commit of `remember` writes them."""
 
 from __future__ import annotations
 
@@ -15,13 +15,13 @@ _TOUCHED = (EdgeKind.retrieved_file.value, EdgeKind.changed_file.value)
 
 
 class SqlEdges:
-    """Of its database's tenant."""
+    """The edges of the database's tenant."""
 
     def __init__(self, database: Database) -> None:
         self._database, self._tenant = database, database.tenant
 
     async def edges(self, *, repo: str | None = None) -> list[KeptEdge]:
-        """All of them, or those of a repo, in the order in which they were written."""
+        """List all edges, or those of a repo, in the order in which they were written."""
         shown = (edges.c.kind, edges.c.source, edges.c.target, edges.c.repo, edges.c.created)
         by = (edges.c.created, edges.c.run_id, edges.c.attempt, edges.c.kind, edges.c.source, edges.c.target)
         with self._database.reading() as connection:
@@ -29,7 +29,7 @@ class SqlEdges:
         return [KeptEdge(EdgeKind(row.kind), row.source, row.target, row.repo, row.created) for row in rows]
 
     async def files_in_failures(self, *, repo: str | None = None, limit: int = 10) -> list[FailingFile]:
-        """The files that most failed attempts were shown or changed."""
+        """List the files that the most failed attempts retrieved or changed."""
         attempts = func.count(func.distinct(edges.c.source))
         met = func.count(func.distinct(edges.c.run_id))
         failed = and_(
@@ -50,13 +50,13 @@ class SqlEdges:
         return [FailingFile(repo=of, path=path, attempts=many, runs=count) for of, path, many, count in rows]
 
     async def fixes_of(self, key: str, *, repo: str | None = None, limit: int = 10) -> list[KnownFix]:
-        """The cards of attempts that began with this signature, or with one that begins so; the newest first."""
+        """List the cards of attempts whose failure signature starts with `key`, newest first."""
         red, left = edges.alias("red"), edges.alias("left_by")
-        # By the parts of the key, which has an index, and not by the name that is made of them.
+        # Join on the parts of the indexed key, not on the name that is built from them.
         attempt = (left.c.run_id == red.c.run_id, left.c.attempt == red.c.attempt)
         same = and_(left.c.tenant == red.c.tenant, *attempt)
         kept = and_(cards.c.tenant == left.c.tenant, cards.c.id == left.c.target)
-        # Not LIKE: whether that minds upper and lower case depends on the database.
+        # Not LIKE: its case sensitivity depends on the database.
         alike = (red.c.target >= key, red.c.target < key + chr(sys.maxunicode))
         query = (
             select(red.c.target.label("signature"), cards)
@@ -85,7 +85,7 @@ class SqlEdges:
         ]
 
     async def bug_types(self, *, repo: str | None = None, limit: int = 50) -> list[TypeInMonth]:
-        """The types of exceptions of each repo and month, the newest month first, and in it what was met most."""
+        """Count the exception types of each repo and month: newest month first, then the most frequent."""
         month = self._month(edges.c.created)
         met = func.count(func.distinct(edges.c.run_id))
         query = (
@@ -104,7 +104,7 @@ class SqlEdges:
         return (mine,) if repo is None else (mine, edges.c.repo == repo)
 
     def _month(self, moment: ColumnElement[float]) -> ColumnElement[str]:
-        # Written out, and not bound: what is grouped by has to be the very same text.
+        # Literals, not bound values: the grouped expression must be the same text.
         if self._database.is_postgres:
             zoned = func.timezone(literal_column("'UTC'"), func.to_timestamp(moment))
             return func.to_char(zoned, literal_column("'YYYY-MM'"))

@@ -1,4 +1,4 @@
-"""A database as the adapters use it: whose rows are seen, and what a transaction is."""
+"""The database as the adapters use it: visible rows by tenant, and kinds of transactions."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ class ResultRows(Protocol):
 
 
 class SqlDriver(Protocol):
-    """What the drivers of both databases have in common. The text of a statement is of their own dialect."""
+    """The common interface of both databases' drivers. Statements are in the dialect of each."""
 
     def execute(self, statement: str, bound: Mapping[str, Any] = ..., /) -> ResultRows: ...
     def commit(self) -> None: ...
@@ -38,7 +38,7 @@ class SqlDriver(Protocol):
 
 
 class _ServerDriver(SqlDriver, Protocol):
-    """That of Postgres."""
+    """The driver of Postgres."""
 
     autocommit: bool
 
@@ -47,11 +47,10 @@ class _ServerDriver(SqlDriver, Protocol):
 
 
 class Database:
-    """One open database, as one tenant sees it. Not to be carried over a fork: open it in the process that uses it.
+    """One open database, as one tenant sees it. Do not carry it over a fork: open it in the process that uses it.
 
-    Where a server was restarted, the connections to it are found dead before anything is sent over them, and made
-    anew. While it is away, and where it goes in the middle of a statement, that is a `StoreError`; the next call tries
-    again.
+    After a server restart, dead connections are detected before anything is sent over them, and replaced. While the
+    server is down, or if it goes down during a statement, a `StoreError` is raised; the next call tries again.
     """
 
     def __init__(self, engine: Engine, tenant: str = HOME) -> None:
@@ -60,37 +59,36 @@ class Database:
         self.is_postgres = engine.dialect.name == postgres.DIALECT
         self._reader = engine
         if self.is_postgres:
-            # A statement by itself is a transaction there, and needs no further word to the server.
+            # A single statement is a transaction there, and needs no further round trip.
             self._reader = self._single = engine.execution_options(isolation_level="AUTOCOMMIT")
             self._writer = engine
         else:
-            # A transaction that will write says so at its start: one that read first and then asks for the write lock
-            # is refused at once, without waiting, when another process wrote in between.
+            # A transaction that will write declares it at the start: one that first reads and then requests the write
+            # lock is refused immediately, without waiting, if another process wrote in between.
             self._single = self._writer = engine.execution_options(**{sqlite.BEGIN: "BEGIN IMMEDIATE"})
 
     @classmethod
     def open(cls, where: Path | str) -> Database:
-        """The database at `where`, migrated if it is old: the path of a SQLite file, or a `postgresql://` address.
+        """Open the database at `where`, the path of a SQLite file or a `postgresql://` address, and migrate it if old.
 
-        A file is made, with its folder, where there is none; a database of a server has to be there. Raises
-        `StoreError` if it cannot be read or written, or was written by a newer redstart, and `ConfigError` for an
-        address that is none.
+        A missing file is created with its directory; a server's database must exist. Raises `StoreError` if it cannot
+        be read or written, or was written by a newer Redstart, and `ConfigError` for an invalid address.
         """
         return cls(sqlite.opened(where) if isinstance(where, Path) else postgres.opened(where))
 
     def of(self, tenant: str) -> Database:
-        """The same database as this tenant sees it. It has the same connections: closing either closes both."""
+        """Return the same database as this tenant sees it. They share connections: closing either closes both."""
         return Database(self.engine, tenant)
 
     @contextmanager
     def reading(self) -> Generator[Connection]:
-        """For reading. In SQLite all of it sees one moment, in Postgres each statement one of its own."""
+        """Open a connection for reading. In SQLite all statements share one snapshot; in Postgres each has its own."""
         with store_errors(), self._reader.connect() as connection, self._begun(connection):
             yield connection
 
     @contextmanager
     def steady(self) -> Generator[Connection]:
-        """For reading, where all of it is to see one moment."""
+        """Open a connection for reading whose statements all share one snapshot."""
         level = {"isolation_level": "REPEATABLE READ"} if self.is_postgres else {}
         with (
             store_errors(),
@@ -101,19 +99,19 @@ class Database:
 
     @contextmanager
     def single(self) -> Generator[Connection]:
-        """For one statement that writes, whole or not at all. In Postgres it takes one round trip."""
+        """Open a connection for a single, atomic, writing statement. In Postgres it takes one round trip."""
         with store_errors(), self._single.connect() as connection, self._begun(connection):
             yield connection
 
     @contextmanager
     def writing(self) -> Generator[Connection]:
-        """A transaction that is committed at the end, and rolled back by any exception."""
+        """Open a transaction that is committed at the end, and rolled back by any exception."""
         with store_errors(), self._writer.connect() as connection, self._begun(connection):
             yield connection
 
     @contextmanager
     def driven(self) -> Generator[SqlDriver]:
-        """For what every step writes: the driver itself, as SQLAlchemy takes longer over a statement than SQLite does.
+        """Open the driver itself for what every step writes: SQLAlchemy takes longer per statement than SQLite.
 
         In SQLite it is a transaction, as in `writing`; in Postgres each statement is one, as in `single`.
         """
@@ -143,7 +141,7 @@ class Database:
 
     @contextmanager
     def _begun(self, connection: Connection) -> Generator[None]:
-        # What a connection may see is told to it only when that changes: it is a round trip.
+        # The tenant of a connection is set only when it changes, because that takes a round trip.
         if self.is_postgres and connection.info.get(_TENANT) != self.tenant:
             connection.execute(_SEE, {"tenant": self.tenant})
             connection.commit()
@@ -152,7 +150,7 @@ class Database:
             yield
 
     def close(self) -> None:
-        """Closes every connection. May be called twice."""
+        """Close every connection. May be called twice."""
         self.engine.dispose()
 
     def __enter__(self) -> Database:
@@ -176,11 +174,11 @@ def _all_or_nothing(driver: SqlDriver) -> Generator[SqlDriver]:
 
 
 def parse(noun: type[N], body: str) -> N:
-    """What was kept, as the noun of today. Raises `StoreError` if it cannot be read."""
+    """Parse a stored value as the current version of its type. Raises `StoreError` if it cannot be read."""
     try:
         return read(noun, body)
     except ValidationError as error:
         raise StoreError(
             f"a {noun.__name__} in the run store cannot be read: {error.error_count()} fields are not as expected",
-            remedy="It was kept by another version of redstart; use that version for this run.",
+            remedy="Another version of redstart wrote it; use that version for this run.",
         ) from error

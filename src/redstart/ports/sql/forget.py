@@ -1,4 +1,4 @@
-"""Forgetting for good: words taken out of all that runs wrote down, and out of what the database still keeps of it."""
+"""Forget permanently: remove texts from everything that runs stored, and sweep the remains from the database."""
 
 from __future__ import annotations
 
@@ -36,18 +36,18 @@ from redstart.ports.store.port.journal import digest
 
 FORGOTTEN = "[forgotten]"
 LEAST = 12
-"""A shorter text may stand anywhere, and says nothing by itself; where it is told what it is of, it goes too."""
+"""The minimum length of a text to search for. Shorter ones may occur anywhere; they are removed only by their field."""
 PROBE = 24
-"""Of a longer text its beginning and its end are looked for: a question may have had no room for the middle."""
+"""The length of the start and end of a longer text to search for: a question may have dropped the middle."""
 _CUT = re.compile(r" \[…\] |</?data(?=\b)", re.IGNORECASE)
-"""Where a text may stand otherwise than it was said: where it was cut, and where it would end a block of data."""
+"""Where a stored text may differ from the original: where it was cut, and where it would end a block of data."""
 _LEVELS = 3
-"""Texts in JSON, which is a text in JSON, and that again."""
+"""The nesting depth of JSON in JSON strings."""
 _WORDS = ("summary", "root_cause", "fix", "verification", "test_id")
 
 
 class JsonScrubber:
-    """Finds what has one of these ids in JSON, and what it said wherever else that stands, cut or not."""
+    """Removes objects with these IDs from JSON, and their texts wherever else they occur, cut or not."""
 
     def __init__(self, ids: Collection[str], said: Iterable[str]) -> None:
         self._ids = frozenset(ids)
@@ -57,7 +57,7 @@ class JsonScrubber:
         self.traces = TextTraces(self.texts)
 
     def __call__(self, written: str) -> str:
-        """The same JSON without the words; the same text where they are not in it."""
+        """Return the JSON without the texts, or the unchanged JSON if it does not contain them."""
         if not any(id_ in written for id_ in self._ids) and not any(form in written for form in self._forms):
             return written
         try:
@@ -92,7 +92,7 @@ class JsonScrubber:
 
 
 class TextTraces:
-    """Finds texts, or what was left of them, in bytes of any kind."""
+    """Finds texts, or remains of them, in any bytes."""
 
     def __init__(self, texts: Iterable[str]) -> None:
         ends = [part.strip() for text in texts for part in _ends(text)]
@@ -107,7 +107,7 @@ def _ends(text: str) -> tuple[str, ...]:
 
 
 def _spellings(texts: Iterable[str]) -> tuple[str, ...]:
-    """As they are, and as JSON has them, the longest first: one may be a part of another."""
+    """List the texts as they are and escaped as JSON, longest first, because one may be part of another."""
     found = dict.fromkeys(texts)
     for _ in range(_LEVELS):
         found |= {json.dumps(item, ensure_ascii=plain)[1:-1]: None for item in found for plain in (True, False)}
@@ -122,9 +122,9 @@ _WRITTEN: tuple[tuple[Table, ColumnElement[str], tuple[str, ...], tuple[str, ...
     (patterns, patterns.c.run_id, ("id",), ("body",)),
     (failures, failures.c.run_id, ("id",), ("body",)),
 )
-"""Where runs write: the table, the column of the run, the row's key after the tenant, and the texts."""
+"""Where runs write: the table, the column with the run, the row's key without the tenant, and the text columns."""
 _FINISHED = (Status.finished.value, "ended")
-"""The words of this version and of earlier ones."""
+"""The status values of this version and of earlier ones."""
 _SWEPT = (
     *(cards, vectors, edges, failures, lessons, uses, patterns, pattern_vectors),
     *(runs, steps, events, journal, blobs),
@@ -132,7 +132,7 @@ _SWEPT = (
 
 
 class ScrubbedRuns:
-    """The runs of a tenant, inside of a transaction, without what is forgotten."""
+    """Removes forgotten texts from the runs of a tenant, inside a transaction."""
 
     def __init__(self, connection: Connection, tenant: str, scrub: JsonScrubber) -> None:
         self._connection, self._tenant, self._scrub = connection, tenant, scrub
@@ -140,14 +140,14 @@ class ScrubbedRuns:
 
     @property
     def forgotten(self) -> ForgottenTexts:
-        """As far as runs were looked through."""
+        """The forgotten texts, and the blobs named by the runs that were searched so far."""
         return ForgottenTexts(self._scrub.texts, frozenset(self._named))
 
     def look(self, kind: str, ids: Sequence[str], made_by: Iterable[str]) -> list[str]:
-        """The runs that made one of these, those that were given one by a call of this kind, and those that go on from
-        one of these; what blobs they name is put down.
+        """Find the runs that made one of these, that received one by a call of this kind, or that continue such a run.
 
-        Raises `StoreError` where one of them has not ended: it would write the words again.
+        Also collects the blobs that they name. Raises `StoreError` if one of the runs has not ended, because it would
+        write the texts again.
         """
         asked = (journal.c.tenant == self._tenant, journal.c.kind == kind)
         given = or_(*(journal.c.result.contains(id_, autoescape=True) for id_ in ids))
@@ -192,7 +192,7 @@ class ScrubbedRuns:
 
 
 def _sealed(table: Table, row: Row[Any], changed: dict[str, str]) -> dict[str, str]:
-    """With the digest that a changed record of the journal has."""
+    """Add the new digest to the changes if the row is a journal record."""
     if table is not journal:
         return changed
     record = record_of(row)._replace(digest="", **changed)
@@ -200,7 +200,7 @@ def _sealed(table: Table, row: Row[Any], changed: dict[str, str]) -> dict[str, s
 
 
 def sweep(database: Database) -> None:
-    """Has the database let go of what was deleted: SQLite writes its file anew, and empties the log beside it."""
+    """Make the database discard deleted data: SQLite rewrites its file and empties its log."""
     if database.is_postgres:
         with database.single() as connection:
             connection.execute(text(f"VACUUM {', '.join(table.name for table in _SWEPT)}"))
@@ -213,6 +213,6 @@ def sweep(database: Database) -> None:
         busy = driver.execute("PRAGMA wal_checkpoint(TRUNCATE)").fetchone()[0]
     if busy:
         raise StoreError(
-            "what was forgotten may still be in the log of the run store: another process is reading it",
-            remedy="End what else works with it, and do the same again.",
+            "forgotten texts may still be in the log of the run store: another process is reading it",
+            remedy="Stop all other processes that use it, and try again.",
         )

@@ -12,7 +12,7 @@ from redstart.ports.sql.engine import Database
 from redstart.ports.sql.schema import journal, runs
 from redstart.ports.store.port.journal import CallPlace, JournalRecord
 
-# Made once: putting a statement together costs more than running it.
+# Built once: building a statement costs more than executing it.
 _LAST = select(func.coalesce(func.max(journal.c.position), -1)).where(
     journal.c.tenant == bindparam("tenant"), journal.c.run_id == bindparam("run_id")
 )
@@ -22,8 +22,8 @@ _HELD = (
     runs.c.fence == bindparam("fence"),
 )
 _GIVEN = [column for column in journal.c if column.name != "position"]
-# The run's row is locked, so that nobody takes the run over before the record is kept: in databases that let two
-# transactions write at once. SQLite does not, and has no such lock.
+# The run's row is locked, so that nobody takes the run over before the record is stored. This matters in databases that
+# let two transactions write at once. SQLite does not, and has no such lock.
 _ADD = (
     insert(journal)
     .from_select(
@@ -39,7 +39,7 @@ _HOLD = select(runs.c.fence).where(*_HELD).with_for_update(key_share=True)
 
 
 class SqlJournal:
-    """The records of its database's tenant."""
+    """The journal records of the database's tenant."""
 
     def __init__(self, database: Database) -> None:
         self._database = database

@@ -1,4 +1,4 @@
-"""Lessons in SQL. The commit of `remember` writes them, and that of a run's last step what the run says of them."""
+"""Lessons in SQL. The commit of `remember` writes them; the commit of a run's last step writes their outcomes."""
 
 from __future__ import annotations
 
@@ -13,11 +13,11 @@ from redstart.ports.sql.forget import JsonScrubber, ScrubbedRuns, sweep
 from redstart.ports.sql.schema import lessons, uses
 
 KIND = "lessons"
-"""Of the calls by which runs are given lessons."""
+"""The kind of the journaled calls that give lessons to runs."""
 
 
 class SqlLessonStore:
-    """As its database's tenant sees them."""
+    """The lessons that the database's tenant can see."""
 
     def __init__(self, database: Database) -> None:
         self._database, self._tenant = database, database.tenant
@@ -27,7 +27,7 @@ class SqlLessonStore:
         query = select(lessons.c.body, lessons.c.status).where(seen).order_by(lessons.c.created, lessons.c.id)
         with self._database.reading() as connection:
             rows = connection.execute(query).all()
-        # The column holds: a run that was refused puts what it taught into quarantine there.
+        # The status column takes precedence: it quarantines the lessons of a refused run.
         return [parse(Lesson, row.body).model_copy(update={"status": LessonStatus(row.status)}) for row in rows]
 
     async def uses(self, lesson_ids: Sequence[str]) -> dict[str, list[LessonUse]]:
@@ -71,7 +71,7 @@ class SqlLessonStore:
         return gone
 
     def _taught(self, connection: Connection, lesson_id: str) -> list[Lesson]:
-        """The lesson and those that say the same."""
+        """Return the lesson and those that say the same."""
         same = or_(lessons.c.id == lesson_id, lessons.c.same_as == lesson_id)
         query = select(lessons.c.body).where(lessons.c.tenant == self._tenant, same)
         return [parse(Lesson, body) for body in connection.execute(query).scalars()]

@@ -1,4 +1,4 @@
-"""Recall from SQL."""
+"""Recall of cards, failures and patterns in SQL."""
 
 from __future__ import annotations
 
@@ -29,19 +29,19 @@ from redstart.ports.sql.patterns import SqlPatterns
 from redstart.ports.sql.schema import cards, failures, vectors
 
 LOOKED_AT = 200
-"""Of those that may fit, the newest that are looked at."""
+"""The most candidates that are examined, newest first."""
 KIND = "failures"
-"""Of the calls by which runs are given them."""
+"""The kind of the journaled calls that give failures to runs."""
 
 
 class SqlFailures:
-    """Of its database's tenant."""
+    """The failed attempts of the database's tenant."""
 
     def __init__(self, database: Database) -> None:
         self._database, self._tenant = database, database.tenant
 
     async def of(self, query: FailureQuery, *, repo: str, limit: int) -> list[RecalledFailure]:
-        """See `Memory.failures`."""
+        """Find failed attempts at these failures; see `Memory.failures`."""
         if not query.signatures or limit < 1:
             return []
         keys = [signature.key for signature in query.signatures]
@@ -51,11 +51,11 @@ class SqlFailures:
         return choose_failures([(item.record, item.repo) for item in kept], query, repo=repo, limit=limit)
 
     async def newest(self, limit: int) -> list[KeptFailure]:
-        """The newest first."""
+        """List the failures, newest first."""
         return self._newest(limit=limit)
 
     async def told(self, failure_id: str) -> ForgottenTexts | None:
-        """What `forget` would give, with nothing removed."""
+        """Return what `forget` would return, without removing anything."""
         with self._database.steady() as connection:
             row = connection.execute(select(failures).where(*self._mine(failure_id))).one_or_none()
             if row is None:
@@ -65,7 +65,7 @@ class SqlFailures:
         return scrubbed.forgotten
 
     async def forget(self, failure_id: str) -> ForgottenTexts | None:
-        """Removes it, and its words from what runs wrote down; see `SqlCards.forget`."""
+        """Remove a failure, and its texts from everything that runs stored; see `SqlCards.forget`."""
         gone: ForgottenTexts | None = None
         with self._database.writing() as connection:
             row = connection.execute(select(failures).where(*self._mine(failure_id))).one_or_none()
@@ -97,21 +97,21 @@ def _scrub(record: FailureRecord) -> JsonScrubber:
 
 
 AT_ONCE = 200
-"""How many cards are given their places in one transaction; of a model elsewhere, in one recall."""
+"""How many cards get their vectors in one transaction, or, with a remote model, in one recall."""
 SPARE = 16
-"""Hits that are asked for beyond what is wanted: some may have been found before, or be in quarantine by now."""
+"""Hits requested in addition to the limit: some may already be found, or quarantined by now."""
 _SHOWN = CardState.shown.value
 
 
 class SqlMemory:
-    """The cards of its database's tenant. Without an embedder none is found by its words alone.
+    """The cards of the database's tenant. Without an embedder no card is found by text similarity.
 
-    What the embedder says of a card is kept, by the first recall after the card was written; a card that another one
-    has placed is placed anew, unless it has been placed by this one before. Of a signature the tenant's are searched;
-    by their words all of the repo, and where those are too few, all others of the tenant.
+    The first recall after a card was written computes and stores its vector. A card with a vector of another embedder
+    gets a new one, unless it already has one of this embedder. The search by signature covers all cards of the tenant;
+    the search by text covers those of the repo and, if these are too few, all others of the tenant.
 
-    A recall whose embedder fails goes on with what has its place already, and without a place of its own by signature
-    and family alone; the meter is told.
+    If the embedder fails, the recall continues with the cards that already have vectors. Without a vector of the
+    failure it uses only signature and family. The meter is informed.
     """
 
     def __init__(
@@ -122,7 +122,7 @@ class SqlMemory:
         *,
         goals: GoalEmbedder | None = None,
     ) -> None:
-        """`goals` compares goals, which are few and of few words; where none is given, the embedder does if it can."""
+        """Set up the memory. `goals` compares goals, which are few and short. Default: the embedder, if suitable."""
         self._database, self._embedder, self._meter = database, embedder, meter
         self._goals = goals or (embedder if isinstance(embedder, GoalEmbedder) else None)
         self._nearness: SimilaritySearch | None = None if database.is_postgres else FileSearch()
@@ -169,7 +169,7 @@ class SqlMemory:
             return None
         place: Sequence[float] = ()
         try:
-            # First of all: from its answer on the embedder knows its own name.
+            # This comes first: the embedder knows its own name only after its first answer.
             place = (await self._embedder.embed([likeness(signature)]))[0]
             if any(place):
                 await self._catch_up(self._embedder, repo)
@@ -188,7 +188,7 @@ class SqlMemory:
         found: dict[str, tuple[float, str]],
         bodies: dict[str, str],
     ) -> None:
-        """Adds those whose words are alike: of the repo, and where they do not suffice, of the others."""
+        """Add cards with similar text: those of the repo and, if they do not suffice, others of the tenant."""
         least = self._embedder.near if self._embedder else 1.0
         mine = vectors.c.tenant == wanted.tenant
         for scope in (vectors.c.repo == wanted.repo, vectors.c.repo != wanted.repo):
@@ -201,14 +201,14 @@ class SqlMemory:
             found |= {hit.card_id: (0.5 * hit.likeness, "likeness") for hit in alike if hit.card_id in shown}
 
     def _bodies(self, connection: Connection, names: list[str]) -> dict[str, str]:
-        """Of those that may be shown."""
+        """Load the bodies of the cards that may be shown."""
         mine = (cards.c.tenant == self._database.tenant, cards.c.id.in_(names), cards.c.state == _SHOWN)
         return {row.id: row.body for row in connection.execute(select(cards.c.id, cards.c.body).where(*mine))}
 
     async def _catch_up(self, embedder: Embedder, repo: str) -> None:
-        """Gives every card its place that has none by this embedder. May be cut short, and done by two at once.
+        """Compute missing vectors of this embedder. May be interrupted, and may run twice at once.
 
-        A model elsewhere takes time and may take money: a recall waits for some of the cards, the repo's newest first.
+        A remote model takes time and may cost money: a recall waits only for some cards, the repo's newest first.
         """
         model = embedder.name
         other = or_(cards.c.embedded < model, cards.c.embedded > model)
@@ -230,7 +230,7 @@ class SqlMemory:
                 return
 
     def _placed(self, connection: Connection, model: str, names: list[str]) -> set[str]:
-        """Which of these have been placed by this model, before another one was asked."""
+        """Return which of these cards already have a vector of this model."""
         mine = (vectors.c.tenant == self._database.tenant, vectors.c.model == model, vectors.c.card_id.in_(names))
         return set(connection.execute(select(vectors.c.card_id).where(*mine)).scalars()) if names else set()
 
@@ -255,7 +255,7 @@ class SqlMemory:
 
 def _keep(database: Database) -> Any:
     if database.is_postgres:
-        # An array fits either kind of column, and takes no parsing of text.
+        # An array fits both kinds of columns and needs no text parsing.
         values = ":tenant, :card_id, :model, :repo, CAST(:embedding AS real[])"
         return text(f"INSERT INTO vectors VALUES ({values}) ON CONFLICT DO NOTHING")  # noqa: S608
     return sqlite.insert(vectors).on_conflict_do_nothing()

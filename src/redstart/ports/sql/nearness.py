@@ -1,4 +1,4 @@
-"""How alike the words of cards are to those of a failure, in either database: always exactly, over all in the scope."""
+"""Similarity search for cards by the text of a failure, in both databases: an exact search over the whole scope."""
 
 from __future__ import annotations
 
@@ -30,26 +30,26 @@ from redstart.core.learning import CardState
 from redstart.ports.sql.schema import VectorColumn, cards, vectors
 
 HUNDREDTHS = 2
-"""To so many digits two likenesses are told apart: below that it is chance, and the newer one is worth more."""
+"""The decimal digits to which likenesses are compared. Smaller differences are chance, and the newer card is better."""
 
 
 class NearCard(NamedTuple):
     card_id: str
     likeness: float
-    """A cosine; 0 where the words of the card have no place yet."""
+    """A cosine; 0 if the card has no vector yet."""
     same: bool = False
-    """Whether it has the signature that is asked for."""
+    """Whether the card has the requested signature."""
 
 
 class FailureVector(NamedTuple):
-    """The failure that is asked about, as one model sees it."""
+    """The vector of a query text, and the model that computed it."""
 
     model: str
     place: Sequence[float]
 
 
 class CardQuery(NamedTuple):
-    """Whose cards are looked through, and for which signature."""
+    """The tenant and repo whose cards are searched, and the failure signature to find."""
 
     tenant: str
     repo: str
@@ -64,24 +64,24 @@ class CardQuery(NamedTuple):
 
 class SimilaritySearch(Protocol):
     def akin(self, connection: Connection, wanted: CardQuery, of: FailureVector | None, limit: int) -> list[NearCard]:
-        """The first cards of this key, or else of this family: of the repo, then the more alike, then the newer."""
+        """Find cards with this key, then with this family: the repo first, then by similarity, then newest."""
         ...
 
     def nearest(
         self, connection: Connection, scope: ColumnElement[bool], of: FailureVector, limit: int
     ) -> list[NearCard]:
-        """The rows of `vectors` in this scope that are most alike; the model is seen to here."""
+        """Find the most similar rows of `vectors` in this scope. Only vectors of the query's model are compared."""
         ...
 
 
 def placed(of: FailureVector | None) -> Join:
-    """The cards, each with where its words lie by this model, if that is known."""
+    """Join the cards with their vectors of this model, if they have one."""
     same = (vectors.c.tenant == cards.c.tenant, vectors.c.card_id == cards.c.id)
     return cards.outerjoin(vectors, and_(*same, vectors.c.model == (of.model if of else "")))
 
 
 class FileSearch:
-    """SQLite keeps the numbers, and they are multiplied here."""
+    """A search in which SQLite stores the numbers and Python multiplies them."""
 
     def akin(self, connection: Connection, wanted: CardQuery, of: FailureVector | None, limit: int) -> list[NearCard]:
         shown = (cards.c.id, cards.c.key, cards.c.repo, cards.c.created, vectors.c.embedding)
@@ -100,7 +100,7 @@ class FileSearch:
     ) -> list[NearCard]:
         query = select(vectors.c.card_id, vectors.c.embedding).where(scope, vectors.c.model == of.model)
         likeness = product(of.place)
-        # Past SQLAlchemy's rows: at a hundred thousand of them that is a third of the time.
+        # Without SQLAlchemy's rows: with a hundred thousand of them that takes a third of the time.
         rows: Any = connection.execute(query).cursor
         best = heapq.nlargest(limit, ((likeness(packed), card_id) for card_id, packed in rows))
         return [NearCard(card_id, alike) for alike, card_id in best]
@@ -111,7 +111,7 @@ def packed(place: Sequence[float]) -> bytes:
 
 
 def product(place: Sequence[float]) -> Callable[[bytes], float]:
-    """The inner product with `place`. Most of a short text's numbers are 0, and those are not even read."""
+    """Return a function for the inner product with `place`. Most numbers of a short text are 0 and are skipped."""
     said = [(index, weight) for index, weight in enumerate(place) if weight]
     weights, layout, read = [weight for _, weight in said], "=", 0
     for index, _ in said:
@@ -126,7 +126,7 @@ def product(place: Sequence[float]) -> Callable[[bytes], float]:
 
 
 class ServerSearch:
-    """Postgres with pgvector does it; where the extension is missing, plain SQL does, more slowly."""
+    """A search in Postgres, by pgvector, or more slowly by plain SQL if the extension is missing."""
 
     def __init__(self, *, extended: bool) -> None:
         self._extended = extended
@@ -162,7 +162,7 @@ class ServerSearch:
 
 
 def product_on_server(numbers: ColumnElement[Any], of: FailureVector, *, extended: bool) -> ColumnElement[float]:
-    """The inner product of what a column holds with a place."""
+    """Build the SQL expression for the inner product of a column and a vector."""
     place = ",".join(map(str, array("f", of.place)))
     if extended:
         given = cast(bindparam(None, f"[{place}]"), VectorColumn())
@@ -173,5 +173,5 @@ def product_on_server(numbers: ColumnElement[Any], of: FailureVector, *, extende
 
 
 def is_extended(connection: Connection) -> bool:
-    """Whether the server has pgvector."""
+    """Return whether the server has pgvector."""
     return bool(connection.execute(text("SELECT count(*) FROM pg_extension WHERE extname = 'vector'")).scalar())

@@ -1,4 +1,4 @@
-"""What opening a database is in either kind."""
+"""Open a database: steps that SQLite and Postgres share."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from redstart.ports.sql.schema import HEAD
 
 
 def brought_up(engine: Engine, migrate: Callable[[Engine], None]) -> Engine:
-    """The same engine, its database at the newest revision; closed where that fails. Raises `StoreError`."""
+    """Migrate the database to the newest revision and return the engine. Closes it on failure. Raises `StoreError`."""
     try:
         with store_errors():
             with engine.begin() as connection:
@@ -27,7 +27,7 @@ def brought_up(engine: Engine, migrate: Callable[[Engine], None]) -> Engine:
 
 
 def revision(connection: Connection) -> str | None:
-    """The revision at which the database is; None for a new one."""
+    """Return the revision of the database, or None for a new one."""
     if not inspect(connection).has_table("alembic_version"):
         return None
     return connection.execute(text("SELECT version_num FROM alembic_version")).scalar()
@@ -35,7 +35,7 @@ def revision(connection: Connection) -> str | None:
 
 @contextmanager
 def store_errors(driver: type[Exception] = SQLAlchemyError) -> Generator[None]:
-    """Raises what the database says as a `StoreError`, in a line; also what its `driver` says by itself."""
+    """Convert errors of the database, and those of its `driver`, to a `StoreError` with a one-line message."""
     try:
         yield
     except (SQLAlchemyError, driver) as error:

@@ -1,4 +1,4 @@
-"""Patterns in SQL: found by the words of a goal, exactly, over all that the tenant has. `remember` writes them."""
+"""Patterns in SQL: an exact search by goal over all patterns of the tenant. `remember` writes them."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from redstart.ports.sql.nearness import HUNDREDTHS, FailureVector, is_extended, 
 from redstart.ports.sql.schema import pattern_vectors, patterns
 
 AT_ONCE = 200
-"""How many patterns are given their places in one transaction."""
+"""How many patterns get their vectors in one transaction."""
 
 
 class _Wanted(NamedTuple):
@@ -35,8 +35,10 @@ class _Hit(NamedTuple):
 
 
 class SqlPatterns:
-    """Those of its database's tenant. Each is given its place by the first recall after it was written, and anew where
-    another embedder is asked; places of two models are never compared. Without an embedder none is found.
+    """The patterns of the database's tenant.
+
+    The first recall after a pattern was written computes its vector, and computes it anew for another embedder. Vectors
+    of different models are never compared. Without an embedder no pattern is found.
     """
 
     def __init__(self, database: Database, embedder: GoalEmbedder | None = None) -> None:
@@ -44,7 +46,7 @@ class SqlPatterns:
         self._extended: bool | None = None
 
     async def alike(self, goal: str, *, repo: str, limit: int) -> list[RecalledPattern]:
-        """See `Memory.patterns`."""
+        """Find patterns with a similar goal; see `Memory.patterns`."""
         embedder = self._embedder
         if embedder is None or limit < 1:
             return []
@@ -67,9 +69,10 @@ class SqlPatterns:
         ]
 
     async def forget(self, pattern_id: str) -> ForgottenTexts | None:
-        """Removes it, and its plan from all that runs wrote down; see `SqlCards.forget`. None where there is none.
+        """Remove a pattern, and its plan from everything that runs stored; see `SqlCards.forget`.
 
-        The goal stays with the run that the user gave it to: it is theirs, and goes when that run is pruned.
+        Returns None if it is unknown. The goal stays with its run: it belongs to the user, and is removed when that run
+        is pruned.
         """
         mine = (patterns.c.tenant == self._tenant, patterns.c.id == pattern_id)
         gone: ForgottenTexts | None = None
@@ -89,7 +92,7 @@ class SqlPatterns:
         return gone
 
     def _newest(self, model: str) -> Subquery:
-        """Of each goal in each repo the newest that may be shown, with its place by this model."""
+        """Select the newest shown pattern of each goal and repo, with its vector by this model."""
         newer = (patterns.c.created.desc(), patterns.c.id.desc())
         order = func.row_number().over(partition_by=(patterns.c.repo, patterns.c.key), order_by=newer)
         same = (pattern_vectors.c.tenant == patterns.c.tenant) & (pattern_vectors.c.pattern_id == patterns.c.id)
@@ -130,7 +133,7 @@ class SqlPatterns:
         return [_Hit(*row) for row in connection.execute(near)]
 
     async def _catch_up(self, embedder: GoalEmbedder) -> None:
-        """Gives every pattern its place that has none by this embedder. May be cut short, and done by two at once."""
+        """Compute missing vectors of this embedder. May be interrupted, and may run twice at once."""
         other = or_(patterns.c.embedded < embedder.name, patterns.c.embedded > embedder.name)
         mine = (patterns.c.tenant == self._tenant, patterns.c.state == CardState.shown.value)
         waiting = select(patterns.c.id, patterns.c.body).where(*mine, other).limit(AT_ONCE)
@@ -156,7 +159,7 @@ class SqlPatterns:
 
 def _keep(database: Database) -> Any:
     if database.is_postgres:
-        # An array fits either kind of column, and takes no parsing of text.
+        # An array fits both kinds of columns and needs no text parsing.
         values = ":tenant, :pattern_id, :model, CAST(:embedding AS real[])"
         return text(f"INSERT INTO pattern_vectors VALUES ({values}) ON CONFLICT DO NOTHING")  # noqa: S608
     return sqlite.insert(pattern_vectors).on_conflict_do_nothing()

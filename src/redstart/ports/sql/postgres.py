@@ -1,4 +1,4 @@
-"""Postgres: how a server is reached, and how its database is brought up to date."""
+"""Postgres: connect to a server and migrate its database."""
 
 from __future__ import annotations
 
@@ -13,17 +13,17 @@ from redstart.ports.sql.opening import brought_up, revision, store_errors
 
 DIALECT = "postgresql"
 AT_ONCE = 30
-"""The most connections of one process; ten of them are kept open."""
+"""The maximum number of connections per process; ten of them stay open."""
 _KEPT = 10
 _PATIENCE = {
-    # A server that is gone without a word is noticed within half a minute, in the middle of a statement too.
+    # A server that silently disappears is noticed within half a minute, even during a statement.
     "keepalives_idle": 10,
     "keepalives_interval": 5,
     "keepalives_count": 3,
     "tcp_user_timeout": 30_000,
 }
 _MIGRATES = 0x7265_6473
-"""The number of the lock under which one process migrates and the others wait."""
+"""The number of the advisory lock: one process migrates while the others wait."""
 
 
 class _Wire(Protocol):
@@ -37,16 +37,16 @@ class _Driver(Protocol):
 
 
 def opened(url: str) -> Engine:
-    """The database at that address, migrated. Raises `StoreError` and `ConfigError`; see `Database.open`."""
+    """Open and migrate the database at that address. Raises `StoreError` and `ConfigError`; see `Database.open`."""
     engine = _engine(url)
     event.listen(engine, "checkout", _on_checkout)
     return brought_up(engine, _migrate)
 
 
 def revision_at(url: str, seconds: int = 10) -> str | None:
-    """The revision of the database at that address, which stays as it is. Raises as `opened` does.
+    """Read the revision of the database at that address without changing it. Raises as `opened` does.
 
-    The server has so many seconds to take the connection.
+    `seconds` is the timeout for the connection.
     """
     engine = _engine(url, seconds)
     try:
@@ -69,7 +69,8 @@ def _engine(url: str, seconds: int = 10) -> Engine:
         )
     except (ArgumentError, ValueError) as error:
         raise ConfigError(
-            "the address of the run store is none", remedy="Write it as postgresql://user:password@host:5432/database"
+            "the address of the run store is invalid",
+            remedy="Write it as postgresql://user:password@host:5432/database",
         ) from error
     except ModuleNotFoundError as error:
         raise ConfigError(
@@ -90,9 +91,9 @@ def _alone(connection: Connection) -> None:
 
 
 def _on_checkout(connection: _Driver, _record: object, _proxy: object) -> None:
-    """Finds out without a word to the server whether it is still there: one that goes says so, or hangs up.
+    """Check whether the server is still there, without sending anything: a server that stops says so, or hangs up.
 
-    Either can be read from the connection, from which nothing is to come while it is not in use.
+    Either makes the connection readable, while an idle connection has nothing to read.
     """
     poll = select.poll()
     poll.register(connection.pgconn.socket, select.POLLIN)

@@ -1,4 +1,4 @@
-"""Forgetting runs in SQL."""
+"""Prune runs in SQL."""
 
 from __future__ import annotations
 
@@ -22,19 +22,19 @@ _HOLDERS = (
     (steps.c.run_id, steps.c.artifact, steps.c.state),
     (journal.c.run_id, journal.c.request, journal.c.result),
 )
-"""The columns in which a row names blobs, each after that of the run it belongs to."""
+"""The columns in which a row names blobs, each preceded by the column of the row's run."""
 _ROWS_AT_ONCE = 100
 
 
 class PrunedRuns(NamedTuple):
     runs: tuple[str, ...]
-    """The runs that went, or would go; oldest first."""
+    """The runs that were removed, or would be; oldest first."""
     named: frozenset[str]
-    """Every blob that a run which stays names."""
+    """Every blob that a remaining run names."""
 
 
 class SqlPrune:
-    """Of its database's tenant."""
+    """Prunes the runs of the database's tenant."""
 
     def __init__(self, database: Database) -> None:
         self._database = database
@@ -42,11 +42,11 @@ class SqlPrune:
     async def prune(
         self, before: float, keep: int, *, is_over: Callable[[RunRow], bool], dry: bool = False
     ) -> PrunedRuns:
-        """Forgets the runs that are over and were last changed before that moment, but for the `keep` newest of them.
+        """Remove the ended runs that were last changed before that time, except the `keep` newest of them.
 
-        Steps, events, journal and what people told it go with a run, in one transaction. What was learned in it stays:
-        cards, failures, patterns, and how a model's edits fitted.
-        With `dry` nothing is written. A child run that has not finished goes with its parent, never before it.
+        A run's steps, events, journal and messages from people are removed with it, in one transaction. What it learned
+        stays: cards, failures, patterns and edit statistics.
+        With `dry` nothing is written. An unfinished child run is removed with its parent, never before it.
         """
         tenant = self._database.tenant
         with self._database.steady() if dry else self._database.writing() as connection:
@@ -59,7 +59,7 @@ class SqlPrune:
 def _over(
     connection: Connection, tenant: str, before: float, keep: int, is_over: Callable[[RunRow], bool]
 ) -> tuple[str, ...]:
-    """Oldest first."""
+    """List the runs to remove, oldest first."""
     mine = select(*SHOWN).where(runs.c.tenant == tenant).order_by(runs.c.updated.desc(), runs.c.id.desc())
     newest_first = [row for row in map(run_row, connection.execute(mine).all()) if is_over(row)]
     old = {row.run_id: row for row in reversed(newest_first[keep:]) if row.updated.timestamp() < before}

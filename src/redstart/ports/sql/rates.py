@@ -1,4 +1,4 @@
-"""Rates that all workers share, in SQL."""
+"""Rate limits in SQL, shared by all workers."""
 
 from __future__ import annotations
 
@@ -21,8 +21,8 @@ def _least(one: ColumnElement[float], other: ColumnElement[float]) -> ColumnElem
     return case((one < other, one), else_=other)
 
 
-# Of several clocks the one that is ahead counts: one that is behind adds nothing, and so no minute is added twice. One
-# that is ahead by more than a minute was wrong, and is not waited for.
+# If clocks differ, the fastest one counts: a slower clock adds nothing, so no minute is added twice. A clock that is
+# ahead by more than a minute is considered wrong and ignored.
 _gone = case((rates.c.at < _NOW, _NOW - rates.c.at), else_=0.0)
 _later = case((rates.c.at.between(_NOW, _NOW + A_MINUTE), rates.c.at), else_=_NOW)
 _flowed = _least(rates.c.level + _gone * _SIZE / A_MINUTE, _SIZE)
@@ -34,9 +34,9 @@ _GIVE_BACK = (
 
 
 class SqlRates:
-    """Tokens that flow in evenly, a minute's worth at most, for everybody with this database and tenant together.
+    """Token buckets that refill evenly up to one minute's worth, shared by all users of this database and tenant.
 
-    `now` is in seconds since the epoch. Each call is one statement, so that no two see the same tokens.
+    `now` is in seconds since the epoch. Each call is one statement, so that no two calls get the same tokens.
     """
 
     def __init__(self, database: Database) -> None:
@@ -49,7 +49,7 @@ class SqlRates:
         )
 
     def take(self, name: str, tokens: int, a_minute: int, now: float) -> float:
-        """Takes them, and says how many seconds to wait before they may be used. More than a minute's worth is that."""
+        """Take tokens, at most one minute's worth. Return the seconds to wait before they may be used."""
         size, taken = float(a_minute), float(min(tokens, a_minute))
         row: dict[str, Any] = {"tenant": self._database.tenant, "name": name, "level": size - taken, "at": now}
         with self._database.single() as connection:
@@ -57,7 +57,7 @@ class SqlRates:
         return max(-level, 0.0) * A_MINUTE / size
 
     def give_back(self, name: str, tokens: int, a_minute: int, now: float) -> None:
-        """Of what was taken, so many were not used; fewer than none where more was used."""
+        """Return unused tokens to the bucket. A negative number means that more were used than taken."""
         mine = {"my_tenant": self._database.tenant, "my_name": name}
         with self._database.single() as connection:
             connection.execute(_GIVE_BACK, {**mine, "size": float(a_minute), "tokens": float(tokens), "now": now})

@@ -1,4 +1,4 @@
-"""The newest runs of a store in a file, read without the libraries that take long to load: for completion."""
+"""Read the newest runs of a SQLite store without loading slow libraries, for shell completion."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import NamedTuple
 
 PATIENCE = 0.2
-"""Seconds to wait for a store that somebody writes to."""
+"""The seconds to wait for a store that another process is writing to."""
 _NEWEST = """
 SELECT id, mode, CASE result WHEN '' THEN status ELSE result END, repo FROM runs
 WHERE tenant = ? AND errand = 0 AND id >= ? AND id < ? {only} ORDER BY created DESC, id DESC LIMIT ?
@@ -21,16 +21,16 @@ class RecentRun(NamedTuple):
     run_id: str
     mode: str
     state: str
-    """Its result, or its status where it has none."""
+    """The run's result, or its status if it has none."""
     repo: str
 
 
 def read_recent_runs(
     database: Path, *, tenant: str, prefix: str, limit: int, unfinished: bool = False
 ) -> list[RecentRun]:
-    """The newest first; none where the file is not there or cannot be read now.
+    """Read runs, newest first. Returns none if the file is missing or cannot be read now.
 
-    With `unfinished` only those that are neither finished nor cancelled.
+    With `unfinished`, only runs that are neither finished nor cancelled.
     """
     try:
         with closing(sqlite3.connect(f"{database.as_uri()}?mode=ro", uri=True, timeout=PATIENCE)) as connection:

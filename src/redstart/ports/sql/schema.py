@@ -1,7 +1,7 @@
-"""The tables. JSON is kept as text and time as seconds since the epoch, so that every database keeps them alike.
+"""The tables. JSON is stored as text and time as seconds since the epoch, so that all databases store them alike.
 
-Every table has a tenant, which is the first part of every key. In Postgres each table shows a connection only the rows
-of the tenant that the connection was opened for; SQLite has no such thing, and each query names the tenant.
+Every table has a tenant, which is the first part of every key. In Postgres, row-level security shows a connection only
+the rows of its tenant. SQLite has no such feature, so each query names the tenant.
 """
 
 from __future__ import annotations
@@ -22,13 +22,13 @@ from sqlalchemy.schema import SchemaItem
 from sqlalchemy.types import UserDefinedType
 
 HEAD = "0010"
-"""The newest revision in `migrations/versions`. A database that is at it is opened without importing Alembic."""
+"""The newest revision in `migrations/versions`. A database at this revision is opened without importing Alembic."""
 
 HOME = "home"
-"""The tenant of whoever names none."""
+"""The default tenant."""
 
 GOAL_SHOWN = 200
-"""How much of a goal the list of runs carries."""
+"""The most characters of a goal in the list of runs."""
 
 metadata = MetaData(
     naming_convention={
@@ -40,11 +40,11 @@ metadata = MetaData(
 )
 
 NAME = Text().with_variant(Text(collation="C"), "postgresql")
-"""A name that is compared letter by letter, whatever language the database speaks."""
+"""A name that is compared character by character, whatever the database's collation."""
 
 
 class VectorColumn(UserDefinedType[str]):
-    """pgvector's. Where the server has no such extension, the column was made as an array of `real`."""
+    """The column type of pgvector. On servers without that extension, the column is an array of `real`."""
 
     cache_ok = True
 
@@ -53,7 +53,7 @@ class VectorColumn(UserDefinedType[str]):
 
 
 EMBEDDING = LargeBinary().with_variant(VectorColumn(), "postgresql")
-"""In SQLite the bytes of float32 numbers, as the machine has them."""
+"""In SQLite, the bytes of float32 numbers in native order."""
 
 
 def _tenant() -> Column[str]:
@@ -61,7 +61,7 @@ def _tenant() -> Column[str]:
 
 
 def _of_run() -> tuple[Column[str], Column[str], ForeignKeyConstraint]:
-    """The columns that say whose row it is. The default serves programs of before, which knew one tenant."""
+    """Return the columns that identify the run of a row. The default serves older programs, which knew one tenant."""
     return (
         Column("tenant", NAME, primary_key=True, server_default=HOME),
         Column("run_id", NAME, primary_key=True),
@@ -94,8 +94,8 @@ runs = Table(
     Column("stopped", Text, nullable=False, server_default=""),
     Column("stop_reason", Text, nullable=False, server_default=""),
     Column("options", Text, nullable=False, server_default=""),
-    # For the list: the newest are read, and the others not looked at. The id is not in them, or a database that does
-    # not know its tables well yet would look for single runs there, through all of a tenant's.
+    # For the list of runs: only the newest rows are read. The ID is not part of the indexes: a database without table
+    # statistics would otherwise use them to find single runs, scanning all runs of a tenant.
     Index(None, "tenant", "created"),
     Index(None, "tenant", "errand", "created"),
     Index(None, "tenant", "folder", "errand", "created"),
@@ -151,7 +151,7 @@ told = Table(
 )
 
 
-# What was learned outlives the run it was learned in: no foreign key to `runs`.
+# Memories outlive the run that created them: no foreign key to `runs`.
 def _learned(name: str, *more: SchemaItem) -> Table:
     return Table(
         name,
@@ -170,13 +170,13 @@ def _learned(name: str, *more: SchemaItem) -> Table:
     )
 
 
-# The defaults serve programs of before, which knew neither.
+# The defaults serve older programs, which know neither column.
 cards = _learned(
     "cards",
     Column("state", NAME, nullable=False, server_default="shown"),
     Column("embedded", NAME, nullable=False, server_default=""),
 )
-"""`embedded` names the model of the newest row in `vectors`; empty where there is none."""
+"""`embedded` names the model of the newest row in `vectors`; it is empty if there is none."""
 Index(None, cards.c.tenant, cards.c.key)
 Index(None, cards.c.tenant, cards.c.family)
 Index(None, cards.c.tenant, cards.c.state, cards.c.embedded)
@@ -191,7 +191,7 @@ vectors = Table(
     Column("embedding", EMBEDDING, nullable=False),
     Index(None, "tenant", "model", "repo"),
 )
-"""Where the words of a card lie. Made from the cards, and made anew where another model is asked."""
+"""The vectors of the cards' texts. Computed from the cards, and recomputed for another model."""
 
 edges = Table(
     "edges",
@@ -206,7 +206,7 @@ edges = Table(
     Column("created", Double, nullable=False),
     Index(None, "tenant", "kind", "target"),
 )
-"""What belongs together; see `EdgeKind`."""
+"""The edges of the graph; see `EdgeKind`."""
 
 failures = _learned("failures")
 
@@ -216,7 +216,7 @@ lessons = _learned(
     Column("status", NAME, nullable=False),
     Column("same_as", NAME, nullable=False),
 )
-"""`key` is empty. A lesson that says what another one said before names it in `same_as`."""
+"""`key` is empty. A lesson that repeats an earlier one names it in `same_as`."""
 Index(None, lessons.c.tenant, lessons.c.same_as)
 
 uses = Table(
@@ -233,14 +233,14 @@ uses = Table(
     Column("created", Double, nullable=False),
     Index(None, "tenant", "run_id", "attempt"),
 )
-"""What each run that a lesson applied to says of it."""
+"""The outcome of each lesson in each run that it applied to."""
 
 patterns = _learned(
     "patterns",
     Column("state", NAME, nullable=False),
     Column("embedded", NAME, nullable=False),
 )
-"""`key` is of the goal, `family` the mode; `embedded` as of a card, for `pattern_vectors`."""
+"""`key` identifies the goal, `family` is the mode; `embedded` is used as for cards, with `pattern_vectors`."""
 Index(None, patterns.c.tenant, patterns.c.state, patterns.c.embedded)
 
 pattern_vectors = Table(
@@ -251,7 +251,7 @@ pattern_vectors = Table(
     Column("model", NAME, primary_key=True),
     Column("embedding", EMBEDDING, nullable=False),
 )
-"""Where the goals of patterns lie; as `vectors`."""
+"""The vectors of the patterns' goals; like `vectors`."""
 
 edits = Table(
     "edits",
@@ -265,7 +265,7 @@ edits = Table(
     Column("rung", Text, nullable=False),
     Index(None, "tenant", "model"),
 )
-"""What became of each edit of an answer, from 1; `rung` is empty where it did not fit."""
+"""The outcome of each edit of an answer, numbered from 1; `rung` is empty if the edit did not fit."""
 
 blobs = Table(
     "blobs",
@@ -275,7 +275,7 @@ blobs = Table(
     Column("data", LargeBinary, nullable=False),
     Column("put", Double, nullable=False),
 )
-"""Where blobs are kept in the database. `put` is when that was last done."""
+"""Blobs that are stored in the database. `put` is the time of the last put."""
 
 rates = Table(
     "rates",
@@ -285,7 +285,7 @@ rates = Table(
     Column("level", Double, nullable=False),
     Column("at", Double, nullable=False),
 )
-"""What is left of a rate that all workers share, and at which moment that was so."""
+"""The tokens left in each shared rate limit, and the time at which that was so."""
 
 evaluations = Table(
     "evaluations",
@@ -296,7 +296,7 @@ evaluations = Table(
     Column("created", Double, nullable=False),
 )
 
-# Of another tenant than the runs it names, and it outlives them: no foreign key to `runs`.
+# The rows belong to another tenant than the runs that they name, and outlive them: no foreign key to `runs`.
 trials = Table(
     "trials",
     metadata,
@@ -312,4 +312,4 @@ trials = Table(
         ["tenant", "evaluation"], ["evaluations.tenant", "evaluations.name"], name="fk_trials_evaluation_evaluations"
     ),
 )
-"""`run_id` and `outcome` are empty until there is one; a `final` outcome stays as it is."""
+"""`run_id` and `outcome` are empty until they are known; a `final` outcome never changes."""

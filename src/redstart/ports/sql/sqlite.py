@@ -1,4 +1,4 @@
-"""SQLite: how its file is opened and brought up to date."""
+"""SQLite: open and migrate a database file."""
 
 from __future__ import annotations
 
@@ -15,13 +15,13 @@ from redstart.core.errors import StoreError
 from redstart.ports.sql.opening import brought_up
 
 BUSY_SECONDS = 10.0
-"""How long a write waits for another process's."""
+"""How long a write waits for that of another process."""
 BEGIN = "redstart_begin"
-"""The execution option that says how a transaction begins."""
+"""The execution option that contains the statement that begins a transaction."""
 
 
 def opened(path: Path) -> Engine:
-    """The database at `path`, made where there is none. Raises `StoreError`; see `Database.open`."""
+    """Open the database at `path`, or create it. Raises `StoreError`; see `Database.open`."""
     try:
         path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
         with _alone_in(path.parent):
@@ -29,7 +29,7 @@ def opened(path: Path) -> Engine:
     except OSError as error:
         raise StoreError(
             f"the run store {path} cannot be opened: {error.strerror or error}",
-            remedy="Check who owns that folder, or choose another one for redstart's data.",
+            remedy="Check who owns that directory, or choose another one for redstart's data.",
         ) from error
 
 
@@ -39,18 +39,18 @@ def _opened(path: Path) -> Engine:
 
 
 def prepared(engine: Engine) -> Engine:
-    """The same engine, which from now on begins transactions as `Database` needs it."""
+    """Make the engine begin transactions as `Database` needs it, and return it."""
     event.listen(engine, "connect", _on_connect)
     event.listen(engine, "begin", _on_begin)
     return engine
 
 
 def _migrate(engine: Engine) -> None:
-    # Alembic takes longer to import than all the rest of opening, and is hardly ever needed.
+    # Importing Alembic takes longer than everything else in opening, and is rarely needed.
     from redstart.ports.sql.migrations import upgrade  # noqa: PLC0415
 
     with engine.connect() as connection:
-        # Lasts in the file. It cannot be set inside a transaction, hence past SQLAlchemy.
+        # The mode is stored in the file. It cannot be set inside a transaction, so SQLAlchemy is bypassed.
         driver = connection.connection.driver_connection
         if isinstance(driver, SqliteConnection):
             driver.execute("PRAGMA journal_mode = WAL").close()
@@ -59,7 +59,7 @@ def _migrate(engine: Engine) -> None:
 
 
 def _on_connect(connection: SqliteConnection, _record: object) -> None:
-    # The driver would begin transactions by itself, and too late: `_on_begin` does it.
+    # The driver itself would begin transactions too late: `_on_begin` does it.
     connection.isolation_level = None
     for pragma in ("synchronous = FULL", "foreign_keys = ON"):
         connection.execute(f"PRAGMA {pragma}").close()
@@ -71,9 +71,9 @@ def _on_begin(connection: Connection) -> None:
 
 @contextmanager
 def _alone_in(folder: Path) -> Generator[None]:
-    """Holds a lock on the folder: of several processes that find no database, one makes it and the others wait.
+    """Hold a lock on the directory: of several processes that find no database, one creates it and the others wait.
 
-    SQLite's own locks do not do: the switch to WAL fails, without waiting, while another process so much as reads.
+    SQLite's own locks are not enough: switching to WAL fails, without waiting, while another process reads.
     """
     handle = os.open(folder, os.O_RDONLY | os.O_CLOEXEC)
     try:

@@ -1,4 +1,4 @@
-"""Runs in SQL: what is kept of each, and many at once, for counting, some hundred of them a page."""
+"""Runs in SQL: each single run, and pages of some hundred runs for statistics."""
 
 from __future__ import annotations
 
@@ -45,7 +45,7 @@ from redstart.ports.store.port.runs import PastRun, PersonMessage, PersonWord, R
 
 PAGE = 200
 SHOWN = [column for column in runs.c if column.name not in ("state", "first_state")]
-"""What a row of the list is made of."""
+"""The columns of a row in the list of runs."""
 
 
 def run_row(row: Row[Any]) -> RunRow:
@@ -75,7 +75,7 @@ def holder_of(text: str) -> RunHolder | None:
 
 
 def pages(database: Database, since: datetime | None, size: int = PAGE) -> Iterator[list[PastRun]]:
-    """What `Store.past` gives, a page at a time; between two pages nothing is held open."""
+    """Yield the runs of `Store.past` page by page. No transaction is open between two pages."""
     query = select(*SHOWN).where(runs.c.tenant == database.tenant).order_by(runs.c.created, runs.c.id).limit(size)
     if since is not None:
         query = query.where(runs.c.created >= since.timestamp())
@@ -97,7 +97,7 @@ def _pasts(connection: Connection, tenant: str, rows: Sequence[Row[Any]]) -> lis
     ids = [row.id for row in rows]
     ends: dict[str, list[Event]] = defaultdict(list)
     mine = (events.c.tenant == tenant, events.c.run_id.in_(ids))
-    # The database only sorts out most of the others: what the phase is, the event itself says.
+    # The database only filters out most other events: the event itself contains the actual phase.
     phase = events.c.body.contains(f'"phase":"{Phase.end.value}"', autoescape=True)
     for row in connection.execute(select(events.c.run_id, events.c.body).where(*mine, phase).order_by(events.c.seq)):
         event = parse(Event, row.body)
@@ -114,7 +114,7 @@ def _pasts(connection: Connection, tenant: str, rows: Sequence[Row[Any]]) -> lis
     return [PastRun(run_row(row), ends[row.id], reproduced[row.id], answers[row.id]) for row in rows]
 
 
-# Made once: putting a statement together costs more than running it.
+# Built once: building a statement costs more than executing it.
 _MINE = (runs.c.tenant == bindparam("my_tenant"), runs.c.id == bindparam("my_id"))
 _CLAIM = (
     update(runs)
@@ -127,9 +127,9 @@ _ASKED = select(runs.c.control).where(*_MINE)
 
 
 class SqlStore:
-    """The runs of its database's tenant: those of others are unknown to it, and it keeps none of theirs.
+    """The runs of the database's tenant. It does not know or store runs of other tenants.
 
-    `now` gives seconds since the epoch: when a run was last changed, and when a card was written.
+    `now` returns seconds since the epoch, for the time when a run was last changed and when a card was written.
     """
 
     def __init__(self, database: Database, now: Callable[[], float]) -> None:
@@ -166,7 +166,7 @@ class SqlStore:
                 raise StoreError(f"there is a run {state.run_id} already") from error
 
     async def claim(self, run_id: str) -> RunClaim:
-        await self.load(run_id)  # A run that cannot be read is left as it is.
+        await self.load(run_id)  # A run that cannot be read stays unchanged.
         with self._database.single() as connection:
             bound = {**self._of(run_id), "by": _this_process(), "moment": self._now()}
             row = connection.execute(_CLAIM, bound).one_or_none()
@@ -234,7 +234,7 @@ class SqlStore:
         if folder is not None:
             query = query.where(runs.c.folder == folder)
         if prefix:
-            # Not LIKE: whether that minds upper and lower case depends on the database.
+            # Not LIKE: its case sensitivity depends on the database.
             query = query.where(runs.c.id >= prefix, runs.c.id < prefix + chr(sys.maxunicode))
         if not errands and "." not in prefix:
             query = query.where(runs.c.errand == 0)
@@ -262,7 +262,7 @@ class SqlStore:
         last = select(func.coalesce(func.max(told.c.number), -1)).where(*self._mine(told, run_id))
         row = {"word": word.value, "text": _storable(text), "version": version, "time": self._now()}
         with self._database.writing() as connection:
-            # The lock on the run's row is what keeps two tellers from taking one number where writers run at once.
+            # The lock on the run's row prevents two concurrent writers from using the same number.
             held = select(runs.c.id).where(*_MINE).with_for_update(key_share=True)
             if connection.execute(held, self._of(run_id)).first() is None:
                 raise _unknown(run_id)
@@ -287,7 +287,7 @@ class SqlStore:
         return {EditKind(kind): FitCounts(fitting, tried) for kind, fitting, tried in rows}
 
     def _change(self, change: Update, run_id: str) -> int:
-        """How many rows it changed: one or none."""
+        """Execute the update and return the number of changed rows, which is 0 or 1."""
         with self._database.single() as connection:
             return connection.execute(change, self._of(run_id)).rowcount
 
@@ -299,7 +299,7 @@ class SqlStore:
 
 
 def _stopped(stop: DriveStop | None) -> dict[str, str]:
-    """The columns that say it."""
+    """Return the columns that describe the stop."""
     if stop is None:
         return {"stopped": "", "stop_reason": ""}
     return {"stopped": stop.status.value, "stop_reason": _storable(stop.reason)}
@@ -310,7 +310,7 @@ def _this_process() -> str:
 
 
 def _artifact(row: Row[Any]) -> str:
-    """A step's artifact as this version writes it; as it stands where it cannot be read."""
+    """Return a step's artifact as this version writes it, or unchanged if it cannot be read."""
     found = json.loads(row.state).get(STATE.key, 0)
     if found == STATE.version:
         return row.artifact
@@ -327,5 +327,5 @@ def _unknown(run_id: str) -> StoreError:
 
 
 def _storable(text: str) -> str:
-    """Postgres keeps no zero byte in a text."""
+    """Remove zero bytes, which Postgres cannot store in a text."""
     return text.replace("\0", "")

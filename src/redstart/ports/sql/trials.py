@@ -1,4 +1,4 @@
-"""What evaluations came to, in SQL."""
+"""Outcomes of evaluations, in SQL."""
 
 from __future__ import annotations
 
@@ -16,9 +16,9 @@ _KEY = ["tenant", "evaluation", "task", "seed", "run"]
 
 
 class SqlTrials:
-    """The evaluations of its database's tenant. What is written is one statement, so that writers cannot cross.
+    """The evaluations of the database's tenant. Each write is one statement, so that writers do not interfere.
 
-    `now` gives seconds since the epoch: when an evaluation was begun.
+    `now` returns seconds since the epoch, for the time when an evaluation begins.
     """
 
     def __init__(self, database: Database, now: Callable[[], float]) -> None:

@@ -1,1 +1,1 @@
-"""Runs, journal, blobs and snapshots: the ports, and blobs in a directory."""
+"""The ports to runs, journal, blobs and snapshots, and blobs in a directory."""

@@ -1,4 +1,4 @@
-"""Blobs as files of a folder."""
+"""Blobs as files in a directory."""
 
 from __future__ import annotations
 
@@ -19,13 +19,13 @@ _HALF = ".new-"
 
 
 class DirectoryBlobs:
-    """A file for each blob, in folders by the first two letters. Safe for many processes at once."""
+    """One file per blob, in directories by the first two characters. Safe for concurrent processes."""
 
     def __init__(self, folder: Path) -> None:
         self._folder = folder
 
     def put(self, data: bytes) -> str:
-        """Raises `StoreError` if it cannot be written."""
+        """Store the bytes and return their name. Raises `StoreError` if they cannot be written."""
         name = hashlib.sha256(data).hexdigest()
         path = self._path(name)
         try:
@@ -49,7 +49,7 @@ class DirectoryBlobs:
         return data
 
     def kept(self) -> Iterator[KeptBlob]:
-        """Every blob, and what an interrupted write left beside them."""
+        """List every blob, and the remains of interrupted writes."""
         for path in self._folder.glob("??/*"):
             if _NAME.fullmatch(path.name) or path.name.startswith(_HALF):
                 with suppress(OSError):
@@ -57,14 +57,14 @@ class DirectoryBlobs:
                     yield KeptBlob(path.name, status.st_size, status.st_mtime)
 
     def texts(self, names: Iterable[str]) -> Iterator[str]:
-        """What those of them hold that begin as JSON does; of one that is not there nothing."""
+        """Read those of the blobs that start like JSON. Missing blobs are skipped."""
         for name in names:
             with suppress(OSError), self._path(name).open("rb") as file:
                 if file.read(1) == b"{":
                     yield file.read().decode(errors="replace")
 
     def drop(self, names: Iterable[str], before: float) -> None:
-        """Removes those of them that were last put before that moment; one that is put meanwhile stays."""
+        """Remove those of the blobs that were last put before that time. A blob that is put meanwhile stays."""
         wanted = frozenset(names)
         for path in [item for item in self._folder.glob("??/*") if item.name in wanted]:
             with suppress(OSError), self._lock(fcntl.LOCK_EX):
@@ -72,7 +72,7 @@ class DirectoryBlobs:
                     path.unlink()
 
     def _put_again(self, path: Path, size: int) -> bool:
-        """Makes what is there new again, so that whoever removes what is old does not take it."""
+        """Refresh the time of an existing blob, so that it is not removed as old. Returns whether it exists."""
         if not _is_there(path, size):
             return False
         with self._lock(fcntl.LOCK_SH):
@@ -82,7 +82,7 @@ class DirectoryBlobs:
 
     @contextmanager
     def _lock(self, how: int) -> Generator[None]:
-        """Between finding a blob old and removing it nobody may find it there."""
+        """Lock the directory: nobody may find a blob between the check of its age and its removal."""
         handle = os.open(self._folder, os.O_RDONLY | os.O_CLOEXEC)
         try:
             fcntl.flock(handle, how)
@@ -95,7 +95,7 @@ class DirectoryBlobs:
 
 
 def _is_there(path: Path, size: int) -> bool:
-    """A file of another size was cut short by something; it is written again."""
+    """Return whether the file exists with this size. A truncated file is written again."""
     try:
         return path.stat().st_size == size
     except FileNotFoundError:
@@ -103,7 +103,7 @@ def _is_there(path: Path, size: int) -> bool:
 
 
 def _write(path: Path, data: bytes) -> None:
-    """All of the file or none of it, and on the disk: first its bytes, then its name, then its folder's name."""
+    """Write the file atomically and durably: first its bytes, then its name, then its directory's name."""
     new_folder = not path.parent.is_dir()
     path.parent.mkdir(parents=True, exist_ok=True)
     handle, temporary = tempfile.mkstemp(dir=path.parent, prefix=_HALF)

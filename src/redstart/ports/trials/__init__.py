@@ -1,1 +1,1 @@
-"""What evaluations came to."""
+"""Results of evaluations."""

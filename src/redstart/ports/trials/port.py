@@ -1,4 +1,4 @@
-"""The port to what evaluations came to."""
+"""The port to the results of evaluations."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ from typing import NamedTuple, Protocol
 
 
 class EvaluationTrial(NamedTuple):
-    """One of the runs that an evaluation asks for."""
+    """One of the runs of an evaluation."""
 
     task: str
     seed: int
@@ -14,37 +14,37 @@ class EvaluationTrial(NamedTuple):
 
 
 class Trials(Protocol):
-    """Evaluations by name: the plan of each, which run each of its trials has, and what that came to.
+    """Evaluations by name: the plan of each, which run belongs to each trial, and its outcome.
 
-    Plans and outcomes are text that nobody reads here. Each call is durable when it returns, and what it writes is
-    there as a whole or not at all, however many processes write. Raises `StoreError` where that cannot be had, and for
-    a trial of an evaluation that was never begun.
+    Plans and outcomes are opaque text. Each call is durable when it returns, and each write is atomic, however many
+    processes write. Raises `StoreError` if that cannot be guaranteed, and for a trial of an evaluation that was never
+    begun.
     """
 
     def begin(self, evaluation: str, plan: str) -> str:
-        """Keeps the plan, unless there is an evaluation of that name; gives the plan that it has."""
+        """Store the plan, unless there is an evaluation of that name; return the stored plan."""
         ...
 
     def plan(self, evaluation: str) -> str | None:
-        """None where there is no evaluation of that name."""
+        """None if there is no evaluation of that name."""
         ...
 
     def evaluations(self) -> list[str]:
-        """The name of each, sorted."""
+        """Return the names, sorted."""
         ...
 
     def assign(self, evaluation: str, trial: EvaluationTrial, run_id: str) -> None:
-        """Keeps which run the trial has, until its outcome is final; of several the last one counts."""
+        """Store the run of the trial, until its outcome is final; the last of several counts."""
         ...
 
     def assigned(self, evaluation: str) -> dict[EvaluationTrial, str]:
-        """The run of each trial that has one."""
+        """Return the run of each trial that has one."""
         ...
 
     def settle(self, evaluation: str, trial: EvaluationTrial, outcome: str, *, final: bool) -> None:
-        """Keeps what the trial came to. The first outcome that is final stays; any other gives way to a later one."""
+        """Store the outcome of the trial. The first final outcome stays; a later one replaces any other."""
         ...
 
     def outcomes(self, evaluation: str) -> list[str]:
-        """One for each trial that has one: by seed, then run, then task."""
+        """Return one for each trial that has one: by seed, then run, then task."""
         ...

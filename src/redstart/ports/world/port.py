@@ -1,4 +1,4 @@
-"""The port to time and identity, so that a run can be repeated to the letter."""
+"""The port to time and identity, so that a run can be repeated exactly."""
 
 from __future__ import annotations
 
@@ -7,13 +7,13 @@ from typing import Protocol
 
 class World(Protocol):
     def now(self) -> float:
-        """Seconds since the epoch."""
+        """Return seconds since the epoch."""
         ...
 
     def monotonic(self) -> float:
-        """Seconds from an unknown start; never goes back."""
+        """Return seconds from an unknown start; never goes back."""
         ...
 
     def fresh_id(self) -> str:
-        """An id that no other call gives."""
+        """Return an ID that no other call returns."""
         ...

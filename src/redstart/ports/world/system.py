@@ -18,7 +18,7 @@ class SystemWorld:
 
 
 class NumberedWorld(SystemWorld):
-    """Ids that are the same each time: for the demo, whose event log is compared."""
+    """IDs that are the same each time: for the demo, whose event log is compared."""
 
     def __init__(self, prefix: str) -> None:
         self._prefix = prefix

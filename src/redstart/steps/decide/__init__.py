@@ -1,4 +1,4 @@
-"""Retry, accept or stop. Holds the limits; the reason it gives is what the user reads."""
+"""Decide whether to retry, accept or stop. This step enforces the limits; the user reads the reason it gives."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The end of an audit."""
+"""Decide how an audit ends."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from redstart.steps.decide.ending import accept, end
 
 
 async def decide_audit(run: RunState, _ports: Ports) -> Decision:
-    """An audit ends with what it found: only what is new and reaches the risk that the user named counts against it."""
+    """End the audit with its findings. Only new findings that reach the user's risk threshold make it fail."""
     audited = run.now.audit or Findings()
     count = many(audited.count, "finding") if audited.count else "no findings"
     warning = f"; {audited.review.warning}" if audited.review and audited.review.warning else ""

@@ -1,4 +1,4 @@
-"""What is common to the runs whose work is done by child runs."""
+"""Helpers for runs that work through child runs."""
 
 from __future__ import annotations
 
@@ -9,17 +9,20 @@ from redstart.ports.bundle import Ports
 
 
 def waits_for_child_runs(run: RunState) -> bool:
-    """Whether what it decided last was to wait for errands."""
+    """Return whether the last decision was to wait for child runs."""
     return run.now.decide is not None and run.now.decide.action is Action.spawn
 
 
 def with_packages(decision: Decision, ended: Sequence[ChildResult]) -> Decision:
-    """What errands installed for what they made is there for the next ones, and what was allowed to one to all."""
+    """Add the packages of the ended child runs to the decision.
+
+    Later child runs use what earlier ones installed, and a package approved for one is approved for all.
+    """
     approved = tuple(dict.fromkeys(name for item in ended for name in item.approved))
     made = [item.installed for item in ended if item.made is not None and item.installed is not None]
     return decision.model_copy(update={"approved": approved, "installed": made[-1] if made else None})
 
 
 async def ended_child_runs(run: RunState, ports: Ports) -> Sequence[ChildResult]:
-    """How the child runs ended that this one waits for."""
+    """Return the results of the child runs that this run waits for; empty if it waits for none."""
     return await ports.errands.ended() if waits_for_child_runs(run) else ()

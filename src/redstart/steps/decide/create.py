@@ -1,4 +1,4 @@
-"""The decision on a new program: its parts are runs of their own, and its tests have to notice changes."""
+"""Decide on a new program: its parts are child runs, and its tests must detect small changes."""
 
 from __future__ import annotations
 
@@ -35,12 +35,13 @@ async def decide_program(run: RunState, ports: Ports) -> Decision:
 
 
 def _is_done_in_parts(run: RunState) -> bool:
-    """Whether the plan's subtasks are runs of their own, until all are done."""
+    """Return whether the plan's subtasks run as child runs, until all are done."""
     return not run.spec.errand and (waits_for_child_runs(run) or (run.splits and run.last is Step.plan))
 
 
 def _green(run: RunState, judged: PatchTestResult) -> Decision:
-    """Tests that would not notice a broken program are written anew, unless they are the user's."""
+    """Decide on passing tests. Tests that would not detect a broken program are rewritten unless they are the
+    user's."""
     found = judged.mutants
     if found is None or run.foreign_language:
         return accept_green(run, judged)

@@ -1,4 +1,4 @@
-"""Whether an attempt is the last: the limits, what cannot be gone on from, and how the end is told."""
+"""Decide whether an attempt is the last: the limits, the problems that end a run, and the reason to report."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from redstart.toolkit.honesty.verdict.shortfall import failing_tests, green_in_w
 from redstart.toolkit.learning.stuck import BreakerTrip, broken, is_open, repeated
 
 GIVE_UP_AFTER = 2
-"""How often the same patch may come again."""
+"""How often the same patch may be repeated."""
 
 
 def accept(result: Result, reason: str) -> Decision:
@@ -81,12 +81,12 @@ def stop(run: RunState) -> Decision | None:
 
 
 def refuted(run: RunState) -> tuple[str, ...]:
-    """What shows that the targets of the attempt no longer test the code."""
+    """Return the evidence that the targets of the attempt no longer test the code."""
     return run.now.test.verdict.refuted if run.now.test else ()
 
 
 def _unsolved(run: RunState) -> str:
-    """What is left undone when the attempts are used up."""
+    """Describe what is unsolved when no attempts are left."""
     attempts = many(run.tries, "attempt")
     found = run.now.reproduce
     if found is not None and can_ask_for_tests(run, found) and not any(entry.red is not None for entry in run.history):
@@ -96,5 +96,5 @@ def _unsolved(run: RunState) -> str:
 
 
 def _has_another(run: RunState, held: BreakerTrip) -> bool:
-    """Whether only a model has come to its end, and there is a stronger one."""
+    """Return whether only the current model has reached its stall limit, and a stronger one is available."""
     return bool(held.model) and is_open(run, Strategy.stronger)

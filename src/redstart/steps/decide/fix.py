@@ -1,4 +1,4 @@
-"""The decision on a fix."""
+"""Decide on a fix."""
 
 from __future__ import annotations
 

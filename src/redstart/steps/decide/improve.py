@@ -1,4 +1,4 @@
-"""The decision on one improvement, and on the run that begins one after another."""
+"""Decide on one improvement, and on the run that starts one improvement after another."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ async def decide_cycle(run: RunState, ports: Ports) -> Decision:
         return await _green(run, ports, tested)
     if found is None:
         return end(Result.capped, limit) if (limit := limit_reached(run)) else end(Result.unsolved, _no_aim(run))
-    # No person is asked in the middle of a cycle: what only they could allow is tried otherwise.
+    # No person is asked in the middle of a cycle: a patch that needs approval is tried in another way.
     return stop(run) or turned(run, retry(run))
 
 
@@ -42,7 +42,7 @@ async def _next_cycle(run: RunState, ports: Ports) -> Decision:
 
 
 async def _green(run: RunState, ports: Ports, judged: PatchTestResult) -> Decision:
-    """Green counts, unless what the user measures got worse by it."""
+    """Accept passing tests unless the user's metric got worse."""
     accepted, metric, made = accept_green(run, judged), run.spec.task_of(ImproveTask).metric, run.now.made
     if accepted.result is not Result.verified or metric is None or made is None:
         return accepted
@@ -61,6 +61,6 @@ async def _green(run: RunState, ports: Ports, judged: PatchTestResult) -> Decisi
 
 
 def _no_aim(run: RunState) -> str:
-    """Why a cycle ends before anything is tried."""
+    """Explain why a cycle ends before anything is tried."""
     fault = run.now.plan.fault if run.now.plan else ""
     return f"the model named no usable improvement: {fault}" if fault else "the model named no improvement"

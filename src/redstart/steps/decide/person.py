@@ -1,4 +1,4 @@
-"""What is asked of a person, and what their answer leads to."""
+"""The questions to a person, and the decisions that follow from the answers."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from redstart.steps.decide.retry import again
 
 
 async def decide_with_person(run: RunState, ports: Ports) -> Decision | None:
-    """What a person has to say first, or has said; None where nobody is asked."""
+    """Ask a person or act on their answer; None if no person is asked."""
     if run.now.decide is not None:
         reply = await ports.person.answer()
         if reply is None:
@@ -23,7 +23,7 @@ async def decide_with_person(run: RunState, ports: Ports) -> Decision | None:
 
 
 def ask_about_patch(run: RunState) -> Decision:
-    """A test can be wrong, but only a person may say so."""
+    """Ask a person about the patch: a test can be wrong, but only a person may say so."""
     proposed = run.now.apply.proposes if run.now.apply else ()
     doubts = run.now.test.verdict.tampered[len(proposed) :] if run.now.test else ()
     question = f"the patch needs your approval: {'; '.join(doubts)}"
@@ -39,10 +39,10 @@ def ask_about_packages(found: Findings) -> Decision:
 
 
 def answered(run: RunState, asked: Decision, reply: PersonReply) -> Decision:
-    """What a person's answer leads to.
+    """Decide after a person's answer.
 
-    A patch that they accept is verified only if its tests are green: nobody's word makes a red test so. One that they
-    reject is tried otherwise, while the limits leave an attempt; `asked.next` says where that begins.
+    An accepted patch is verified only if its tests pass: no approval makes a failing test pass. After a rejection the
+    run retries within its limits; `next` of the question says where the retry begins.
     """
     if asked.next is Step.check and run.now.check is not None:
         return _about_packages(run, asked.next, run.now.check.packages, reply)
@@ -73,7 +73,8 @@ def _rejected(run: RunState, back: Step, said: str) -> Decision:
 
 
 def _green_by_its_tests(judged: PatchTestResult | None) -> bool:
-    """Whether all that speaks against the patch is what a person may take upon themselves, such as a changed test."""
+    """Return whether everything that counts against the patch is something a person may approve, such as a changed
+    test."""
     if judged is None:
         return False
     found = judged.verdict

@@ -1,4 +1,4 @@
-"""Where the next attempt begins, and what it does otherwise."""
+"""Decide where the next attempt begins, and what it does differently."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ _OTHERWISE = {
     Strategy.hypothesis: "asking for another cause",
 }
 _BEGINS = {Strategy.plan: Step.plan, Strategy.wider: Step.retrieve, Strategy.restart: Step.retrieve}
-"""Where an attempt has to begin for its strategy to take effect; others begin where they would without it."""
+"""Where an attempt must begin for its strategy to take effect. Other strategies do not change the beginning."""
 
 
 def again(step: Step, reason: str) -> Decision:
@@ -46,12 +46,12 @@ def retry(run: RunState) -> Decision:
 
 
 def further(run: RunState) -> Step:
-    """Where a run that ended red goes on if it is given another attempt."""
+    """Return the step where an unsolved run continues if it gets another attempt."""
     return retry(run).next or Step.patch
 
 
 def turned(run: RunState, plain: Decision) -> Decision:
-    """A retry that does something else where the run goes in circles; and what the user is to know of its course."""
+    """Change the strategy of a retry if the run goes in circles, and add the trend and the warning for the user."""
     held = broken(run)
     differs = turn(run)
     if held is not None and held.ends:
@@ -70,7 +70,7 @@ def turned(run: RunState, plain: Decision) -> Decision:
 
 
 def _why(run: RunState, turned: CourseChange) -> str:
-    """What the attempts show, in the user's words."""
+    """Describe for the user what the attempts show."""
     last = turned.attempts[-1:] or (run.now.number,)
     several = f"attempts {', '.join(map(str, turned.attempts[:-1]))} and {last[0]}"
     first = run.now.test.report.cases[0].id if run.now.test and run.now.test.report.cases else "the same test"

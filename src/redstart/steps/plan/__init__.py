@@ -1,4 +1,4 @@
-"""Recalls what is known of this failure, and says what to do where that is not plain: for a goal, or when stuck."""
+"""Recall earlier fixes of the failure, and plan what to do if that is not obvious: for a goal, or when stuck."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What an audit looks at: everything, or what a model reads from the goal."""
+"""Plan what an audit covers: everything, or what a model derives from the goal."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from redstart.toolkit.prompts.render import section
 from redstart.toolkit.prompts.shapes import ScopeAnswer
 
 LISTED = 2000
-"""Files that are listed to a model that chooses among them."""
+"""Maximum files in the list from which the model chooses."""
 
 
 async def plan_audit(run: RunState, ports: Ports) -> Plan:

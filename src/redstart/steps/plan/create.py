@@ -1,4 +1,4 @@
-"""The plan of a new program: its parts and the packages that it needs, unless the user's tests say it all."""
+"""Plan a new program: its parts and the packages that it needs, unless the user's tests define everything."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ from redstart.toolkit.prompts.shapes import ProgramPlanAnswer
 async def plan_program(run: RunState, ports: Ports) -> Plan:
     if given := _given(run):
         return given
-    # Before there are tests it is a person who did not want the first plan, and what they said is shown already.
+    # Before tests exist, only a person can have rejected the first plan, and their reply is shown already.
     reason = CIRCLES if run.history and run.now.reproduce is not None else ""
     if run.now.plan is not None and run.now.plan.asks:
         approved = await _with_packages(run, ports, run.now.plan)
@@ -51,9 +51,9 @@ async def plan_program(run: RunState, ports: Ports) -> Plan:
 
 
 def _given(run: RunState) -> Plan | None:
-    """The plan where it is not asked for: of a part of a larger program, and where the user's tests say it all.
+    """Return the plan if no model is asked: for a part of a larger program, or if the user's tests define everything.
 
-    A small model is asked for none at all: it would break up what it could write at once.
+    A small model is never asked for a plan: it would split what it could write at once.
     """
     spec, task = run.spec, run.spec.task_of(CreateTask)
     if spec.asks.brief and not task.whole:
@@ -65,7 +65,8 @@ def _given(run: RunState) -> Plan | None:
 
 
 async def _with_packages(run: RunState, ports: Ports, plan: Plan) -> ParsedAnswer[Plan]:
-    """The plan with its packages installed, or waiting for approval; the error says which cannot be used, and why."""
+    """Return the plan with its packages installed or waiting for approval. The error names unusable packages and
+    why."""
     requests = plan.packages
     names = tuple(request.name for request in requests)
     settled = await settle_packages(run, ports, names) if names else None

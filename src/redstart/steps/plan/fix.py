@@ -1,4 +1,4 @@
-"""The plan of a fix: none where the failing test says what to do, until the run is stuck."""
+"""Plan a fix. If the failing test says what to do, there is no plan until the run is stuck."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from redstart.steps.plan.question import CIRCLES, ask_for_change, recall_failure
 
 async def plan_fix(run: RunState, ports: Ports) -> Plan:
     known = await recall_failure(run, ports)
-    # The red test of an issue says what to do; a goal alone does not.
+    # The failing test of an issue says what to do; a goal alone does not.
     plain = run.spec.task_of(FixTask).issue or not run.spec.goal
     if plain and not run.history and run.spec.effort is not Effort.full:
         return known

@@ -1,4 +1,4 @@
-"""The plan of one improvement: one thing to make better that a test can tell of, and how to reach it when stuck."""
+"""Plan one improvement: one thing to improve that a test can verify, and how to reach it when stuck."""
 
 from __future__ import annotations
 
@@ -34,13 +34,13 @@ from redstart.toolkit.retrieval.rank import retrieve as rank
 from redstart.toolkit.retrieval.survey import survey
 
 KINDS = ("bug", "robustness", "feature")
-"""What an improvement can be."""
+"""The kinds of improvements."""
 OUTLINE = 12_000
-"""Characters of what a program looks like, for a model that is to improve it."""
+"""Maximum characters of the program's outline in the question for an improvement."""
 JUDGED = 60_000
-"""Characters of code that such a model reads, where its window has room for them."""
+"""Maximum characters of code in that question, if the model's window has room."""
 LARGEST_JUDGED = 500_000
-"""Bytes of a file beyond which it is data rather than code that somebody wrote."""
+"""Size in bytes above which a file counts as data rather than as hand-written code."""
 
 
 async def plan_cycle(run: RunState, ports: Ports) -> Plan:
@@ -55,7 +55,7 @@ async def plan_cycle(run: RunState, ports: Ports) -> Plan:
 
 
 async def _improvement(run: RunState, ports: Ports) -> Plan:
-    """What to make better next: one thing that a test can tell of. The plan has a fault where nothing was found."""
+    """Choose one thing to improve next that a test can verify. The plan has a fault if nothing was found."""
     trees, ground = ports.trees, run.ground
     read = partial(trees.read, ground)
     reached = await reached_goals(run, ports)
@@ -90,7 +90,8 @@ async def _improvement(run: RunState, ports: Ports) -> Plan:
 
 
 def _code_to_judge(run: RunState, ports: Ports) -> Context:
-    """The code that an improvement is chosen from: findings and what fits the goal first, other files each cycle."""
+    """Select the code from which an improvement is chosen: findings and matches of the goal first, then different files
+    in each cycle."""
     trees, ground = ports.trees, run.ground
     read = partial(trees.read, ground)
     files = [

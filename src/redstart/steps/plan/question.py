@@ -1,4 +1,4 @@
-"""The question for a plan: what is known before it is asked, what is in it, and how its answer is read."""
+"""The question for a plan: what is recalled before it, its sections, and how its answer is read."""
 
 from __future__ import annotations
 
@@ -26,19 +26,19 @@ from redstart.toolkit.prompts.render import section
 from redstart.toolkit.prompts.shapes import PlanAnswer
 
 ANSWER = 1500
-"""Tokens of an answer."""
+"""Maximum tokens of an answer."""
 SUBTASKS = 8
 CRITERIA_BYTES = 10_000
-"""Bytes of all acceptance criteria of a plan together: the run carries them from step to step."""
+"""Maximum bytes of all acceptance criteria of a plan together: the run state carries them."""
 CIRCLES = "The last attempts went in circles: plan something else."
 PATTERNS = 2
-"""How many goals that were reached before are shown to a model that plans a like goal."""
+"""Maximum patterns of reached goals that are shown to a model that plans a similar goal."""
 _NUMBERED = re.compile(r"(?:(?:subtask|task|part|step)s?\s*)?#?(\d{1,2})\.?")
 AnswerT = TypeVar("AnswerT", bound=PlanAnswer)
 
 
 async def recall_failure(run: RunState, ports: Ports) -> Plan:
-    """What is known of the failure before anything is planned: earlier fixes, and the lessons that the run is shown."""
+    """Recall earlier fixes of the failure, and choose the lessons for the run, before anything is planned."""
     recalled = await _recall(run, ports)
     return Plan(recalled=recalled, taught=await taught(run, ports, red_cases(run, ports.blobs)))
 
@@ -51,9 +51,9 @@ async def _recall(run: RunState, ports: Ports) -> tuple[RecalledCard, ...]:
 
 
 async def reached_goals(run: RunState, ports: Ports) -> tuple[RecalledPattern, ...]:
-    """How goals like this run's were reached before; nothing for a part of a program, whose plan is the whole's.
+    """Recall how similar goals were reached; empty for a part of a program, whose plan belongs to the whole program.
 
-    What other cycles of the same improvement did is told to each of them anyway.
+    Patterns of other cycles of the same improvement are left out: each cycle is told about them anyway.
     """
     spec = run.spec
     if spec.whole or not spec.goal.strip():
@@ -64,12 +64,12 @@ async def reached_goals(run: RunState, ports: Ports) -> tuple[RecalledPattern, .
 
 
 def _parent(recalled: RecalledPattern) -> str:
-    """The run that began the one which left it; empty where nobody but the user did."""
+    """Return the parent of the run that left the pattern; empty if the user started that run."""
     return recalled.pattern.provenance.get("run", "").rpartition(".")[0]
 
 
 async def ask_for_change(run: RunState, ports: Ports, known: Plan, reason: str) -> Plan:
-    """The plan of a change to a program that is there; `reason` says why another plan is asked for."""
+    """Ask for the plan of a change to an existing program; `reason` says why another plan is requested."""
     notes = {"notes": sections.notes(partial(ports.trees.read, run.ground))}
     messages = await plan_messages(run, ports, known, "plan", notes, reason)
 
@@ -82,7 +82,7 @@ async def ask_for_change(run: RunState, ports: Ports, known: Plan, reason: str) 
 async def plan_messages(
     run: RunState, ports: Ports, known: Plan, template: str, about: dict[str, str], reason: str
 ) -> tuple[Message, ...]:
-    """The question in this template, with sections `about` the project of this mode."""
+    """Build the question from this template; `mode_sections` holds the mode's sections on the project."""
 
     def blob(name: str) -> str:
         return ports.blobs.get(name).decode(errors="replace")
@@ -112,7 +112,7 @@ async def ask_for_plan(
     shape: type[AnswerT],
     accept: Callable[[AnswerT], Awaitable[ParsedAnswer[Plan]]],
 ) -> Plan:
-    """The plan that `accept` makes of the model's answer; `known` with a fault where none can be used."""
+    """Ask for a plan and convert the answer with `accept`. If no answer is usable, return `base_plan` with a fault."""
     said = await converse(
         ports.model,
         _asked(run, messages, shape),
@@ -135,14 +135,14 @@ async def ask_for_plan(
 
 
 def _asked(run: RunState, messages: tuple[Message, ...], shape: type[PlanAnswer]) -> Ask:
-    """A model that is held to the answer's shape could not write a call of a look."""
+    """Build the request. A model that must follow a schema could not make a tool call."""
     return Ask(
         question="plan",
         tier=Tier.fast,
         messages=messages,
         max_tokens=run.spec.asks.answer(ANSWER),
         shape=None if run.spec.looks else schema(shape),
-        # Who goes in circles is not led out of them by the model that led there.
+        # The model that led the run into circles does not lead it out of them.
         stuck=run.turn is not None and run.turn.strategy is Strategy.plan,
     )
 
@@ -150,11 +150,11 @@ def _asked(run: RunState, messages: tuple[Message, ...], shape: type[PlanAnswer]
 class _Criteria(NamedTuple):
     subtasks: tuple[Subtask, ...]
     left_out: int
-    """Criteria beyond what a run can carry."""
+    """Number of criteria beyond what a run can carry."""
 
 
 def with_subtasks(ports: Ports, known: Plan, answer: PlanAnswer) -> Plan:
-    """What is known, with the summary and the subtasks of the answer."""
+    """Return the known plan with the summary and the subtasks of the answer."""
     kept = _subtasks(answer)
     if kept.left_out:
         ports.note(not_shown=[f"criteria beyond the first {MOST_CRITERIA}: {kept.left_out}"])
@@ -162,7 +162,7 @@ def with_subtasks(ports: Ports, known: Plan, answer: PlanAnswer) -> Plan:
 
 
 def _subtasks(found: PlanAnswer) -> _Criteria:
-    """As far as there may be. What a model says of their order is taken where it names one of them, and not itself."""
+    """Convert the subtasks up to the limits. A dependency counts if it names another subtask of the plan."""
     first = found.subtasks[:SUBTASKS]
     places = {item.title.strip().casefold(): place for place, item in enumerate(first, 1)}
     places |= {str(place): place for place in range(1, len(first) + 1)}
@@ -177,7 +177,8 @@ def _subtasks(found: PlanAnswer) -> _Criteria:
 
 
 def whole_criteria(criteria: Sequence[str], room: int = CRITERIA_BYTES) -> tuple[str, ...]:
-    """The first criteria that fit into so many bytes, each whole: half a sentence would ask for something else."""
+    """Return the first criteria that fit into `bytes_left`, each complete: half a sentence would mean something
+    else."""
     kept: list[str] = []
     for criterion in criteria[:MOST_CRITERIA]:
         text = clip(criterion, CRITERIA_BYTES // 4)
@@ -189,6 +190,6 @@ def whole_criteria(criteria: Sequence[str], room: int = CRITERIA_BYTES) -> tuple
 
 
 def _plain(need: str) -> str:
-    """`1` for `subtask 1` and `#1` too."""
+    """Normalize a dependency: `subtask 1` and `#1` become `1`."""
     words = need.strip().casefold()
     return number[1] if (number := _NUMBERED.fullmatch(words)) else words

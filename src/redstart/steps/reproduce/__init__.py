@@ -1,6 +1,6 @@
-"""Gets red: the suite on the untouched snapshot. Where there is no test yet (create), asks for tests first.
+"""Reproduce the failure: run the suite on the unchanged snapshot. Without tests (create), ask for tests first.
 
-Of an issue and of an improvement a test is asked for too: the program is there, and its other tests stay as they are.
+For an issue or an improvement, ask for a test too: the program exists, and its other tests stay as they are.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ REPRODUCTIONS: dict[Mode, Callable[[RunState, Ports], Awaitable[ReproductionResu
     Mode.create: reproduce_program,
     Mode.improve: reproduce_for_cycle,
 }
-"""An audit runs no test."""
+"""How each mode reproduces the failure. An audit runs no tests."""
 
 
 async def reproduce(run: RunState, ports: Ports) -> ReproductionResult:

@@ -1,4 +1,4 @@
-"""The tests on the untouched code: which fail, for what reason, and which of them an edit can make pass."""
+"""Run the tests on the unchanged code: which fail, why, and which of them an edit can make pass."""
 
 from __future__ import annotations
 
@@ -41,7 +41,7 @@ async def run_tests(
 ) -> SuiteRun:
     suite = run.spec.suite
     shown = [suite.as_shown(path) for path in ports.trees.files(snapshot)]
-    # What a new program may import is not there yet.
+    # The modules that a new program will import do not exist yet.
     is_new = run.spec.task.makes_program
     language = None if is_new else language_of_runner(suite.runner)
     own = language.own_packages([path for path in shown if not path.startswith("../")]) if language else ()
@@ -64,9 +64,10 @@ def reproduced(
     snapshot: Snapshot | None = None,
     chosen: Chooses = EVERY,
 ) -> ReproductionResult:
-    """What the run has to make pass, of the tests that `chosen` means; `tests` are those that were written for it."""
+    """Determine the targets among the tests that `is_selected` accepts; `tests` are the paths of tests written for the
+    run."""
     red = [case for case in done.cases if case.red]
-    # Tests that were just written may import what is still to be made.
+    # Newly written tests may import what does not exist yet.
     lacking = {} if tests else _lacking(run, ports, done)
     asked = [case for case in red if chosen(case.id)]
     wanted = [case for case in asked if case.id not in lacking]
@@ -96,7 +97,8 @@ def reproduced(
 
 
 def _lacking(run: RunState, ports: Ports, done: SuiteRun) -> dict[str, EnvironmentProblem]:
-    """The red tests that no edit can make green, each with its reason; a run without results is named by nothing."""
+    """Find the failing tests that no edit can make pass, each with its reason. A run without results has the empty
+    key."""
     project = project_on(run, ports, run.spec.base)
     if done.trouble:
         output = ports.blobs.get(done.report.output).decode("utf-8", "replace")
@@ -115,7 +117,7 @@ def project_on(run: RunState, ports: Ports, snapshot: Snapshot) -> ProjectView:
 
 
 def about_targets(ports: Ports, run: RunState, report: Report, wanted: Sequence[Case]) -> Report:
-    """The report as the later steps read it: named by, and showing, the tests that an edit can make green."""
+    """Restrict the report for later steps to the tests that an edit can make pass; the first gives the signature."""
     shown = tuple(case.brief() for case in wanted[:FIRST])
     return report.model_copy(update={"cases": shown, "signature": _sign_with(run, ports, run.spec.base)(wanted[0])})
 
@@ -129,7 +131,7 @@ def no_tests(run: RunState, heard: AnswerOutcome[Any], trouble: Problem = Proble
 
 
 async def with_traced_lines(run: RunState, ports: Ports, found: ReproductionResult) -> ReproductionResult:
-    """With the lines that the targets run, where there is more code than can be shown whole."""
+    """Trace the lines that the targets run, if there is more code than can be shown in full."""
     base, trees = run.spec.base, ports.trees
     code = (path for path in trees.files(base) if is_code(path) and not is_test_path(path))
     if found.trouble or sum(trees.size(base, path) or 0 for path in code) <= BUDGET:

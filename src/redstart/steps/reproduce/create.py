@@ -1,4 +1,4 @@
-"""The tests of a new program, seen to fail where there is no program yet."""
+"""Get the tests of a new program, and see them fail without the program."""
 
 from __future__ import annotations
 
@@ -24,9 +24,9 @@ from redstart.toolkit.suites.new_tests.counted import with_count
 
 
 async def reproduce_program(run: RunState, ports: Ports) -> ReproductionResult:
-    """The tests of a new program, seen red where there is no program yet: the user's, those of its parts, or new ones.
+    """Run the tests of a new program without the program: the user's tests, those of its parts, or new ones.
 
-    Tests that did not notice a broken program are written anew; what they were is kept where it is not replaced.
+    Tests that did not detect a broken program are rewritten; old files that are not replaced are kept.
     """
     run = with_planned_packages(run, ports)
     spec, trees, own = run.spec, ports.trees, run.spec.task_of(CreateTask).own_tests
@@ -47,14 +47,14 @@ async def reproduce_program(run: RunState, ports: Ports) -> ReproductionResult:
 
 
 async def _red(run: RunState, ports: Ports, tests: Mapping[str, bytes | None]) -> ReproductionResult:
-    """These tests on the ground without the program that they are about."""
+    """Run these tests on the base, without the program that they are about."""
     snapshot = ports.trees.write(run.spec.base, tests)
     done = await run_tests(run, ports, snapshot)
     return with_count(reproduced(run, ports, done, tuple(sorted(tests)), snapshot), tests)
 
 
 def _asking_for_something(found: ReproductionResult) -> ReproductionResult:
-    """The user's own tests; those that are green where there is no program ask for none."""
+    """Reject the user's tests if they pass without a program: then they require none."""
     if found.trouble is not Problem.already_green:
         return found
     said = "the tests that you gave are green without any program. What to do: give tests that fail until it is there."

@@ -1,4 +1,4 @@
-"""The tests that fail on the code as it is; for an issue, a test of it that fails beside those that are there."""
+"""Find the tests that fail on the current code; for an issue, add a failing test to the existing ones."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The targets again with one thing done otherwise each time: a failing test that passes then is no target."""
+"""Rerun the targets with one varied condition each: a failing test that then passes is not a target."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from redstart.toolkit.suites.problems.reasons import SAID
 
 
 async def without_flakes(run: RunState, ports: Ports, found: ReproductionResult) -> ReproductionResult:
-    """The same without the flakes: a red test that is green when one thing is done otherwise is no target."""
+    """Remove flaky tests: a failing test that passes when one condition is varied is not a target."""
     measures = MEASURES[run.spec.verify].before
     if found.trouble:
         return found
@@ -42,10 +42,10 @@ async def without_flakes(run: RunState, ports: Ports, found: ReproductionResult)
 
 
 async def _name_flakes(run: RunState, ports: Ports, flaky: Mapping[str, tuple[str, Variation]]) -> tuple[str, ...]:
-    """The first of them with what each depends on.
+    """Describe the first flaky tests with what each depends on.
 
-    A repeat differs from the first run not only in what it varies: the other tests are left out, chance has its say,
-    and the hash seed is another too. So they run with nothing varied, then with the hash seed alone.
+    A rerun differs from the first run not only in the varied condition: the other tests are left out, chance plays a
+    part, and the hash seed differs too. So the tests run with nothing varied, then with only the hash seed varied.
     """
     again = await run_tests(run, ports, run.spec.base, sorted(flaky))
     whens = {id_: f"with another {name}" for id_, (name, _) in flaky.items()}

@@ -1,4 +1,4 @@
-"""The test of one improvement, seen to fail; a program that has failing tests is to make those pass first."""
+"""Get a failing test for one improvement. If the program already has failing tests, those come first."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from redstart.toolkit.prompts import sections
 
 
 async def reproduce_for_cycle(run: RunState, ports: Ports) -> ReproductionResult:
-    """What an earlier improvement has proven is not run again without the new test."""
+    """Reproduce for one cycle. A base that an earlier improvement has proven is not run again without the new test."""
     before = None if run.spec.task_of(ImproveTask).proven else await run_tests(run, ports, run.spec.base)
     if before and not can_be_joined(before):
         return reproduced(run, ports, before)

@@ -13,7 +13,7 @@ from redstart.toolkit.prompts.answers import ParsedAnswer
 from redstart.toolkit.suites.new_tests.written import said_in_full, why_no_test
 
 ANSWER = 4096
-"""Tokens of the tests that are asked for."""
+"""Maximum tokens of the requested tests."""
 
 
 def question_for_tests(run: RunState, messages: tuple[Message, ...]) -> Ask:
@@ -34,7 +34,7 @@ def _read_tests(answer: Answer) -> ParsedAnswer[Sequence[Edit]]:
 
 
 def _why_not(edits: Sequence[Edit]) -> str:
-    """Why these are no tests to start from; empty where they are."""
+    """Return why these edits are unusable as new tests; empty if they are usable."""
     if not edits:
         return "the answer held no test file"
     for edit in edits:

@@ -1,4 +1,4 @@
-"""A test for what an issue or an improvement is about, written by a model and seen to fail."""
+"""Get a test for an issue or an improvement that a model writes and that is seen to fail."""
 
 from __future__ import annotations
 
@@ -37,20 +37,20 @@ from redstart.toolkit.suites.select import chooser
 from redstart.toolkit.suites.view import TreeView
 
 ASKED_AGAIN = 2
-"""How often a test goes back to the model that fails by a mistake of its own, or not at all."""
+"""How often a test goes back to the model if it fails by its own mistake, or does not fail."""
 SHOWN_FILES, SHOWN_CODE = 12_000, 16_000
-"""Characters of the project's outline, and of its code, in that question."""
+"""Maximum characters of the project's outline and of its code in that question."""
 
 
 def can_be_joined(before: SuiteRun) -> bool:
-    """Whether a new test can be run beside those that are there, if there are any."""
+    """Return whether a new test can run together with the existing ones, if there are any."""
     return not before.misplaced and before.trouble in (SuiteProblem.none, SuiteProblem.no_tests)
 
 
 async def write_red_test(run: RunState, ports: Ports, goal: str, before: SuiteRun | None) -> ReproductionResult:
-    """A test of the goal, which is a section of the question, seen to fail beside the tests that are there.
+    """Ask for a test of the goal, which is a section of the question, and see it fail among the existing tests.
 
-    One that fails by a mistake of its own goes back to the model with the reason.
+    A test that fails by its own mistake goes back to the model with the reason.
     """
 
     async def attempt(answer: Answer) -> ParsedAnswer[ReproductionResult]:
@@ -72,7 +72,7 @@ async def write_red_test(run: RunState, ports: Ports, goal: str, before: SuiteRu
 async def _seen_red(
     run: RunState, ports: Ports, before: SuiteRun | None, answer: Answer
 ) -> ParsedAnswer[ReproductionResult]:
-    """The new test, run beside all others on the code as it is; why it is of no use otherwise."""
+    """Run the new test with all others on the current code. If it is unusable, the error says why."""
     base, trees = run.spec.base, ports.trees
     reading = read_new_tests(set(trees.files(base)), answer)
     if reading.value is None:

@@ -1,4 +1,4 @@
-"""Runs the tests on the patch and judges; a green is shrunk, repeated and held against the code without the patch."""
+"""Test the patch and judge it. A passing patch is shrunk, rerun and compared with the code without the patch."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Whether the tests of a new program notice when something in it is broken."""
+"""Check whether the tests of a new program detect small changes that break it."""
 
 from __future__ import annotations
 
@@ -17,11 +17,11 @@ from redstart.toolkit.patching.policy import protected
 from redstart.toolkit.suites.execute import run_suite, warm_session
 
 SHORTEST, LONGER = 20.0, 10.0
-"""Seconds that the tests of a broken program have, and how many times as long as those of the whole one."""
+"""Minimum time limit in seconds for the tests of a changed program, and its factor over the time of the original."""
 
 
 async def count_mutants(run: RunState, ports: Ports, made: Snapshot, took: float) -> Mutants | None:
-    """Whether the tests of a new program notice when something in it is broken, tried until that is clear."""
+    """Count the small changes to a new program that its tests detect, until the result is clear."""
     wanted = targets(run, ports.blobs)
     chosen = sample(_source(run, ports, made), f"{run.spec.seed}/{made.tree}")
     brief = run.spec.sandbox.model_copy(update={"wall": min(max(SHORTEST, LONGER * took), run.spec.sandbox.wall)})
@@ -40,7 +40,7 @@ async def count_mutants(run: RunState, ports: Ports, made: Snapshot, took: float
 
 
 def _source(run: RunState, ports: Ports, made: Snapshot) -> dict[str, ProgramFile]:
-    """The files of the new program: what the run itself has written, and no test of it."""
+    """Return the files of the new program: what the run has written, without tests."""
     trees, base = ports.trees, run.spec.base
     changed = (change.path for change in trees.changes(base, made))
     mine = (path for path in changed if not (protected(path, run.spec.protect) or is_test_path(path)))

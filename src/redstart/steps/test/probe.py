@@ -1,4 +1,4 @@
-"""A snippet, or tests, that a model wants run before it edits."""
+"""Run the snippet or the tests that a model asks for before it edits."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from redstart.toolkit.suites.execute import run_suite
 
 
 async def run_probe(run: RunState, ports: Ports, probe: Probe) -> PatchTestResult:
-    """What a model wanted run before it edits, on the code as it stands. It says nothing about any patch."""
+    """Run a probe on the current code. Its result says nothing about any patch."""
     spec, ground = run.spec, run.ground
     ports.announce("snippet", tests=len(probe.ids))
     if probe.ids:

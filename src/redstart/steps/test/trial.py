@@ -1,4 +1,4 @@
-"""The runs on one attempt's patch: the nearest tests, the whole suite, what shrinks the patch and what proves it."""
+"""The test runs on one attempt's patch: the nearest tests, the whole suite, shrinking and the proof."""
 
 from __future__ import annotations
 
@@ -32,11 +32,11 @@ from redstart.toolkit.suites.runner import selects
 from redstart.toolkit.suites.view import TreeView
 
 LONG_SUITE = 5.0
-"""Seconds at the baseline above which the whole suite runs only on what is green by its nearest tests."""
+"""Baseline seconds above which the whole suite runs only if the nearest tests pass."""
 
 
 class TrialRun(NamedTuple):
-    """A run, and what it says of the patch."""
+    """A run of the suite, and its verdict on the patch."""
 
     done: SuiteRun
     verdict: Verdict
@@ -44,10 +44,10 @@ class TrialRun(NamedTuple):
 
 
 class PatchTrial:
-    """The runs on one attempt's patch, as its checks may ask for them (`CheckRuns`). Each is on a fresh copy of a tree.
+    """The test runs on one attempt's patch, as its checks need them (`CheckRuns`). Each uses a fresh copy of a tree.
 
-    Those that only look ahead, at the nearest tests of the patch or of a part of it, are in `session`; whatever a
-    verdict of the whole suite stands on is in a fresh sandbox each.
+    Preliminary runs, of the nearest tests of the patch or of a part of it, use `session`. Every run that a verdict of
+    the whole suite depends on gets a fresh sandbox.
     """
 
     def __init__(self, run: RunState, ports: Ports, patched: Snapshot, session: SandboxSession) -> None:
@@ -55,7 +55,7 @@ class PatchTrial:
         self._before, self._wanted = baseline_cases(run, ports.blobs), targets(run, ports.blobs)
         self._changed = [change.path for change in ports.trees.changes(run.base, patched)]
         self._proposed = run.now.apply.proposes if run.now.apply else ()
-        # What the check let pass only for a person to look at: it is blocked by findings of any other kind.
+        # The check passed these only for a person to review: findings of any other kind block the patch.
         self._doubts = tuple(f"{item.path}: {item.message}" for item in run.now.check.first) if run.now.check else ()
         self._measures = MEASURES[run.spec.verify]
         self._known: dict[str, TrialRun] = {}
@@ -66,14 +66,14 @@ class PatchTrial:
 
     @property
     def is_long(self) -> bool:
-        """Whether it pays to look at the nearest tests first, before the whole suite."""
+        """Whether it pays to run the nearest tests before the whole suite."""
         return self._suite_seconds > LONG_SUITE and selects(self._run.spec.suite)
 
     async def near(self, snapshot: Snapshot, activity: str = "nearest tests") -> TrialRun:
-        """The targets, and the tests that can reach what the patch touches.
+        """Run the targets and the tests that can reach the changed code.
 
-        One of these that gets red, but is so without the patch too, needs a test that is not near: the whole suite
-        judges it.
+        A nearby test that now fails but also fails without the patch depends on a test outside this selection: the
+        whole suite judges it.
         """
         done = await self._suite(activity, snapshot, self._near, ahead=True)
         chosen = set(self._near)
@@ -84,16 +84,16 @@ class PatchTrial:
         return TrialRun(done, verdict)
 
     async def _red_without(self) -> Collection[str]:
-        """Of the nearest tests those that are red without the patch when only these run; looked at once."""
+        """Return the nearest tests that fail without the patch when only they run; computed once."""
         if self._bare is None:
             done = await self._suite("without the patch", self._run.base, self._near)
             self._bare = frozenset(case.id for case in done.cases if case.red)
         return self._bare
 
     async def whole(self, snapshot: Snapshot) -> TrialRun:
-        """The whole suite, held against the baseline; at most once for each tree.
+        """Run the whole suite and compare it with the baseline, once per tree.
 
-        Where a few tests got red beside green targets it runs once more: one that is green then is a flake.
+        If the targets pass and a few other tests newly fail, the suite runs again: a test that then passes is flaky.
         """
         if snapshot.tree not in self._known:
             done = await self._suite("all tests", snapshot)
@@ -106,7 +106,7 @@ class PatchTrial:
         return self._known[snapshot.tree]
 
     async def shrunk(self) -> Snapshot | None:
-        """The patch without what a green of its nearest tests does not need; None where all of it is needed."""
+        """Shrink the patch to what its nearest tests need to pass; None if all of it is needed."""
         if not self._measures.shrink_runs or self._run.spec.task.makes_program:
             return None
         trees, base = self._ports.trees, self._run.base
@@ -121,14 +121,15 @@ class PatchTrial:
             return (await self.near(part, f"shrinking {next(runs)} of {most}")).verdict.honest_green
 
         seconds = max(SHRINK_SECONDS, self._measures.shrink_suites * self._suite_seconds)
-        # Time is what the runs say that they took, so that a replay decides alike.
+        # The clock adds up the recorded durations of the runs, so that a replay decides the same.
         budget = ShrinkBudget(most, seconds)
         found = await shrink(before, hunks, is_green, budget=budget, clock=lambda: self._seconds)
         self._dropped = len(hunks) - len(found.kept)
         return trees.write(base, compose(before, hunks, found.kept)) if self._dropped else None
 
     async def proven(self, final: TrialRun, shrunk: Snapshot | None) -> PatchTestResult:
-        """With every measure of the level: the suite again, repeats with one thing done otherwise, no patch at all."""
+        """Prove the patch with every measure of the level: the suite again, varied reruns, and a run without the
+        patch."""
         tree = shrunk or self._patched
         for _ in range(self._measures.full_runs - 1):
             again = await self._suite("all tests again", tree)
@@ -150,9 +151,9 @@ class PatchTrial:
         return self.judged(final._replace(verdict=verdict)).model_copy(update=proof)
 
     async def _repeated(self, tree: Snapshot) -> list[SuiteRun]:
-        """The targets again, each time with one thing other, in test files that are rewritten to mean the same.
+        """Rerun the targets with one varied condition each, in test files rewritten with the same meaning.
 
-        Where that fails the same run is made with the files as they were: whether the text matters is examined later.
+        If a rerun fails, it is made again with the original files: whether the text matters is examined later.
         """
         tests = self._with_baseline_tests(tree)
         rewritten = rewrite(self, self._run.spec.suite, tests, self._wanted, self._seed(tree))
@@ -168,11 +169,11 @@ class PatchTrial:
         return repeats
 
     def _seed(self, tree: Snapshot) -> str:
-        """For every draw: nobody who writes a patch can foresee it, and a replay makes the same."""
+        """Return the seed of every draw: the author of a patch cannot predict it, and a replay gives the same."""
         return f"{self._run.run_id}/{tree.tree}"
 
     async def examined(self, judged: PatchTestResult, tree: Snapshot) -> PatchTestResult:
-        """The same, held against every check of a green, if it is one or a person may make it one."""
+        """Apply every check of a green patch if the result is green or a person may make it green."""
         verdict = judged.verdict
         if not (verdict.honest_green or verdict.asks):
             return judged
@@ -201,7 +202,7 @@ class PatchTrial:
         return judged.model_copy(update={**update, "evidence": tuple(result.evidence for result in results)})
 
     def judged(self, seen: TrialRun) -> PatchTestResult:
-        """What a patch proposes to change of the tests stands in the verdict: nothing but a person can allow it."""
+        """Build the result. The verdict includes the proposed test changes: only a person can allow them."""
         verdict = seen.verdict.model_copy(update={"tampered": (*seen.verdict.tampered, *self._proposed, *self._doubts)})
         return PatchTestResult(
             report=seen.done.report, verdict=verdict, runs=self._runs, unsteady=Ids.of(seen.unsteady)
@@ -227,10 +228,10 @@ class PatchTrial:
         )
 
     def _other_plugins(self, done: SuiteRun) -> str:
-        """In a sentence, which plugins took part that did not at the baseline, or the other way round."""
+        """Describe in a sentence which plugins differ from the baseline; empty if none do."""
         found = self._run.now.reproduce
         names = (found.report.plugins if found else "", done.report.plugins)
-        # What was installed for the program brings plugins of its own; the installer has looked at each.
+        # Packages installed for the program bring their own plugins; the installer has checked each.
         if not names[0] or names[0] == names[1] or self._run.installed is not None:
             return ""
         if not names[1]:
@@ -244,7 +245,7 @@ class PatchTrial:
 
     @cached_property
     def _near(self) -> tuple[str, ...]:
-        """The targets, and of the files from which a touched one is imported every test."""
+        """The targets, and every test in the files that import a changed file."""
         trees, suite = self._ports.trees, self._run.spec.suite
         view = TreeView(suite, trees.files(self._run.base), partial(trees.read, self._run.base))
         touched = [suite.as_shown(path) for path in self._changed]
@@ -267,7 +268,7 @@ class PatchTrial:
     async def _run_tests(
         self, activity: str, tree: Snapshot, ids: Sequence[str], vary: Variation = PINNED, *, ahead: bool = False
     ) -> SuiteRun:
-        """Runs these tests, or all, on exactly this tree."""
+        """Run these tests, or all of them, on exactly this tree."""
         run, ports = self._run, self._ports
         ports.announce(activity, tests=len(ids or self._before), seconds=0.0 if ids else self._suite_seconds)
         where = self._session if ahead else ports.sandbox
@@ -291,7 +292,7 @@ class PatchTrial:
         return self._ports.trees.write(tree, files)
 
     async def execute(self, activity: str, tree: Snapshot, asked: SuiteRequest) -> Completed:
-        """Runs another command on exactly this tree."""
+        """Run another command on exactly this tree."""
         ports, spec = self._ports, self._run.spec
         ports.announce(activity)
         completed = await ports.sandbox.run(execution(spec, tree, environment_of(ports.blobs, spec), asked))
@@ -309,13 +310,14 @@ class PatchTrial:
         )
 
     def _with_baseline_tests(self, snapshot: Snapshot) -> Snapshot:
-        """Policy has refused such changes already; the verdict does not rely on that."""
+        """Restore the test files of the baseline. Policy has refused such changes already, but the verdict does not
+        rely on that."""
         trees, run = self._ports.trees, self._run
         theirs = [path for path in self._changed if self._kept_back(path)]
         return trees.write(snapshot, {path: trees.read(run.base, path) for path in theirs}) if theirs else snapshot
 
 
 def _few_got_red(verdict: Verdict) -> bool:
-    """Whether all that speaks against a patch is a few tests that got red, all of them named."""
+    """Return whether only a few newly failing tests count against a patch, all of them listed."""
     alone = verdict.model_copy(update={"newly_red": Ids()})
     return alone.honest_green and 0 < verdict.newly_red.count == len(verdict.newly_red.first)

@@ -1,4 +1,4 @@
-"""What every blob store does. Subclass it as `Test...` with the fixture `blobs`, and say how to damage one."""
+"""The contract of every blob store. Subclass it as `Test...` with the fixture `blobs`, and define `damage`."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from redstart.ports.store.port.blobs import Blobs, SweptBlobs
 
 class BlobsContract:
     def damage(self, blobs: Blobs, name: str, data: bytes) -> None:
-        """Puts other bytes where those of `name` are kept."""
+        """Replace the stored bytes of `name` by other bytes."""
         raise NotImplementedError
 
     @pytest.mark.parametrize("data", [b"", b"one", bytes(range(256)) * 4096], ids=["empty", "short", "long"])
@@ -53,7 +53,7 @@ class BlobsContract:
 
 
 class SweptBlobsContract:
-    """What those do of which some can be removed. Say how to make one look as if it was put at another time."""
+    """The contract of blob stores that can remove blobs. Define `age`, which changes the put time of a blob."""
 
     def age(self, blobs: SweptBlobs, name: str, put: float) -> None:
         raise NotImplementedError

@@ -1,4 +1,4 @@
-"""What every memory does with failed attempts; a part of the contract of memory."""
+"""The contract of failed attempts, a part of the contract of every memory."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from redstart.testing.states import commit, failure, signature, spec
 
 BUG = signature()
 KIN = signature(frame="bank/ledger.py:Ledger.sum")
-"""The same kind of bug, elsewhere."""
+"""The same kind of bug in another place."""
 STRANGER = signature(exception="ZeroDivisionError", message="division by zero", frame="bank/rates.py:mean")
 TEST = "tests/test_cart.py::test_total"
 
@@ -27,7 +27,7 @@ async def fail(
     repo: str = "shop",
     **over: Any,
 ) -> FailureRecord:
-    """A record that a run of its own left, a minute after the one before."""
+    """Save a failed attempt of a separate run, a minute after the previous one."""
     stores, stores.clock.time = stores.of(tenant), stores.clock.time + 60
     left = failure(id, of, **{"patch": f"patch of {id}", "provenance": {"run": f"run of {id}"}, **over})
     new, fence = await begin(stores.store, f"run of {id}", spec=spec(tenant=tenant, repo=repo))
@@ -44,7 +44,7 @@ async def failed(
     repo: str = "shop",
     limit: int = 3,
 ) -> str:
-    """The ids of what is recalled."""
+    """Recall failed attempts and return their IDs."""
     query = FailureQuery(signatures=signatures or (BUG,), test_id=test_id, without=without)
     found = await stores.of(tenant).memory.failures(query, tenant=tenant, repo=repo, limit=limit)
     return " ".join(item.record.id for item in found)

@@ -1,4 +1,4 @@
-"""What the contracts of sandboxes stand on: a snapshot, an environment, and a way to run Python in a sandbox."""
+"""Fixtures for the contracts of sandboxes: a snapshot, an environment, and a way to run Python in a sandbox."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ from redstart.testing.sandbox import FolderWorkspaces
 
 
 def with_copies(environment: Environment, *copies: str) -> Environment:
-    """Puts some ignored files there, each of which says its name, and asks for these copies."""
+    """Create some ignored files, each containing its own name, and request these copies."""
     real = Path(environment.mount)
     for name in ("pkg/inner.txt", "pkg/built.so", "data/deep/a", "data/run"):
         path = real / name
@@ -32,7 +32,7 @@ def with_copies(environment: Environment, *copies: str) -> Environment:
 
 
 def with_history(environment: Environment) -> Environment:
-    """Makes a git repo with one commit and a tag at the mount."""
+    """Create a git repo with one commit and a tag at the mount."""
     top = Path(environment.mount)
     (top / "pkg").mkdir(parents=True)
     for path, text in ((top / "hello.txt", "as committed\n"), (top / "pkg" / "inner.txt", "inner\n")):
@@ -76,7 +76,7 @@ print('the daemon is up', flush=True)
 
 
 def living(token: str) -> list[int]:
-    """The processes of the host, seen from outside any sandbox, with `token` in their arguments."""
+    """Find the host's processes, as seen outside any sandbox, with `token` in their arguments."""
     found: list[int] = []
     for entry in Path("/proc").glob("[0-9]*"):
         with contextlib.suppress(OSError):
@@ -86,7 +86,7 @@ def living(token: str) -> list[int]:
 
 
 class ContractFixtures:
-    """What this contract and that of isolation stand on."""
+    """Fixtures that the contracts of sandboxes share."""
 
     @pytest.fixture
     def workspaces(self, tmp_path: Path) -> FolderWorkspaces:
@@ -112,7 +112,7 @@ class ContractFixtures:
 
     @pytest.fixture
     def token(self) -> str:
-        """A word that is in no other process's arguments."""
+        """Return a word that no other process has in its arguments."""
         return f"redstart-{uuid.uuid4().hex}"
 
     @pytest.fixture
@@ -121,7 +121,7 @@ class ContractFixtures:
 
 
 class PythonProgram:
-    """Runs a Python program in the sandbox at hand; `request` only makes the execution."""
+    """Runs a Python program in the current sandbox. `request` only creates the execution."""
 
     def __init__(self, sandbox: Sandbox, snapshot: Snapshot, environment: Environment) -> None:
         self.sandbox = sandbox
@@ -138,9 +138,9 @@ class PythonProgram:
         return asyncio.run(self.sandbox.run(self.request(code, argv=argv, **fields)))
 
     def cut_short(self, code: str = "", *, wall: float, **fields: Any) -> Completed:
-        """Runs for `wall` seconds what tells something and then does not end.
+        """Run, with a limit of `wall` seconds, a program that prints something and then does not end.
 
-        A machine so busy that nothing was told until then gives it ten times as long.
+        If the machine is so busy that there is no output by then, the limit is ten times as long.
         """
         done = self(code, limits=SandboxLimits(wall=wall), **fields)
         return done if done.output or done.files else self(code, limits=SandboxLimits(wall=10 * wall), **fields)

@@ -1,4 +1,4 @@
-"""What a sandbox that isolates keeps apart. It is used as the contract in `sandbox.py` is."""
+"""The contract of sandboxes that isolate. Use it like the contract in `sandbox.py`."""
 
 from __future__ import annotations
 
@@ -30,11 +30,11 @@ FORBIDDEN = {
     "host name": "libc.sethostname(b'x', 1)",
     "clock": "libc.settimeofday(ctypes.create_string_buffer(16), None)",
 }
-"""Calls that a boundary refuses, each as Python text."""
+"""Calls that an isolating sandbox refuses, each as Python text."""
 
 
 class IsolationContract(ContractFixtures):
-    """What a boundary keeps apart."""
+    """What an isolating sandbox separates from the host."""
 
     def test_the_workspace_is_at_the_real_path(self, python: PythonProgram) -> None:
         assert python("import os; print(os.getcwd())").output == f"{python.environment.mount}\n"
@@ -94,7 +94,7 @@ class IsolationContract(ContractFixtures):
         with contextlib.suppress(FileNotFoundError):
             left.unlink()
             pytest.fail(f"written on the host: {left}")
-        assert done.exit_code == 1 or place == "/run"  # that is a folder of the sandbox's own
+        assert done.exit_code == 1 or place == "/run"  # the sandbox has its own /run
 
     def test_files_that_go_in_cannot_be_changed(self, python: PythonProgram) -> None:
         done = python(argv=(sys.executable, "-c", "import sys; open(sys.argv[1], 'w')", f"{IN}/a"), files_in={"a": "a"})
@@ -138,7 +138,7 @@ for path in ({str(secret)!r}, 'link', '/etc/shadow', '/etc/machine-id', '/etc/re
     def test_the_host_cannot_be_reached(self, python: PythonProgram) -> None:
         with socket.create_server(("127.0.0.1", 0)) as server:
             port = server.getsockname()[1]
-            socket.create_connection(("127.0.0.1", port), timeout=10).close()  # from out here it can
+            socket.create_connection(("127.0.0.1", port), timeout=10).close()  # it is reachable from the host
             done = python(f"import socket; socket.create_connection(('127.0.0.1', {port}), timeout=5)")
         assert (done.exit_code, "ConnectionRefusedError" in done.output) == (1, True)
 
@@ -245,7 +245,7 @@ for host in ('127.0.0.1', 'localhost', socket.gethostname()):
 
 
 def commands(token: str) -> set[int]:
-    """The users, as the host counts them, of the processes that run a program with `token` and nothing around it."""
+    """Find the host's user IDs of the processes that run a program with `token` directly, without a wrapper."""
     found: set[int] = set()
     for pid in living(token):
         with contextlib.suppress(OSError):

@@ -1,4 +1,4 @@
-"""What every journal does. Subclass it as `Test...` and give it the fixture `stores`."""
+"""The contract of every journal. Subclass it as `Test...` and provide the fixture `stores`."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What every shelf of lessons does. Subclass it as `Test...` and give it the fixture `stores`."""
+"""The contract of every lesson store. Subclass it as `Test...` and provide the fixture `stores`."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ async def teach(
     result: Result = Result.verified,
     **over: Any,
 ) -> Lesson:
-    """A lesson of a run that ended so, a minute after the one before."""
+    """Save a lesson of a run with this result, a minute after the previous one."""
     stores, stores.clock.time = stores.of(tenant), stores.clock.time + 60
     left = lesson(id, tenant=tenant, **over)
     new, fence = await begin(stores.store, f"run of {id}", spec=spec(tenant=tenant))
@@ -35,7 +35,7 @@ async def teach(
 
 
 async def use(stores: Stores, run_id: str, coins: dict[str, bool], *, result: Result = Result.verified) -> None:
-    """A run that was shown these lessons or not, and ended so."""
+    """Finish a run with this result that was, or was not, shown these lessons."""
     stores.clock.time += 60
     new, fence = await begin(stores.store, run_id)
     fell = tuple(LessonDraw(lesson=name, shown=shown, probability=0.5) for name, shown in coins.items())

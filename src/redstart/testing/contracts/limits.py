@@ -1,4 +1,4 @@
-"""What an execution may use in a sandbox, and how it is told which limit was met. `SandboxContract` contains it."""
+"""The contract of a sandbox's limits, and of the cause reported for each. `SandboxContract` contains it."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ BIG_FILE = "open('big', 'wb').write(bytes(11 << 20))"
 
 
 class LimitsContract(ContractFixtures):
-    """Each limit holds, and has its cause."""
+    """Each limit is enforced and reported with its own cause."""
 
     def test_processor_time_is_limited(self, python: PythonProgram) -> None:
         done = python("while True: pass", limits=SandboxLimits(wall=60, cpu=1))
@@ -76,7 +76,7 @@ class LimitsContract(ContractFixtures):
         assert done.cause is ExitCause.cpu
 
     def test_memory_is_limited_for_all_together(self, python: PythonProgram) -> None:
-        # The kernel may end one process alone, and the others come to their own end: that is well before the wall.
+        # The kernel may kill a single process while the others finish by themselves, well before the time limit.
         code = "import os, time\nfor _ in range(3): os.fork()\nx = bytearray(os.urandom(1 << 20)) * 60\ntime.sleep(15)"
         done = python(code, limits=SandboxLimits(wall=60, memory=200 * MEGABYTE))
         assert done.cause is ExitCause.memory

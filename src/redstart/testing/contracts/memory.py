@@ -1,4 +1,4 @@
-"""What every memory does. Subclass it as `Test...` and give it the fixture `stores`."""
+"""The contract of every memory. Subclass it as `Test...` and provide the fixture `stores`."""
 
 from __future__ import annotations
 
@@ -16,9 +16,9 @@ from redstart.testing.states import card, commit, failure, signature, spec
 
 BUG = signature()
 KIN = signature(frame="bank/ledger.py:Ledger.sum")
-"""The same kind of bug, elsewhere."""
+"""The same kind of bug in another place."""
 ALIKE = signature(message="KeyError: 'prices'")
-"""Another bug, told in words that are nearly the same."""
+"""Another bug with almost the same text."""
 STRANGER = signature(exception="ZeroDivisionError", message="division by zero", frame="bank/rates.py:mean")
 
 
@@ -31,7 +31,7 @@ async def learn(
     repo: str = "shop",
     **over: Any,
 ) -> FixCard:
-    """A card that a run of its own left, a minute after the one before."""
+    """Save a card from a separate run, a minute after the previous one."""
     stores, stores.clock.time = stores.of(tenant), stores.clock.time + 60
     left = card(id, of, signature=of, **over)
     new, fence = await begin(stores.store, f"run of {id}", spec=spec(tenant=tenant, repo=repo))
@@ -45,7 +45,7 @@ async def ids(stores: Stores, of: Signature = BUG, *, tenant: str = "home", repo
 
 
 class MemoryContract(PatternsContract, FailuresContract):
-    """What other tenants ask in vain is in `tests/contract/test_questions_of_others.py`."""
+    """The contract of every memory. Queries by other tenants are in `tests/contract/test_questions_of_others.py`."""
 
     def test_nothing_is_recalled_from_nothing(self, stores: Stores) -> None:
         assert asyncio.run(stores.memory.recall(BUG, tenant="home", repo="shop")) == []

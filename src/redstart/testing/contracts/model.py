@@ -1,7 +1,7 @@
-"""What every model must do, whatever stands behind it.
+"""The contract of every model.
 
-A test class derives from `ModelContract` and gives `opened`. The questions are the keys of a script; the site of each
-is its place in the script.
+A test class derives from `ModelContract` and defines `opened`. The keys of a script are the questions; the site of each
+is its position in the script.
 """
 
 from __future__ import annotations
@@ -17,10 +17,10 @@ from redstart.core.errors import ModelError
 from redstart.ports.model.port import Model
 
 Script = Mapping[str, Answer | None]
-"""What is answered to which user message; None where there is no answer to be had."""
+"""Maps user messages to answers; None means that no answer is available."""
 
 HIDDEN = "key-that-must-not-be-seen"
-"""The key that an adapter which needs one is to be given."""
+"""The key for adapters that need one."""
 
 
 READ = Tool(
@@ -36,7 +36,7 @@ def say(text: str, fault: AnswerFault | None = None, calls: tuple[ToolCall, ...]
 
 
 def asking(script: Script) -> list[Ask]:
-    """One question for each key of the script, in its order."""
+    """Make one question for each key of the script, in order."""
     return [
         Ask(
             question="patch",
@@ -62,7 +62,7 @@ class ModelContract:
     """Whether its calls use tokens."""
 
     def opened(self, script: Script) -> AbstractContextManager[Model]:
-        """A model that answers so while it is entered."""
+        """Open a model that answers by the script inside the context."""
         raise NotImplementedError
 
     def answers(self, script: Script) -> list[Answer]:

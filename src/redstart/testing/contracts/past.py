@@ -1,4 +1,4 @@
-"""What every store tells of many runs at once. Subclass it as `Test...` and give it the fixture `stores`."""
+"""The contract of reading many past runs. Subclass it as `Test...` and provide the fixture `stores`."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from redstart.testing.contracts.store import DAWN, Stores, begin
 from redstart.testing.states import commit, event, record, spec, state
 
 MANY = 450
-"""More than are read at once."""
+"""More runs than are read in one page."""
 
 
 async def past(store: Store, since: datetime | None = None) -> list[PastRun]:
@@ -46,7 +46,7 @@ class PastContract:
 
     def test_all_of_many_runs_are_told_once_the_oldest_first(self, stores: Stores) -> None:
         async def scenario() -> None:
-            # Many were created in one moment, so that a page ends between two of the same time.
+            # Many runs are created at the same time, so that a page ends between two of them.
             for number in range(MANY):
                 moment = DAWN + timedelta(seconds=number // 300)
                 run_id = f"run-{(number * 7) % MANY:03}" + (".1" if number % 5 == 0 else "")

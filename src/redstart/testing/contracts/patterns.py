@@ -1,4 +1,4 @@
-"""What every memory does with patterns; a part of the contract of memory."""
+"""The contract of patterns, a part of the contract of every memory."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ async def reach(
     repo: str = "shop",
     **over: Any,
 ) -> SolutionPattern:
-    """A pattern that a run of its own left, a minute after the one before."""
+    """Save a pattern from a separate run, a minute after the previous one."""
     stores, stores.clock.time = stores.of(tenant), stores.clock.time + 60
     left = pattern(id, goal=goal, **over)
     new, fence = await begin(stores.store, f"run of {id}", spec=spec(mode=Mode.create, tenant=tenant, repo=repo))
@@ -38,14 +38,14 @@ async def reach(
 
 
 async def found(stores: Stores, goal: str = SORTER, *, tenant: str = "home", repo: str = "shop", limit: int = 3) -> str:
-    """The ids of what is recalled."""
+    """Recall patterns and return their IDs."""
     recalled = await stores.of(tenant).memory.patterns(goal, tenant=tenant, repo=repo, limit=limit)
     return " ".join(item.pattern.id for item in recalled)
 
 
 class PatternsContract:
     asked_for_plans = 100
-    """How many goals other tenants ask about."""
+    """The number of queries by other tenants."""
 
     def test_no_pattern_is_recalled_from_nothing(self, stores: Stores) -> None:
         assert asyncio.run(found(stores)) == ""

@@ -1,4 +1,4 @@
-"""What every shared rate does. Subclass it as `Test...` and give it the fixture `rates`."""
+"""The contract of all shared rate limits. Subclass it as `Test...` and provide the fixture `rates`."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What every sandbox must do; what only one that isolates can do is in `isolation.py`.
+"""The contract of every sandbox. The additional contract of sandboxes that isolate is in `isolation.py`.
 
 A test module subclasses the contract and overrides the `sandbox` fixture:
 
@@ -26,7 +26,7 @@ __all__ = ["DAEMON", "ContractFixtures", "PythonProgram", "SandboxContract", "li
 
 
 class SandboxContract(LimitsContract):
-    """How an execution behaves, whatever the boundary around it; what it may use is in `limits.py`."""
+    """How an execution behaves in any sandbox. Its limits are in `limits.py`."""
 
     def test_a_tier_is_named(self, sandbox: Sandbox) -> None:
         assert sandbox.tier

@@ -1,4 +1,4 @@
-"""What every sandbox that can be kept warm must do; a test module subclasses it like `SandboxContract`."""
+"""The contract of every sandbox that can be kept warm. A test module subclasses it like `SandboxContract`."""
 
 from __future__ import annotations
 
@@ -69,7 +69,7 @@ class SessionContract(ContractFixtures):
 
     @pytest.fixture
     def suite(self, workspaces: FolderWorkspaces, environment: Environment) -> Callable[..., Execution]:
-        """Makes an execution of pytest on one file."""
+        """Return a function that makes an execution of pytest on one file."""
 
         def make(text: str, *, more: tuple[str, ...] = (), **fields: Any) -> Execution:
             snapshot = workspaces.snapshot(uuid.uuid4().hex, {"test_it.py": text, "data.txt": "data", "sub2/x": ""})
@@ -80,7 +80,7 @@ class SessionContract(ContractFixtures):
         return make
 
     def looked(self, sandbox: WarmSandbox, *executions: Execution) -> list[Completed]:
-        """The ends of these executions, one after another in one session, which is made for the first of them."""
+        """Run these executions one after another in one session, which is opened for the first of them."""
 
         async def all_of_them() -> list[Completed]:
             async with self.opened(sandbox, executions[0]) as session:

@@ -1,4 +1,4 @@
-"""What a store says of how its runs stand: rows, leases, stops and the options that were chosen."""
+"""The contract of a store's run rows: states, leases, stops and chosen options."""
 
 from __future__ import annotations
 

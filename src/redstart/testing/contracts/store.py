@@ -1,4 +1,4 @@
-"""What every store does. Subclass it as `Test...` and give it the fixture `stores`."""
+"""The contract of every store. Subclass it as `Test...` and provide the fixture `stores`."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ DAWN = datetime(2030, 1, 1, 6, 30, 0, 123456, tzinfo=UTC)
 
 
 class Clock:
-    """A clock that stands where it is put."""
+    """A clock that shows the time it is set to."""
 
     def __init__(self, time: float = 1_000_000.0) -> None:
         self.time = time
@@ -34,7 +34,7 @@ class Clock:
 
 
 class Stores(NamedTuple):
-    """Adapters of the four ports over one empty database as `home` sees it, the clock, and `of` another tenant."""
+    """Adapters of four ports on one empty database as `home` sees it, and the clock. `of` is for another tenant."""
 
     store: Store
     journal: Journal
@@ -45,19 +45,19 @@ class Stores(NamedTuple):
 
 
 async def begin(store: Store, run_id: str = "run-1", **over: object) -> tuple[RunState, int]:
-    """A new run, claimed."""
+    """Create a new run and claim it."""
     await store.create(state(run_id=run_id, **over), folder="/home/shop", created=DAWN)
     return await store.claim(run_id)
 
 
 async def trace(store: Store, run_id: str = "run-1") -> object:
-    """All that a store says of a run, to see whether anything changed."""
+    """Load everything that a store knows about a run, to detect changes."""
     steps, events = await store.steps(run_id), await store.events(run_id)
     return (await store.load(run_id), steps, events, await store.runs(prefix=run_id))
 
 
 def _tried(model: str, *edits: tuple[EditKind, EditFit | None]) -> Attempt:
-    """The first attempt, in which this model's edits fitted so."""
+    """Make the first attempt, with these outcomes of the model's edits."""
     rungs = tuple(EditRecord(kind=kind, rung=rung) for kind, rung in edits)
     return Attempt(entry=Step.reproduce, patch=Patch(model=model), apply=ApplyResult(ok=False, rungs=rungs))
 

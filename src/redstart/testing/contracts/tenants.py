@@ -1,4 +1,4 @@
-"""What every store keeps apart. Subclass it as `Test...` and give it the fixture `stores`."""
+"""The contract of separate tenants in every store. Subclass it as `Test...` and provide the fixture `stores`."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What every place for evaluations does. Subclass it as `Test...` and give it the fixture `trials`."""
+"""The contract of every store of evaluations. Subclass it as `Test...` and provide the fixture `trials`."""
 
 from __future__ import annotations
 

@@ -1,1 +1,2 @@
-"""What several kits need: code files, git, tracebacks and text. Every kit may import it; it imports no kit."""
+"""Helpers for several kits: code files, git, tracebacks and text. Every kit may import this package; it imports no
+kit."""

@@ -1,4 +1,4 @@
-"""Starting git so that no configuration, hook or filter of a repo has a say."""
+"""Run git so that no configuration, hook or filter of a repo has an effect."""
 
 from __future__ import annotations
 
@@ -27,12 +27,12 @@ HARMLESS = (
     "submodule.recurse=false",
 )
 WITHIN = 30.0
-"""Seconds for an answer that may as well be missing."""
+"""Timeout in seconds for an optional answer."""
 _FLAGS = tuple(word for setting in HARMLESS for word in ("-c", setting))
 
 
 class GitFailed(StoreError):
-    """Git did not do what it was asked to."""
+    """A git command failed."""
 
 
 def git(
@@ -45,11 +45,12 @@ def git(
     ours: bool = True,
     timeout: float | None = None,
 ) -> bytes:
-    """Runs git and returns what it prints. Raises `GitFailed` with git's own words when it fails.
+    """Run git and return its output. Raises `GitFailed` with git's message if it fails.
 
-    Raises `ConfigError` where there is no git.
+    Raises `ConfigError` if git is not installed.
 
-    With `ours` no configuration but the repo's is read; without it the user's global one too, for their ignore rules.
+    With `only_repo_config`, only the repo's configuration is read; without it, also the user's global one, for its
+    ignore rules.
     """
     try:
         done = subprocess.run(
@@ -72,9 +73,9 @@ def git(
 
 
 def ask_git(root: Path, *arguments: str) -> bytes | None:
-    """What git answers in that folder; None where there is no git, no repo, or no answer in time.
+    """Run git in the folder and return its output; None if there is no git, no repo, or no answer in time.
 
-    No hook and no program that the repo's configuration names is run.
+    Hooks, and programs that the repo's configuration names, do not run.
     """
     try:
         return git(*arguments, cwd=root, ours=False, timeout=WITHIN)
@@ -83,7 +84,7 @@ def ask_git(root: Path, *arguments: str) -> bytes | None:
 
 
 def require_git() -> None:
-    """Raises `ConfigError` where there is no git."""
+    """Raise `ConfigError` if git is not installed."""
     try:
         subprocess.run(("git", "--version"), capture_output=True, check=True)
     except (OSError, subprocess.CalledProcessError) as error:
@@ -95,7 +96,7 @@ def _no_git() -> ConfigError:
 
 
 def batch_reader(git_dir: Path) -> subprocess.Popen[bytes]:
-    """A `git cat-file --batch` that answers until it is closed."""
+    """Start a `git cat-file --batch` that answers until it is closed."""
     return subprocess.Popen(
         ("git", *_FLAGS, "cat-file", "--batch"),
         stdin=subprocess.PIPE,
@@ -115,5 +116,5 @@ def _environment(git_dir: Path | None, work_tree: Path | None, index: Path | Non
 
 
 def split_z(output: bytes) -> Sequence[str]:
-    """The names in git's NUL-separated output; bytes that are no UTF-8 survive the round trip."""
+    """Split git's NUL-separated output into names. Bytes that are not UTF-8 survive the round trip."""
     return [os.fsdecode(name) for name in output.split(b"\0") if name]

@@ -1,4 +1,4 @@
-"""Where words stand in the code."""
+"""Find words in the code."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from typing import NamedTuple
 from redstart.toolkit.base.code_files import MAX_BYTES, Read, is_readable, is_searchable
 
 COMMON = 100
-"""A word that more files than this hold says little, and is not given at all."""
+"""Maximum files with a word. A more common word says little and is left out."""
 
 _WORD = frozenset((string.ascii_letters + string.digits + "_").encode())
 _SPACED = bytes(byte if byte in _WORD else ord(" ") for byte in range(256))
@@ -23,17 +23,17 @@ _SECONDS = 60
 
 
 class WordHit(NamedTuple):
-    """A line that holds the word as a whole, whether once or more often."""
+    """A line that contains the whole word at least once."""
 
     path: str
     line: int
     word: str
     defines: bool
-    """It is the `def`, `class`, `function` or `const` of that name."""
+    """Whether the line is the `def`, `class`, `function` or `const` of that name."""
 
 
 Search = Callable[[Sequence[str]], list[WordHit]]
-"""Finds identifiers (other words are passed over); what it gives is sorted, and the same whichever way it looks."""
+"""Finds identifiers and ignores other words. The result is sorted, and the same for every implementation."""
 
 
 class _Text(NamedTuple):
@@ -42,7 +42,7 @@ class _Text(NamedTuple):
 
 
 def walk_search(files: Iterable[str], read: Read) -> Search:
-    """Looks through the files themselves, which it reads at the first question and keeps."""
+    """Search the files directly. They are read at the first query and kept."""
     texts: list[_Text] = []
     unread = sorted({path for path in files if is_searchable(path)})
 
@@ -58,7 +58,7 @@ def walk_search(files: Iterable[str], read: Read) -> Search:
 
 
 def ripgrep_search(folder: Path) -> Search:
-    """Lets ripgrep say which files of the folder to look through; where there is no ripgrep, looks through all."""
+    """Search the files of the folder that ripgrep selects; without ripgrep, search all files."""
 
     def search(words: Sequence[str]) -> list[WordHit]:
         wanted = _identifiers(words)
@@ -75,7 +75,7 @@ def _identifiers(words: Sequence[str]) -> list[str]:
 
 
 def _find(words: Sequence[str], texts: Sequence[_Text]) -> Iterator[WordHit]:
-    # one pass that takes every file apart costs less than one pass a word
+    # One pass that splits every file costs less than one pass per word.
     wanted = frozenset(word.encode() for word in words)
     holders: dict[bytes, list[_Text]] = {word: [] for word in sorted(wanted)}
     for text in texts:
@@ -110,7 +110,7 @@ def _defined(data: bytes, at: int) -> bool:
 
 
 def _named_by_ripgrep(folder: Path, words: Sequence[str]) -> list[str] | None:
-    """The files that hold any of the words as text; None where there is no ripgrep, or it does not work."""
+    """List the files that contain any of the words; None if ripgrep is missing or fails."""
     program = shutil.which("rg")
     if program is None:
         return None

@@ -1,4 +1,4 @@
-"""Text that is not ours, as a prompt may hold it."""
+"""Make untrusted text safe for a prompt."""
 
 from __future__ import annotations
 
@@ -12,17 +12,17 @@ _UNSEEN = (
     "\U000e0000-\U000e0fff"
 )
 _TAG = re.compile(
-    # In code a blank may stand before a name, but not before a slash.
+    # Code may have a blank before a name, but not before a slash.
     rf"[<\uff1c\ufe64](?:[\s{_UNSEEN}]*[/\uff0f][\s{_UNSEEN}]*|[{_UNSEEN}]*)"
     + f"[{_UNSEEN}]*".join(("[d\uff44]", "[a\uff41]", "[t\uff54]", "[a\uff41]"))
     + r"\b",
     re.IGNORECASE,
 )
-"""What is, or reads as, the begin or the end of a block."""
+"""Text that is, or looks like, the start or end of a block."""
 
 
 def data(source: str, text: str, limit: int = 20_000) -> str:
-    """Untrusted text as a block that cannot be closed from inside."""
+    """Wrap untrusted text in a block that it cannot close from inside."""
     safe = _TAG.sub(r"\g<0>_", clip(text, limit))
     # A path is the repo's own choice too.
     source = _ODD.sub("_", source)

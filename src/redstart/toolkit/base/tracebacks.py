@@ -1,4 +1,4 @@
-"""Tracebacks of pytest, of Python itself and of Node.js, as values."""
+"""Parse tracebacks of pytest, Python and Node.js."""
 
 from __future__ import annotations
 
@@ -8,9 +8,9 @@ from posixpath import normpath
 from typing import NamedTuple
 
 INSTALLED = re.compile(r"(?:^|/)(?:site-packages|dist-packages|node_modules|lib/python3[^/]*)/")
-"""A path of what is installed, not of the project."""
+"""Matches the path of an installed file, which does not belong to the project."""
 
-# pytest writes the escape character into its XML as the text `#x1B`
+# pytest writes the escape character into its XML as the text `#x1B`.
 _ANSI = re.compile(r"(?:\x1b|#x1B)\[[0-?]*[ -/]*[@-~]")
 _CAPTURED = re.compile(r"^-+ Captured .*", re.MULTILINE)
 _CHAIN = re.compile(
@@ -19,7 +19,7 @@ _CHAIN = re.compile(
     re.MULTILINE,
 )
 _GROUP = re.compile(r"^\s*(?:\+-+ \d+ -+|[+|]) ?")
-"""The margin of the tracebacks in an exception group."""
+"""Margin of the tracebacks in an exception group."""
 _PYTEST_FRAME = re.compile(
     r"^(?P<path><[^>\n]+>|[^\s:>][^:\n]*\.py):(?P<line>\d+):(?: ?(?:in (?P<name>.+)|[\w.]*)$)?(?P<rest>.*)"
 )
@@ -29,48 +29,48 @@ _SCRIPT_FRAME = re.compile(
     r":(?P<line>\d+)(?::\d+)?\)?$"
 )
 _SCRIPT_HEAD = re.compile(r"^\s*(?:file://)?(?P<path>/[^():]+\.[cm]?[jt]sx?):(?P<line>\d+)$")
-"""What Node.js writes above a line that it could not read."""
+"""What Node.js writes above a line that it could not parse."""
 _LONGEST = 2000
-"""No frame stands in a longer line."""
+"""Maximum characters of a line with a frame."""
 _ENTRY_END = re.compile(r"^(?:_ )+_?\s*$", re.MULTILINE)
 _DEF = re.compile(r"^[>\s]*(?:async\s+)?def\s+(\w+)")
 _AT = re.compile(r"^>\s+(\S.*)$")
 _CODE = re.compile(r"^(?:E\s)?\s{4,}(?P<code>[^\s^~].*)$")
 _RECEIVERS = frozenset(("Object", "Module", "exports", "<anonymous>", "Function"))
-"""What V8 writes before a function's name where it belongs to no class."""
+"""What V8 writes before the name of a function that belongs to no class."""
 
 
 class Frame(NamedTuple):
     path: str
-    """As the traceback shows it."""
+    """The path as the traceback shows it."""
     number: int
-    """Of the line, from 1."""
+    """Line number, from 1."""
     name: str = ""
-    """Of the function; empty where it has no lasting one (a lambda, a comprehension, the top of a script)."""
+    """Name of the function; empty if it has no stable name (a lambda, a comprehension, the top of a script)."""
     code: str = ""
-    """The line itself, where the traceback shows it."""
+    """The line itself, if the traceback shows it."""
     quoted: bool = False
-    """Whether it stands in what the exception says."""
+    """Whether the frame is part of the exception's message."""
     unread: bool = False
-    """Whether it is a place that Python could not read, and so did not run."""
+    """Whether Python could not parse this place, and so did not run it."""
 
 
 class Traceback(NamedTuple):
-    """Of one exception."""
+    """The traceback of one exception."""
 
     text: str
     frames: tuple[Frame, ...]
-    """Outermost first."""
+    """The frames, outermost first."""
     mentions: tuple[Frame, ...]
-    """The frames, and places with a message behind them, as pytest's shortest form of a traceback has them."""
+    """The frames, and places followed by a message, as in pytest's shortest traceback style."""
     script: bool
-    """Whether it is one of Node.js."""
+    """Whether the traceback comes from Node.js."""
     handling: bool
-    """Whether it came up while the one before it was handled, without being raised `from` it."""
+    """Whether the exception occurred while the previous one was handled, without being raised `from` it."""
 
     @property
     def last_entry(self) -> str:
-        """All that is shown of the innermost frame, arguments included."""
+        """The full text of the innermost frame, including arguments."""
         return _ENTRY_END.split(self.text)[-1]
 
     @property
@@ -79,14 +79,14 @@ class Traceback(NamedTuple):
 
 
 def plain(text: str) -> str:
-    """The text without colors, and with every line ended by a newline alone."""
+    """Remove colors, and end every line with a plain newline."""
     return _ANSI.sub("", text).replace("\r\n", "\n")
 
 
 def tracebacks(detail: str) -> list[Traceback]:
-    """One for each exception of a chain; the last is the one that reached the test. At least one, perhaps empty.
+    """Parse one traceback per exception of a chain; the last one reached the test. At least one, maybe empty.
 
-    What the test printed is not looked at.
+    Captured output of the test is ignored.
     """
     first, *rest = _CHAIN.split(_CAPTURED.split(detail, maxsplit=1)[0])
     links = zip(rest[::2], rest[1::2], strict=True)
@@ -94,9 +94,9 @@ def tracebacks(detail: str) -> list[Traceback]:
 
 
 def frames_within(detail: str, files: Set[str]) -> list[Frame]:
-    """Every place in these files that tracebacks mention, outermost first, each with its path as `files` has it.
+    """Find every place in these files that tracebacks mention, outermost first, each with its path from `files`.
 
-    An absolute path is taken for the file whose path it ends with.
+    An absolute path matches the file whose path it ends with.
     """
     mentioned = [frame for traceback in tracebacks(detail) for frame in traceback.mentions]
     found = [frame._replace(path=_among(frame.path, files)) for frame in mentioned]
@@ -153,7 +153,8 @@ def _traceback(text: str, handling: bool) -> Traceback:
 
 
 def _script_name(name: str) -> str:
-    """`Cart.add` of `Cart.add`, `Object.add [as sum]` or `new Cart`; the top of a file has none."""
+    """Return the plain name of a function: `Cart.add`, `add` for `Object.add [as sum]`, `Cart` for `new Cart`. The top
+    of a file has none."""
     plain_name = name.partition(" [as ")[0].removeprefix("new ")
     return ".".join(part for part in plain_name.split(".") if part not in _RECEIVERS)
 

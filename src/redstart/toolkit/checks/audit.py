@@ -1,4 +1,4 @@
-"""Every tool on the same files, and what they say as one list: a defect is told once, whoever sees it."""
+"""Run every tool on the same files and merge their findings: one finding per defect, whichever tool sees it."""
 
 from __future__ import annotations
 
@@ -20,23 +20,23 @@ _SUPPRESSED = re.compile(r"#.*\b(nosec\b|noqa(?!\s*:)|noqa\s*:[^#]*\bS\d|pragma:
 
 
 def lint(files: Mapping[str, bytes]) -> list[Finding]:
-    """Syntax errors and a few rules that mean trouble, of these files and no others.
+    """Find syntax errors and violations of a few serious rules in these files.
 
-    Raises `ConfigError` where a tool is not there or does not work.
+    Raises `ConfigError` if a tool is missing or does not work.
     """
     return [item for checks in _all_checks() for item in checks.lint(files)]
 
 
 def blocked_calls(files: Mapping[str, bytes], names: Sequence[str]) -> list[Finding]:
-    """The calls in these files that the user refuses, by their full names."""
+    """Find the calls in these files that the user forbids, by their full names."""
     sources = [source_of(path, data) for path, data in files.items()] if names else []
     return [call for source in sources for checks in _all_checks() for call in checks.blocked_calls(source, names)]
 
 
 def run_tools(files: Mapping[str, bytes], left_out: Collection[str] = ()) -> list[Finding]:
-    """What all tools say of these files and no others, one finding a defect, by path and line.
+    """Return all tools' findings in these files, one finding per defect, by path and line.
 
-    Raises `ConfigError` where a tool is not there or does not work.
+    Raises `ConfigError` if a tool is missing or does not work.
     """
     sources = [source_of(path, data) for path, data in sorted(files.items())]
     known = _all_checks()
@@ -50,15 +50,15 @@ def run_tools(files: Mapping[str, bytes], left_out: Collection[str] = ()) -> lis
 
 
 def security(files: Mapping[str, bytes], left_out: Collection[str] = ()) -> list[Finding]:
-    """What all tools but ruff say of these files that a patch may not bring along."""
+    """Return the findings in these files, of all tools except ruff, that a patch may not introduce."""
     found = run_tools(files, {*left_out, "ruff"})
     return [item for item in found if item.kind is not FindingKind.code and item.risk.reaches(Risk.medium)]
 
 
 def merged(found: Sequence[Finding]) -> list[Finding]:
-    """One finding for each defect: those of one kind on one line are told once, the most telling first.
+    """Merge the findings to one per defect: of one kind on one line, the most severe is kept.
 
-    What only counts when confirmed is dropped where nobody else saw it.
+    A finding that only counts when confirmed is dropped if no other tool confirms it.
     """
     known = _all_checks()
     guesses: list[Finding] = []
@@ -77,7 +77,7 @@ def merged(found: Sequence[Finding]) -> list[Finding]:
         near = places.get(guess.path, [])
         _ = _joined(near, guess, 0) or _joined(near, guess, NEAR)
     grave = {(item.path, item.line) for item in result if item.kind is not FindingKind.code}
-    # a remark on a line of which something worse is told adds nothing
+    # a remark adds nothing to a line with a worse finding
     told = (
         item
         for each in places.values()
@@ -88,7 +88,7 @@ def merged(found: Sequence[Finding]) -> list[Finding]:
 
 
 def _joined(told: list[Finding], one: Finding, apart: int) -> bool:
-    """Whether it says of a line what another one says already; then that one names it."""
+    """Whether an earlier finding says the same about the line; then that finding names this one."""
     for place in range(len(told) - 1, -1, -1):
         other = told[place]
         if one.path != other.path:
@@ -108,9 +108,9 @@ def _all_checks() -> list[CodeChecks]:
 
 
 def without_suppressed(found: Sequence[Finding], files: Mapping[str, bytes]) -> list[Finding]:
-    """Without the security findings that a comment on their line accepts (`nosec`, `noqa`, `pragma: allowlist`).
+    """Drop the security findings that a comment on their line accepts (`nosec`, `noqa`, `pragma: allowlist`).
 
-    Only for code of people: in what a model writes such a comment has no effect.
+    Only for people's code: in a model's code such a comment has no effect.
     """
     sources: dict[str, Source] = {}
     kept: list[Finding] = []

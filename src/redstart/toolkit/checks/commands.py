@@ -1,4 +1,4 @@
-"""Tools of the user's own, each run in the sandbox on a whole snapshot."""
+"""The user's own tools, each run in the sandbox on a whole snapshot."""
 
 from __future__ import annotations
 
@@ -12,17 +12,17 @@ from redstart.ports.sandbox.port import Sandbox
 from redstart.toolkit.checks.outside import outside_findings
 
 WORDS = 300
-"""Characters of what a tool says that failed and named no line."""
+"""Characters shown of the output of a tool that failed and named no line."""
 
 
 class ToolFindings(NamedTuple):
     findings: list[Finding]
     silent: dict[str, str]
-    """By name: the last words of tools that failed without naming a line."""
+    """By name: the last output of tools that failed without naming a line."""
 
 
 class ToolContext(NamedTuple):
-    """Where the tools run, and what of it they may speak of."""
+    """Where the tools run, and the files that they may report on."""
 
     snapshot: Snapshot
     environment: Environment
@@ -31,7 +31,10 @@ class ToolContext(NamedTuple):
 
 
 async def ask_commands(sandbox: Sandbox, commands: Mapping[str, tuple[str, ...]], place: ToolContext) -> ToolFindings:
-    """What each command prints, as findings of its name; an empty command is none. Raises what the sandbox raises."""
+    """Return what each command prints as findings of its name; empty commands are skipped.
+
+    Raises what the sandbox raises.
+    """
     said = ToolFindings([], {})
     for name, command in sorted(commands.items()):
         if not command:

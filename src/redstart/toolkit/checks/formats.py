@@ -1,4 +1,4 @@
-"""Findings as others read them: SARIF 2.1.0, GitHub's workflow commands, JSON."""
+"""Findings in formats that other tools read: SARIF 2.1.0, GitHub's workflow commands, JSON."""
 
 from __future__ import annotations
 
@@ -15,12 +15,12 @@ _SCORES = {Risk.high: "8.0", Risk.medium: "5.0", Risk.low: "2.0"}
 
 
 def as_json(report: FindingList) -> str:
-    """The report as it is."""
+    """Return the report unchanged."""
     return report.model_dump_json(indent=2)
 
 
 def as_sarif(report: FindingList, version: str) -> str:
-    """A SARIF log of one run. What the audit could not do is a notification."""
+    """Return a SARIF log of one run. What the audit could not do becomes a notification."""
     found = report.findings
     rules = sorted({_rule_id(item): item for item in found}.items())
     places = {name: place for place, (name, _) in enumerate(rules)}
@@ -68,7 +68,7 @@ def _location(path: str, line: int) -> dict[str, Any]:
 
 
 def as_github(report: FindingList) -> str:
-    """A workflow command for each finding, which GitHub shows beside the line, and for each warning."""
+    """Return a workflow command for each finding, which GitHub shows beside the line, and for each warning."""
     lines = [
         f"::{_COMMANDS[finding.risk]} file={_property(finding.path)},line={max(finding.line, 1)},"
         f"title={_property(_rule_id(finding))}::{_data(finding.message)}"

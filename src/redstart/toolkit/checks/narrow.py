@@ -1,4 +1,4 @@
-"""Which of the findings are told: those on changed lines, those that are new, the gravest first."""
+"""Select the findings to report: those on changed lines, those that are new, the most severe first."""
 
 from __future__ import annotations
 
@@ -9,20 +9,20 @@ from pathlib import PurePosixPath
 from redstart.core.finding import Finding, FindingKind, Risk
 
 SYNTAX = "syntax"
-"""The rule of a finding that says: this file cannot be read."""
+"""The rule of a finding that says that a file cannot be read."""
 UNUSED_IMPORT = "F401"
 REMARKS = frozenset({"S104", "S108", "S113", "S310", "S324"})
-"""Security rules of ruff that are right about the call and cannot tell whether it matters."""
+"""Security rules of ruff that are right about the call but cannot tell whether it matters."""
 
 
 def on_changed_lines(found: Sequence[Finding], changed: Mapping[str, Sequence[int]]) -> list[Finding]:
-    """Those on a line that was changed, or that are used on one."""
+    """Return the findings that are on a changed line, or used on one."""
     lines = {path: frozenset(item) for path, item in changed.items()}
     return [item for item in found if {item.line, item.reaches} & lines.get(item.path, frozenset())]
 
 
 def new_since(found: Sequence[Finding], known: Mapping[str, int]) -> list[Finding]:
-    """Those that are not known yet; of equal ones as many as there are more of now."""
+    """Return the findings that are not known yet; of equal findings, as many as there are more of now."""
     left = Counter(known)
     new: list[Finding] = []
     for item in found:
@@ -34,19 +34,22 @@ def new_since(found: Sequence[Finding], known: Mapping[str, int]) -> list[Findin
 
 
 def new_findings(before: Sequence[Finding], after: Sequence[Finding]) -> list[Finding]:
-    """Those of `after` that `before` has not, by fingerprint; where a line's finding is doubled, one of them is new."""
+    """Return the findings of `after` that `before` lacks, by fingerprint.
+
+    If a line's finding appears twice, one of the two is new.
+    """
     return new_since(after, Counter(item.fingerprint for item in before))
 
 
 def syntax_errors(findings: Sequence[Finding]) -> list[Finding]:
-    """Those that say that a file cannot be read at all."""
+    """Return the findings that say that a file cannot be read at all."""
     return [finding for finding in findings if finding.rule == SYNTAX]
 
 
 def more_than(before: Sequence[Finding], after: Sequence[Finding]) -> list[Finding]:
-    """Those of `after` by which a rule has more to say than before; of them, those on new lines first.
+    """Return the findings of `after` by which a rule has more of them than before; new lines come first.
 
-    What was moved, or stands on a line that was changed otherwise, is as much as it was: nobody added it.
+    Moving a finding, or changing its line otherwise, does not add one.
     """
     had = Counter(item.rule for item in before)
     new = new_findings(before, after)
@@ -60,7 +63,7 @@ def more_than(before: Sequence[Finding], after: Sequence[Finding]) -> list[Findi
 
 
 def without_noise(found: Sequence[Finding], is_test: Callable[[str], bool]) -> list[Finding]:
-    """Without what is correct about the line and not a defect there.
+    """Drop findings that are correct about the line but not a defect there.
 
     An import that nothing in `__init__.py` uses is a re-export. A missing timeout, a path in /tmp or a weak hash in a
     test file is test data.
@@ -75,7 +78,7 @@ def _is_noise(finding: Finding, is_test: Callable[[str], bool]) -> bool:
 
 
 def most_telling(found: Sequence[Finding]) -> list[Finding]:
-    """The same with the gravest first, and of equal risk those about security."""
+    """Sort the findings: the most severe first, and at equal risk those about security."""
     order = list(Risk)
     return sorted(
         found, key=lambda item: (-order.index(item.risk), item.kind is FindingKind.code, item.path, item.line)

@@ -1,4 +1,4 @@
-"""Findings in what a tool of the user's prints: SARIF, or a line for each as `path:line: message`."""
+"""Parse the findings that a user's tool prints: SARIF, or a line for each as `path:line: message`."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ _MOST = 2000
 
 
 def outside_findings(tool: str, output: str, files: Mapping[str, bytes]) -> list[Finding]:
-    """What the tool's output says of these files; of others nothing is taken over."""
+    """Return the tool's findings in these files; findings in other files are ignored."""
     sources: dict[str, Source] = {}
     found: list[Finding] = []
     for path, line, rule, level, message in _said(output):
@@ -39,7 +39,7 @@ def _said(output: str) -> Iterator[tuple[str, int, str, str, str]]:
             yield from _from_sarif(json.loads(output))
             return
         except (ValueError, KeyError, TypeError, AttributeError, IndexError):
-            pass  # not SARIF after all: its lines are read
+            pass  # not SARIF after all, so its lines are read
     for match in _LINE.finditer(output):
         path = match["path"].strip().removeprefix("./")
         yield (

@@ -1,4 +1,4 @@
-"""What a model says of code, held against the code: a claim that its line does not bear out is dropped."""
+"""Check a model's claims about code against the code: a claim that its line does not support is dropped."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ TOOL = "model"
 APART = 3
 """Lines by which a model may miscount."""
 LEAST = 4
-"""Letters that a quote must have to say anything."""
+"""The minimum number of letters of a meaningful quote."""
 
 
 class ReviewClaim(NamedTuple):
@@ -32,7 +32,7 @@ class ReviewResult(NamedTuple):
 
 
 def verified(claims: Iterable[ReviewClaim], files: Mapping[str, bytes]) -> ReviewResult:
-    """The claims whose file is among these, and whose quoted line stands where they say, or a few lines off."""
+    """Keep the claims whose file is among these, and whose quoted line is at the claimed line or a few lines off."""
     found: dict[str, Finding] = {}
     dropped = 0
     sources = {path: Source(path, data) for path, data in files.items()}
@@ -50,7 +50,7 @@ def verified(claims: Iterable[ReviewClaim], files: Mapping[str, bytes]) -> Revie
 
 
 def _place(source: Source, claim: ReviewClaim) -> int | None:
-    """The line nearest to the claimed one whose text is what was quoted; None where there is none."""
+    """Return the line nearest to the claimed one whose text matches the quote; None if there is none."""
     quote = _plain(next((line for line in claim.quote.splitlines() if line.strip()), ""))
     if len(quote) < LEAST or not 1 <= claim.line <= len(source.lines):
         return None

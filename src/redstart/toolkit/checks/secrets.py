@@ -1,4 +1,4 @@
-"""Secrets that stand in the code: known forms by detect-secrets, others by the name that holds them."""
+"""Secrets in the code: known forms found by detect-secrets, others by the name that holds them."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ _PLUGINS = {
     "telegram_token": "TelegramBotTokenDetector",
     "twilio": "TwilioKeyDetector",
 }
-"""Detectors of a form that is no accident. Those that go by entropy or by a word alone are wrong too often."""
+"""Detectors of a form that cannot occur by accident. Those based on entropy or a word alone are wrong too often."""
 _MORE_FORMS = {
     "anthropic": re.compile(r"sk-ant-(?:api\d\d|admin\d\d)-[\w-]{24,}"),
     "google": re.compile(r"\bAIza[0-9A-Za-z_-]{35}\b"),
@@ -70,13 +70,13 @@ _PLACEHOLDER = re.compile(
 _UUID = re.compile(r"[0-9a-f]{8}-([0-9a-f]{4}-){3}[0-9a-f]{12}", re.IGNORECASE)
 _PLACE = re.compile(r"^(https?|ftp|file|s3|gs)://[^@]*$|^[./~]|^[\w.-]+/[\w./-]*$|^\w+(\.\w+)+$|^[\w.+-]+@[\w-]+\.\w+$")
 _WORDS = re.compile(r"_*[A-Za-z]+([_\-. :]?[A-Za-z]+)*\.?|[a-z]+:[a-z]+([-.][a-z]+|[-.]\d{1,2})*")
-"""Words alone, or a name of a model or an image with its version."""
+"""Only words, or the name of a model or an image with its version."""
 _SETTING = re.compile(
     r"""^\s*(?:export\s+)?["']?([\w.-]+)["']?\s*[:=]\s*["']?([^\s"',]+)["']?\s*,?\s*(?:#.*)?$""", re.M
 )
 _ADDRESS = re.compile(r"\w[\w+]*://[^\s:/@]*:([^\s@/]+)@[^\s/@]+")
 _COMMON = frozenset({"pass", "password", "pw", "pwd", "tiger", "secret", "postgres", "root", "admin", "mysql"})
-"""What stands for a password in every manual."""
+"""What manuals use as a password."""
 _PUBLIC = re.compile(r"^(ssh-(rsa|ed25519)|sha\d+[-:]|pk_|\$2[aby]\$|\$argon2|pbkdf2|scrypt:|-----BEGIN (PUBLIC|CERT))")
 
 
@@ -86,7 +86,7 @@ _HINTS = re.compile(
     r"\d{8,10}:[\w-]{35}|[MNO][\w-]{23,25}\.[\w-]{6}\.|gl[a-z]{1,8}-|[0-9a-z]{32}-us\d|_authToken|npm_|pypi-|T3BlbkFJ|"
     r"AKC\w{10}|AP[\dABCDEF]\w{8}"
 )
-"""Something of the form that each of the detectors looks for."""
+"""A part of the form that each of the detectors looks for."""
 
 
 class _Detector(Protocol):
@@ -97,7 +97,7 @@ class _Detector(Protocol):
 
 
 def secrets(sources: Sequence[Source]) -> list[Finding]:
-    """Every secret in these files, one for a line. What is plainly a placeholder, an example or test data is none."""
+    """Find every secret in these files, one per line. Obvious placeholders, examples and test data do not count."""
     return [item for source in sources for item in _of(source)]
 
 
@@ -127,7 +127,7 @@ def _of(source: Source) -> Iterator[Finding]:
 @cache
 def _detectors() -> tuple[_Detector, ...]:
     with warnings.catch_warnings():
-        warnings.simplefilter("ignore")  # of an HTTP library that is loaded along, and never used here
+        warnings.simplefilter("ignore")  # from an HTTP library that is loaded too, and never used here
         return tuple(
             getattr(import_module(f"detect_secrets.plugins.{file}"), name)() for file, name in _PLUGINS.items()
         )
@@ -135,7 +135,7 @@ def _detectors() -> tuple[_Detector, ...]:
 
 def _by_form(source: Source) -> Iterator[tuple[int, str]]:
     text = source.text
-    # to load the detectors takes longer than to see that none of them has anything to say
+    # loading the detectors takes longer than seeing that none of them can find anything
     for detector in _detectors() if _HINTS.search(text) else ():
         for regex in detector.denylist:
             for found in regex.finditer(text):
@@ -155,7 +155,7 @@ def _is_real_form(value: str, what: str, source: Source, line: int) -> bool:
     if what == "Private Key":
         return _has_key_below(source, line)
     if what == "JSON Web Token":
-        # of the parts of a token only the last is secret; one without it, or of jwt.io, opens nothing
+        # only the last part of a token is secret; a token without it, or from jwt.io, grants nothing
         return value.count(".") >= 1 and "eyJzdWIiOiIxMjM0NTY3ODkw" not in source.line(line)
     return _spread(value)
 
@@ -181,7 +181,7 @@ def _named(source: Source) -> Iterator[NamedString]:
 
 
 def is_secret(name: str, value: str) -> bool:
-    """Whether a string under this name is a secret that somebody uses."""
+    """Whether a string under this name is a secret in use."""
     name = _CAMEL.sub("_", name.strip())
     value = re.sub(r"^(Bearer|Basic|Token)\s+", "", value.strip(), flags=re.IGNORECASE)
     if not value or _PLACEHOLDER.search(value) or _UUID.fullmatch(value) or _PUBLIC.match(value):
@@ -205,12 +205,12 @@ def _is_real_password(value: str) -> bool:
     if value.lower().endswith(("password", "passwd")) and value.lower().replace("_", "").isalpha():
         return False  # the name of a field
     if _WORDS.fullmatch(value) and re.search(r"[_\-.:]", value):
-        return False  # names something
+        return False  # an identifier
     return len(set(value)) > 3
 
 
 def _spread(value: str) -> bool:
-    """Whether the letters differ as they do in what a machine made."""
+    """Whether the letters vary as in a machine-made string."""
     counted = Counter(value)
     entropy = -sum(count / len(value) * math.log2(count / len(value)) for count in counted.values())
     return entropy >= 2.9 and len(counted) >= 6

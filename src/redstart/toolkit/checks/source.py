@@ -1,4 +1,4 @@
-"""A file as the rules see it: its text and its lines, and what its language reads in it."""
+"""A file as the rules see it: its text and lines, and what its language reads in it."""
 
 from __future__ import annotations
 
@@ -14,13 +14,13 @@ from redstart.core.finding import Finding, FindingKind, Risk, Severity
 from redstart.toolkit.languages.registry import is_test_path, language_of_file
 
 LARGEST = 1 << 20
-"""Bytes of a file that is looked at by rules of ours; what is larger was not written by hand."""
+"""The largest file, in bytes, that our rules check; a larger file was not written by hand."""
 
 _LINE_END = re.compile(r"\r\n|\r|\n")
 
 
 class NamedString(NamedTuple):
-    """A string of the code, the name that holds it and its line."""
+    """A string in the code, the name that holds it, and its line."""
 
     name: str
     value: str
@@ -36,7 +36,7 @@ class Source:
 
     @cached_property
     def text(self) -> str:
-        """By the encoding that the file names in its first lines; what cannot be decoded is replaced."""
+        """The text in the encoding that the file declares in its first lines; undecodable bytes are replaced."""
         try:
             encoding, _ = tokenize.detect_encoding(BytesIO(self.data).readline)
             return self.data.decode(encoding, errors="replace")
@@ -48,12 +48,12 @@ class Source:
         return _LINE_END.split(self.text)
 
     def named_strings(self) -> Iterable[NamedString]:
-        """The strings that the code gives a name to, as far as its language reads them."""
+        """Return the strings that the code assigns to a name, as far as its language reads them."""
         return ()
 
     @property
     def is_test(self) -> bool:
-        """Whether the path says that it is a test, or data of one."""
+        """Whether the path is that of a test, or of a test's data."""
         return is_test_path(self.path)
 
     def line(self, number: int) -> str:
@@ -62,7 +62,7 @@ class Source:
     def finding(
         self, tool: str, rule: str, line: int, message: str, kind: FindingKind, risk: Risk, *, reaches: int = 0
     ) -> Finding:
-        """A finding on a line of this file. It blocks a patch unless its risk is low."""
+        """Make a finding on a line of this file. It blocks a patch unless its risk is low."""
         return Finding(
             tool=tool,
             rule=rule,
@@ -78,6 +78,6 @@ class Source:
 
 
 def source_of(path: str, data: bytes) -> Source:
-    """The file, with what its language reads in it."""
+    """Return the file, with what its language reads in it."""
     language = language_of_file(path)
     return language.source(path, data) if language else Source(path, data)

@@ -1,4 +1,4 @@
-"""Syntax of the languages whose grammar Redstart has, read and not run."""
+"""Check the syntax of the languages whose grammar Redstart has, without running the code."""
 
 from __future__ import annotations
 
@@ -10,9 +10,9 @@ from redstart.toolkit.languages.registry import language_of_file
 
 
 def syntax_findings(files: Mapping[str, bytes]) -> list[Finding]:
-    """Where these files cannot be read, at most one finding a file, by path.
+    """Find where these files cannot be read, at most one finding per file, by path.
 
-    The grammars lag behind the languages now and then; a caller who asks what is new is not troubled by that.
+    The grammars sometimes lag behind the languages; a caller who asks only for new findings is not affected.
     """
     found: list[Finding] = []
     for path, data in sorted(files.items()):

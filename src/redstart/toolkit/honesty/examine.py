@@ -1,7 +1,7 @@
-"""What a check of a green is given, and what it may answer.
+"""The inputs and results of a check of a passing patch.
 
-A check looks at a patch whose targets pass. It may run tests on the original code, on the patched code, and on altered
-copies of either; each run is in a fresh sandbox, so that no process can tell one run from another.
+A check examines a patch whose targets pass. It may run tests on the original code, on the patched code, and on altered
+copies of either. Each run has a fresh sandbox, so that no process can tell one run from another.
 """
 
 from __future__ import annotations
@@ -18,11 +18,11 @@ from redstart.toolkit.suites.request import SuiteRequest
 
 
 class PatchDoubt(NamedTuple):
-    """What a check holds against a patch, in one sentence that names the test."""
+    """An objection of a check against a patch, in one sentence that names the test."""
 
     words: str
     refuses: bool
-    """Whether no honest patch does this; otherwise a person is asked."""
+    """Whether no honest patch does this; otherwise a person decides."""
 
 
 class CheckOutcome(NamedTuple):
@@ -40,26 +40,26 @@ class GreenPatch(NamedTuple):
     environment: Environment
     targets: tuple[str, ...]
     before: tuple[Case, ...]
-    """Every case at the baseline, with the runner's text on it."""
+    """Every case at the baseline, with the runner's output for it."""
     nearby: tuple[str, ...]
-    """Ids of tests beside the targets that reach what the patch touches."""
+    """IDs of tests, besides the targets, that reach code touched by the patch."""
     changed: tuple[str, ...]
     """Paths that the patch touches."""
     seed: str
-    """For every draw: another in each run, the same when that run is replayed."""
+    """The seed of every random choice: different in each run, the same when that run is replayed."""
     after: tuple[Case, ...] = ()
     """Every case on the patched code."""
 
 
 class CheckRuns(Protocol):
-    """What a check may run. A run is journaled: on re-entry the same one gives the same result."""
+    """Executes runs for a check. Runs are journaled: on re-entry the same run gives the same result."""
 
     async def suite(self, activity: str, tree: Snapshot, ids: Sequence[str]) -> SuiteRun:
-        """Runs these tests as the verdict's runs are made. `activity` is shown: `control 2 of 4`."""
+        """Run these tests like the verdict's runs. `activity` is displayed: `control 2 of 4`."""
         ...
 
     async def execute(self, activity: str, tree: Snapshot, asked: SuiteRequest) -> Completed:
-        """Runs any other command on that tree, within the limits of the run."""
+        """Run any other command on that tree, within the limits of the run."""
         ...
 
     def files(self, tree: Snapshot) -> Sequence[str]: ...
@@ -67,5 +67,5 @@ class CheckRuns(Protocol):
     def read(self, tree: Snapshot, path: str) -> bytes | None: ...
 
     def write(self, tree: Snapshot, files: dict[str, bytes | None]) -> Snapshot:
-        """The tree with these files in place of its own; None takes one away."""
+        """Write a tree with these files in place of its own; None deletes a file."""
         ...

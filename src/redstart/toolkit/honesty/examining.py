@@ -1,4 +1,4 @@
-"""Every check of a green, one after the other."""
+"""Runs every check of a passing patch, one after the other."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ NOT_COMPARED = "compared in Python only"
 
 
 async def examine(green: GreenPatch, runs: CheckRuns, measures: Measures) -> list[CheckOutcome]:
-    """What the checks of the level say, up to the first that refuses the patch."""
+    """Run the checks of the level, up to the first that refuses the patch."""
     results: list[CheckOutcome] = []
     results.append(await examine_controls(green, runs, rounds=measures.controls))
     if not _is_refused(results):

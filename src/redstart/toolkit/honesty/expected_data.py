@@ -1,6 +1,6 @@
-"""What tests expect and read from a file of theirs: with every such value changed, some test must fail.
+"""Checks data files from which tests read expected values: if every such value changes, some test must fail.
 
-Code that writes over what a test has loaded gives itself the right answer, whatever the file says.
+Code that overwrites what a test loaded gives itself the right answer, whatever the file contains.
 """
 
 from __future__ import annotations
@@ -17,13 +17,13 @@ from redstart.toolkit.suites.view import TreeView
 
 CHECK = "data"
 MOST_TESTS = 20
-"""Tests of the targets' files that are run on the changed data."""
+"""The most tests of the targets' files that run on the changed data."""
 _FOLDERS = frozenset({"test", "tests", "__tests__", "spec", "fixtures", "testdata", "snapshots"})
 _EXPECTED = re.compile(r"expect|want|output|result|answer|golden", re.IGNORECASE)
 
 
 async def examine_data(green: GreenPatch, runs: CheckRuns) -> CheckOutcome | None:
-    """None where no target's file names a file of data that lies among the tests."""
+    """Run tests with changed expected data; None if no target's file names a data file among the tests."""
     view = TreeView(green.suite, runs.files(green.patched), partial(runs.read, green.patched))
     tests = {view.file_of(target) for target in green.targets} - {""}
     texts = b"\n".join(view.read(path) or b"" for path in sorted(tests))
@@ -42,7 +42,7 @@ async def examine_data(green: GreenPatch, runs: CheckRuns) -> CheckOutcome | Non
 
 
 def changed_values(text: bytes) -> bytes:
-    """The same JSON with other expected values, or other values at all where no key says what is expected."""
+    """Change the expected values in a JSON text, or all values if no key marks expected ones; empty if not possible."""
     try:
         data = json.loads(text)
     except ValueError:

@@ -9,24 +9,24 @@ class Mutant(NamedTuple):
     path: str
     start: int
     end: int
-    """Bytes of the file that `text` stands in the place of."""
+    """The byte range of the file that `text` replaces."""
     text: bytes
     line: int
     kind: str
-    """What is other, in words."""
+    """The description of the change."""
     where: str
-    """The function or method; empty outside of any."""
+    """The function or method; empty outside any."""
 
     @property
     def words(self) -> str:
-        """Where and what, without any of the code: whoever writes tests from this has not seen the program."""
+        """The place and the change, without any code: the author of tests must not see the program."""
         place = (
             f"in `{self.where}` ({self.path}, line {self.line})" if self.where else f"in {self.path}, line {self.line}"
         )
         return f"{place}, {self.kind}"
 
     def of(self, text: bytes) -> bytes:
-        """The file with this change."""
+        """Apply this change to the text of the file."""
         return text[: self.start] + self.text + text[self.end :]
 
 
@@ -35,4 +35,4 @@ CALCULATION, LOGIC = "a calculation is another", "`and` and `or` are swapped"
 CONDITION, CONSTANT = "a condition is negated", "a value is another"
 NOTHING_BACK, LEFT_OUT, NOT_RAISED = "nothing is given back", "a step is left out", "an error is not raised"
 MOVED_BORDERS = {"<": "<=", "<=": "<", ">": ">=", ">=": ">"}
-"""Comparisons, each with the one whose border is off by one."""
+"""Each comparison with its off-by-one counterpart."""

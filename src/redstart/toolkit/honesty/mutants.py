@@ -1,4 +1,4 @@
-"""Small changes to a new program, each of which its tests should notice: a sample that is the same each time."""
+"""A reproducible sample of small changes to a new program that its tests should detect."""
 
 from __future__ import annotations
 
@@ -14,23 +14,23 @@ from redstart.toolkit.languages.registry import language_of_file
 
 MOST = 10
 FEWEST = 3
-"""Where a program can be changed in fewer places, how many of them are noticed says nothing."""
+"""With fewer mutants than this, the share that the tests detect is meaningless."""
 LARGEST = 1 << 18
-"""Bytes of a file that is looked at."""
+"""The largest size in bytes of a file that is mutated."""
 
 
 class ProgramFile(NamedTuple):
     """A file of the new program."""
 
     before: bytes
-    """Empty where there was none."""
+    """Empty if the file is new."""
     now: bytes
 
 
 def sample(files: Mapping[str, ProgramFile], seed: str, most: int = MOST) -> list[Mutant]:
-    """At most so many changes of what is new in these files, spread over lines, kinds and functions.
+    """Sample at most `most` changes of new lines in these files, spread over lines, kinds and functions.
 
-    The same files and seed give the same ones, in the same order. A file that cannot be read gives none.
+    The same files and seed give the same changes, in the same order. A file that does not parse gives none.
     """
     pool = [
         mutant
@@ -51,7 +51,7 @@ def sample(files: Mapping[str, ProgramFile], seed: str, most: int = MOST) -> lis
 
 
 def counted(asked: int, noticed: Sequence[bool], mutants: Sequence[Mutant]) -> Mutants | None:
-    """What is known once these of `asked` changes were tried, in their order; None where that is too few to tell."""
+    """Summarize the tried ones of `asked` changes, in their order; None if there are too few changes to judge."""
     if asked < FEWEST:
         return None
     survivors = tuple(mutant.words for mutant, is_noticed in zip(mutants, noticed, strict=False) if not is_noticed)
@@ -59,7 +59,7 @@ def counted(asked: int, noticed: Sequence[bool], mutants: Sequence[Mutant]) -> M
 
 
 def is_decided(asked: int, noticed: Sequence[bool]) -> bool:
-    """Whether the changes that are left cannot change the verdict."""
+    """Return whether the remaining changes can no longer change the verdict."""
     enough = LEAST_KILLED * asked
     killed = sum(noticed)
     return killed >= enough or killed + asked - len(noticed) < enough
@@ -80,5 +80,5 @@ def _new_lines(file: ProgramFile) -> frozenset[int]:
 
 def _marks(one: Mutant) -> tuple[tuple[str, object], ...]:
     line = ("line", (one.path, one.line))
-    # To change a line twice says less than to change another one.
+    # A second change of a line tells less than a change of another line.
     return (line, line, ("kind", one.kind), ("place", (one.path, one.where)))

@@ -1,8 +1,8 @@
 """The neutral rerun: the targets once more, called plainly in surroundings that do not look like a test run.
 
-A target that passes in a test run and fails there may depend on being tested. Before that is held against the patch,
-the same surroundings are tried on the original code: the target has to fail there as it did at the baseline, and tests
-of its file that passed have to pass.
+A target that passes in a test run and fails in the neutral rerun may depend on being tested. Before this counts against
+the patch, the same surroundings are tried on the original code: the target must fail there as at the baseline, and
+tests of its file that passed must pass.
 """
 
 from __future__ import annotations
@@ -25,14 +25,14 @@ CHECK = "neutral"
 ACTIVITY = "neutral rerun"
 MOST_TARGETS = 200
 MOST_PASSING = 10
-"""Tests of a target's file that have to pass on the original code."""
+"""The most tests of the targets' files that must pass on the original code."""
 FAILURES = 3
-"""How often a target has to fail in a row."""
+"""How many times in a row a target must fail."""
 MOST_DROPPED = 5
-"""How many dimensions are tried when the original code does not behave as in a test run."""
+"""The most dimensions that are dropped in turn if the original code does not behave as in a test run."""
 MOST_NOTES = 20
 SHORTEST, LONGER = 30.0, 10.0
-"""Seconds that the called tests have, and how many times as long as in the test run."""
+"""The minimum seconds for the called tests, and the factor on their time in the test run."""
 
 DROPPED_FIRST = (
     Dimension.layout,
@@ -47,10 +47,10 @@ DROPPED_FIRST = (
     Dimension.age,
     Dimension.host,
 )
-"""What honest tests most often need as it is in a test run."""
+"""The dimensions, starting with those that honest tests most often need as in a test run."""
 
 ASKED = (Dimension.folder,)
-"""What honest code may depend on: a person is asked."""
+"""Dimensions that honest code may depend on: a person decides."""
 
 _TIME = re.compile(r"time|date|\bnow\b|today|year|clock|expir")
 _SPOKEN_OF = {
@@ -63,11 +63,11 @@ _SPOKEN_OF = {
     Dimension.age: _TIME,
     Dimension.path: re.compile(r"__file__|getcwd|abspath|resolve\(|\bcwd\b"),
 }
-"""What a test speaks of that may itself depend on the dimension."""
+"""Words in a test that suggest that the test itself depends on the dimension."""
 
 
 async def examine_neutral(green: GreenPatch, runs: CheckRuns, *, far: bool) -> CheckOutcome:
-    """Calls the targets outside of a test run; with `far` also far ahead in time and from an empty directory."""
+    """Call the targets outside a test run; with `far` also far in the future and from an empty directory."""
     driver = _driver(green, TreeView(green.suite, runs.files(green.base), partial(runs.read, green.base)))
     if driver is None:
         note = f"tests of {green.suite.runner or 'this command'} cannot be rerun neutrally"
@@ -79,20 +79,20 @@ async def examine_neutral(green: GreenPatch, runs: CheckRuns, *, far: bool) -> C
 
 
 def _driver(green: GreenPatch, view: TreeView) -> NeutralDriver | None:
-    """What calls the tests of this suite; None where nothing can."""
+    """Create the driver that calls the tests of this suite; None if there is none."""
     language = None if green.suite.junit else language_of_runner(green.suite.runner)
     return language.neutral_driver(green, view) if language else None
 
 
 class _Calibrated(NamedTuple):
-    """Targets that behave on the original code, in these surroundings, as in a test run."""
+    """Targets that behave on the original code in these surroundings as in a test run."""
 
     surroundings: Surroundings
     tests: list[str]
 
 
 class _Rerun:
-    """The neutral runs of one patch, and what they said so far."""
+    """The neutral runs of one patch and their results so far."""
 
     def __init__(self, green: GreenPatch, runs: CheckRuns, driver: NeutralDriver) -> None:
         self._green, self._runs, self._driver = green, runs, driver
@@ -106,7 +106,7 @@ class _Rerun:
         self._count = 0
 
     async def examine(self, surroundings: Surroundings) -> None:
-        """The targets in these surroundings; each that fails is looked into."""
+        """Run the targets in these surroundings and investigate those that fail."""
         wanted = [test for test in self._targets if test not in self._doubts]
         failed = await self._failing(wanted, surroundings)
         for group in await self._calibrated(failed, surroundings):
@@ -135,7 +135,7 @@ class _Rerun:
         return CheckOutcome(evidence, tuple(self._doubts.values()))
 
     async def _failing(self, tests: Sequence[str], surroundings: Surroundings) -> list[str]:
-        """Those that fail on the patched code. A test that passes is covered; one that cannot be called is noted."""
+        """Return the tests that fail on the patched code. Record passing tests as covered and note uncallable ones."""
         results = await self._call(ACTIVITY, self._green.patched, tests, surroundings)
         for test, result in results.items():
             if result.outcome == "passed":
@@ -145,7 +145,7 @@ class _Rerun:
         return [test for test in tests if results[test].outcome == "failed"]
 
     async def _calibrated(self, failed: Sequence[str], surroundings: Surroundings) -> list[_Calibrated]:
-        """The failed targets by the surroundings that the original code stands; the others are noted and dropped."""
+        """Group failed targets by surroundings in which the original code behaves as in a test run; note others."""
         narrowed = [surroundings.without(each) for each in DROPPED_FIRST if each in surroundings.applied]
         groups: list[_Calibrated] = []
         left = list(failed)
@@ -159,7 +159,7 @@ class _Rerun:
         return groups
 
     async def _alike(self, tests: Sequence[str], surroundings: Surroundings) -> list[str]:
-        """Those that fail on the original code as at the baseline, in files whose passing tests pass there."""
+        """Return tests that fail on the original code as at the baseline, in files whose passing tests still pass."""
         passing = self._passing_beside(tests)
         results = await self._call(f"{ACTIVITY} without the patch", self._green.base, [*tests, *passing], surroundings)
         file_of = self._driver.file_of
@@ -173,7 +173,7 @@ class _Rerun:
         return sorted(test for test in passing if self._driver.file_of(test) in files)[:MOST_PASSING]
 
     async def _attribute(self, tests: Sequence[str], surroundings: Surroundings) -> None:
-        """Puts one dimension after another back to how the test run has it, until the tests pass."""
+        """Reset one dimension after another to its value in a test run, until the tests pass."""
         left = list(tests)
         for dimension in Dimension:
             if left and dimension in surroundings.applied:

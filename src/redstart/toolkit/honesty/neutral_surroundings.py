@@ -1,4 +1,4 @@
-"""Surroundings that do not look like a test run, and what a driver that calls tests in them has to offer."""
+"""Surroundings that do not look like a test run, and the interface of a driver that calls tests in them."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from redstart.core.shell import HOST_NAME, Completed, Environment
 from redstart.toolkit.suites.request import SuiteRequest
 
 STATE = "state.json"
-"""What a driver leaves."""
+"""The result file that a driver writes."""
 HOST = "web-2"
 PLAUSIBLE = {
     "HOME": "",
@@ -27,7 +27,7 @@ PLAUSIBLE = {
     "APP_ENV": "production",
     "LOG_LEVEL": "info",
 }
-"""Variables of a service; its home is made for it."""
+"""Environment variables of a typical service; its home directory is created for it."""
 
 _OF_A_TEST_RUN = re.compile(
     r"(?:PYTEST|REDSTART|TOX|NOX|CI$|CI_|GITHUB_|GITLAB_|JENKINS|TRAVIS|BUILD_|COV|HYPOTHESIS|PYTHONHASHSEED"
@@ -36,7 +36,7 @@ _OF_A_TEST_RUN = re.compile(
 
 
 class Dimension(StrEnum):
-    """What of the surroundings is other than in a test run; those that most often tell a test run come first."""
+    """A dimension in which the surroundings differ from a test run; those that most often reveal one come first."""
 
     environment = "environment"
     runner = "runner"
@@ -64,28 +64,28 @@ WORDS = {
     Dimension.folder: "the working directory is the project's",
     Dimension.path: "the project lies where the tests run",
 }
-"""What follows on `passes only when`."""
+"""Descriptions that follow `passes only when`."""
 
 
 class Surroundings(NamedTuple):
     applied: frozenset[Dimension]
     configures_logging: bool = False
-    """Whether logging is set up as an application does it; otherwise nobody has set it up."""
+    """Whether logging is configured as an application does it; otherwise it is not configured."""
 
     def without(self, dimension: Dimension) -> Surroundings:
-        """These with one dimension as in a test run; in the project's directory the tests lie beside the code again."""
+        """Reset one dimension to its value in a test run; `folder` also resets `layout`: the tests beside the code."""
         restored = {dimension, Dimension.layout} if dimension is Dimension.folder else {dimension}
         return self._replace(applied=self.applied - restored)
 
 
 class CallResult(FrozenValue):
-    """What became of one test that was called plainly."""
+    """The result of one test that was called without a runner."""
 
     outcome: Literal["passed", "failed", "unsupported"]
     reason: str = ""
     type: str = ""
     line: int = 0
-    """In the test's file; 0 where the exception did not pass through it."""
+    """The line in the test's file; 0 if the exception did not pass through it."""
     text: str = ""
 
 
@@ -102,43 +102,43 @@ class NeutralDriver(Protocol):
     """Calls the tests of one language without their runner."""
 
     variants: tuple[Surroundings, ...]
-    """The surroundings in which tests are called by default, and others far from those."""
+    """The default surroundings for calls, followed by more distant ones."""
     loaded: str
-    """What a test depends on that passes only in a test run, to follow `only when`: `pytest is loaded`."""
+    """The condition of a test that passes only in a test run, to follow `only when`: `pytest is loaded`."""
 
     def request(self, tests: Sequence[str], seconds: float, surroundings: Surroundings) -> SuiteRequest: ...
 
     def read(self, completed: Completed, tests: Sequence[str]) -> dict[str, CallResult]:
-        """What became of each of these tests."""
+        """Read the result of each of these tests."""
         ...
 
     def file_of(self, test: str) -> str:
-        """The test's file, from the suite's folder; empty where there is none."""
+        """Return the test's file, relative to the suite's directory; empty if there is none."""
         ...
 
     def text_of(self, test: str) -> str:
-        """The text of that file in the original code."""
+        """Return the text of that file in the original code."""
         ...
 
     def is_alike(self, case: Case, result: CallResult) -> bool:
-        """Whether a test fails as it did at the baseline."""
+        """Return whether a test fails as it did at the baseline."""
         ...
 
 
 def plain_variables(variables: Mapping[str, str]) -> dict[str, str]:
-    """Those that tell of no test run."""
+    """Drop variables that reveal a test run."""
     return {name: value for name, value in variables.items() if not _OF_A_TEST_RUN.match(name)}
 
 
 def unused_variables(texts: Iterable[str], plausible: Mapping[str, str] = PLAUSIBLE) -> dict[str, str]:
-    """The plausible variables that none of these texts speaks of: another value of those would be another input."""
+    """Return the plausible variables that no text mentions: another value of a mentioned one would change the input."""
     names = "|".join(plausible)
     spoken = {name for text in texts for name in re.findall(rf"\b({names})\b", text)}
     return {name: value for name, value in plausible.items() if name not in spoken}
 
 
 def read_results(completed: Completed, tests: Sequence[str]) -> dict[str, CallResult]:
-    """What a driver has left on each of these tests."""
+    """Read a driver's results for each of these tests."""
     try:
         state = _State.model_validate_json(completed.files.get(STATE, ""))
     except ValidationError:
@@ -148,5 +148,5 @@ def read_results(completed: Completed, tests: Sequence[str]) -> dict[str, CallRe
 
 
 def kept_folders(environment: Environment) -> list[str]:
-    """What lies in the mount but is no part of the snapshot, such as installed packages: it is not copied."""
+    """List paths in the mount that are not part of the snapshot, such as installed packages: they are not copied."""
     return [path for path in environment.read_only if PurePosixPath(path).is_relative_to(environment.mount)]

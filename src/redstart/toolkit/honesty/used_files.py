@@ -1,9 +1,9 @@
-"""Files that tests read their expectations from: protected by their use, whatever they are called.
+"""Files from which tests read their expectations: protected by their use, whatever their names.
 
-Where a patch changes data that lies in the repo, or tests write files themselves, the targets run once with an audit
-hook that notes who opens what. What a test file opens itself is put back to what it was; targets that then fail owe
-their green to it. A file that the tests write and then read, and that the original code did not have them write, holds
-what the patched code gave: a test that compares with it compares the code with itself.
+If a patch changes data in the repo, or tests write files, the targets run once with an audit hook that records who
+opens what. A file that a test file opens itself is restored; targets that then fail passed only because of its change.
+A file that the tests write and then read, and did not write with the original code, contains output of the patched
+code: a test that compares with it compares the code with itself.
 """
 
 from __future__ import annotations
@@ -28,15 +28,15 @@ _WRITES = re.compile(rb"write_text|write_bytes|\.dump\(|open\([^)\n]*[\"'][wax]b
 
 
 class OpenedFiles(NamedTuple):
-    """What the targets opened, from the suite's folder."""
+    """The files that the targets opened, relative to the suite's directory."""
 
     readers: dict[str, str]
-    """Each file that was read, with who read it; a test file where one did."""
+    """Each file that was read, and its reader: a test file if one read it."""
     written: set[str]
 
 
 async def examine_files(green: GreenPatch, runs: CheckRuns) -> CheckOutcome | None:
-    """None where the patch changes nothing but code, and nothing writes files."""
+    """Check the files that the targets read; None if the patch changes only code and nothing writes files."""
     data = [path for path in green.changed if not is_code(path) and runs.read(green.base, path) is not None]
     if added := [path for path in green.changed if path not in data] if not any(map(is_code, green.changed)) else []:
         return _only_added(green, added[0])
@@ -75,7 +75,7 @@ def _only_added(green: GreenPatch, path: str) -> CheckOutcome:
 
 
 def _files_are_written(green: GreenPatch, runs: CheckRuns) -> bool:
-    """Whether the targets' files, what they are set up by, or the patched code write files."""
+    """Return whether the targets' files, their setup files or the patched code write files."""
     view = TreeView(green.suite, runs.files(green.patched), partial(runs.read, green.patched))
     files = {view.file_of(target) for target in green.targets} | {path for path in view.kept if "conftest" in path}
     files |= set(map(green.suite.as_shown, green.changed))

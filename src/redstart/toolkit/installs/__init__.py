@@ -1,1 +1,1 @@
-"""What a project asks for: whether it may be installed, and how it is, without running any of it."""
+"""The packages that a project requests: whether they may be installed, and how, without running any of their code."""

@@ -1,15 +1,16 @@
-"""What is installed without asking where the user says nothing else. It is read at every start, so it stays small."""
+"""The default list of packages to install without asking. This module is imported at every start, so it stays
+small."""
 
 from __future__ import annotations
 
 import re
 
 ALLOWED = {"python": ("hypothesis", "pytest"), "node": ("jest", "mocha", "typescript", "vitest")}
-"""By language: what tests run with. What becomes part of a program is for its user to approve."""
+"""Test tools by language. The user must approve packages that become part of a program."""
 
 _NAME = re.compile(r"(?:@[a-z0-9~_.-]+/)?[a-z0-9~_-][a-z0-9~._-]*", re.IGNORECASE | re.ASCII)
 
 
 def is_name(text: str) -> bool:
-    """Whether an index could have a package of this name: no version, no address, no other alphabet."""
+    """Return whether a package index could have this name: no version, no address, only ASCII characters."""
     return bool(_NAME.fullmatch(text))

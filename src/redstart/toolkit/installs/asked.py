@@ -1,4 +1,4 @@
-"""What a project asks for, read from its files as data. Nothing of the project is run."""
+"""Read the packages that a project requests from its manifests, as data. No code of the project runs."""
 
 from __future__ import annotations
 
@@ -10,27 +10,28 @@ from redstart.ports.install.port import PackageRefusal, Requirement
 from redstart.toolkit.installs.manager import PackageManager, managers
 
 LARGEST = 2_000_000
-"""Bytes of a file beyond which it is not read."""
+"""Maximum bytes of a file that is read."""
 _PASSED_OVER = frozenset({"node_modules", ".venv", "venv", ".git", ".tox", ".nox"})
 
 
 class RequestedPackages(NamedTuple):
     requirements: tuple[Requirement, ...]
     refused: tuple[PackageRefusal, ...]
-    """What was asked for in a way that no index answers: an address, a folder, another index, an unreadable line."""
+    """Requests that no index can serve: an address, a folder, another index, an unreadable line."""
     own: tuple[str, ...]
-    """The project's own names, its modules among them."""
+    """The project's own names, including its modules."""
 
 
 def is_manifest(path: str) -> bool:
-    """Whether a file of this path says what a project depends on."""
+    """Return whether the file at this path declares a project's dependencies."""
     return _manager(path) is not None
 
 
 def read(files: Mapping[str, bytes]) -> RequestedPackages:
-    """What the files ask for; those that are no manifest are only looked at for the names of the project's modules.
+    """Read the packages that the files request. Files that are not manifests only give the names of the project's
+    modules.
 
-    A file that cannot be read is a refusal with its path: what it asks for is not known.
+    An unreadable manifest becomes a refusal with its path, because its requests are unknown.
     """
     requirements: list[Requirement] = []
     refused: list[PackageRefusal] = []
@@ -49,7 +50,8 @@ def read(files: Mapping[str, bytes]) -> RequestedPackages:
 
 
 def _is_itself(one: Requirement, own: set[str]) -> bool:
-    """`name[extra]` in the project's own extras, and a workspace's packages in one another."""
+    """Return whether the project requests itself: `name[extra]` in its own extras, or another package of the
+    workspace."""
     return one.name in own and (one.text.startswith(f"{one.name}[") or one.text.startswith("workspace:"))
 
 
@@ -62,7 +64,7 @@ def _of_file(path: str, data: bytes, own: set[str]) -> Iterator[Requirement | Pa
 
 
 def _manager(path: str) -> PackageManager | None:
-    """Whose manifest this is."""
+    """Return the package manager whose manifest this is; None if it is none."""
     place = PurePosixPath(path)
     if not _PASSED_OVER.isdisjoint(place.parts):
         return None

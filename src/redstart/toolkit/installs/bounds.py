@@ -1,4 +1,4 @@
-"""What holds of every archive of a package, wheel or tarball, before anything of it is written anywhere."""
+"""Checks of every package archive, wheel or tarball, before any of it is written to disk."""
 
 from __future__ import annotations
 
@@ -8,9 +8,9 @@ from pathlib import PurePosixPath
 MOST_BYTES = 2 << 30
 MOST_FILES = 100_000
 MOST_RATIO = 400
-"""How many times its own size an archive may unfold to."""
+"""Maximum ratio of unpacked to packed size."""
 SMALL = 16 << 20
-"""Bytes below which the ratio says nothing."""
+"""Unpacked bytes up to which the ratio is ignored."""
 
 TOOLS = frozenset(
     [
@@ -19,7 +19,7 @@ TOOLS = frozenset(
         *("python3", "rm", "ruby", "sed", "sh", "ssh", "sudo", "tar", "uv", "wget", "which", "yarn"),
     ]
 )
-"""Programs that a package must not put on the path under the same name."""
+"""Names of programs that a package must not put on the path."""
 OWNERS = {
     "eslint": ("eslint",),
     "jest": ("jest", "jest-cli"),
@@ -38,11 +38,11 @@ OWNERS = {
     "yarn": ("yarn",),
     "pnpm": ("pnpm",),
 }
-"""Programs that their own package alone may bring."""
+"""Programs that only their own package may install."""
 
 
 def outside(name: str) -> bool:
-    """Whether a name in an archive could lead out of the folder it is unpacked to."""
+    """Return whether a name in an archive could lead out of the target folder."""
     return (
         not name
         or name.startswith("/")
@@ -59,7 +59,7 @@ def too_large(packed: int, sizes: Collection[int]) -> bool:
 
 
 def taken_programs(package: str, programs: Iterable[str]) -> list[str]:
-    """Those programs that are another's to bring."""
+    """Return the programs that only another package may install."""
     return sorted(
         {name for name in programs if (name in TOOLS or name in OWNERS) and package not in OWNERS.get(name, ())}
     )

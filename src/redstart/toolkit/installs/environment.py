@@ -1,4 +1,4 @@
-"""From a judgement to what is asked of the installer, and the path of where the tests run."""
+"""Turn a judgement into requests to the installer, and extend the PATH of an environment."""
 
 from __future__ import annotations
 
@@ -8,9 +8,9 @@ from redstart.toolkit.installs.manager import managers
 
 
 def requests_of(judgement: PackageJudgement, interpreter: str = "") -> tuple[InstallRequest, ...]:
-    """What is to be installed, one request a language; none for a language of which nothing is asked.
+    """Build one install request per language; none for a language without requested packages.
 
-    Only what is allowed is in it: a judgement that refuses, or still asks, is settled before.
+    Requests contain only allowed packages: refusals and open questions are settled before.
     """
     made: list[InstallRequest] = []
     for manager in managers():
@@ -29,6 +29,6 @@ def requests_of(judgement: PackageJudgement, interpreter: str = "") -> tuple[Ins
 
 
 def with_path(variables: dict[str, str], folder: str, *, last: bool = False) -> dict[str, str]:
-    """The variables with this folder on the path."""
+    """Add this folder to PATH in the variables."""
     before = [part for part in variables.get("PATH", "").split(":") if part and part != folder]
     return {**variables, "PATH": ":".join([*before, folder] if last else [folder, *before])}

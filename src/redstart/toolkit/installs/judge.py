@@ -1,4 +1,4 @@
-"""Whether what a project asks for may be installed: at once, after a person's word, or not at all."""
+"""Judge whether a project's packages may be installed: at once, after a person's approval, or not at all."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from redstart.toolkit.installs.manager import manager_of
 from redstart.toolkit.installs.names import hyphenated, imitated, normal, popular
 
 BUILDERS = frozenset({"setuptools", "wheel", "hatchling", "flit-core", "poetry-core", "pdm-backend", "uv-build"})
-"""What a project may name to be built by, besides what is allowed."""
+"""Build backends that a project may name in addition to the allowed packages."""
 
 Names = Mapping[str, Collection[str]]
 """Names of packages by language."""
@@ -24,7 +24,7 @@ class ToApprove(FrozenValue):
 
 
 class PackageJudgement(FrozenValue):
-    """What becomes of each package that the project asks for. Each is in one of the three."""
+    """The judgement of each requested package. Each is in exactly one of the first three groups."""
 
     allowed: tuple[Requirement, ...] = ()
     to_approve: tuple[ToApprove, ...] = ()
@@ -34,17 +34,17 @@ class PackageJudgement(FrozenValue):
 
     @property
     def question(self) -> str:
-        """What a person is asked; empty where there is nothing to ask."""
+        """The question to a person; empty if there is nothing to ask."""
         named = ", ".join(dict.fromkeys(item.requirement.name for item in self.to_approve))
         return f"the program needs packages that are not on your allow list: {named}" if named else ""
 
 
 def judge(files: Mapping[str, bytes], allow: Names, approved: Names) -> PackageJudgement:
-    """Judges by name alone, without asking any index.
+    """Judge the requested packages by name alone, without a query to any index.
 
-    `files` are the project's by path; `allow` is the list of the settings, `approved` what a person said yes to. A
-    name on either is allowed, though it looks like another; no word of either lets in what comes from elsewhere than
-    the index.
+    `files` are the project's files by path; `allow` is the list in the settings, `approved` the packages that a person
+    approved. A name on either list is allowed even if it looks like another. Neither list allows a package that does
+    not come from the index.
     """
     asked = read(files)
     allowed: list[Requirement] = []
@@ -68,7 +68,7 @@ def judge(files: Mapping[str, bytes], allow: Names, approved: Names) -> PackageJ
 
 
 def suspicion(name: str, language: str, own: Collection[str] = ()) -> str:
-    """Why a package of this name is not to be trusted with an install, as a sentence; empty where nothing says so."""
+    """Return why a package of this name must not be installed, as a sentence; empty if nothing is suspicious."""
     if name in popular(language):
         return ""
     if like := imitated(name, language):

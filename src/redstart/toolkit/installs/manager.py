@@ -1,4 +1,4 @@
-"""The packages of one language: how they are named, asked for, and installed from its index."""
+"""Package managers: how the packages of a language are named, requested, and installed from its index."""
 
 from __future__ import annotations
 
@@ -17,63 +17,64 @@ Asks = Iterator[Requirement | PackageRefusal]
 class PackageManager(Protocol):
     @property
     def key(self) -> str:
-        """Its name in settings, approvals and stored runs."""
+        """The name of the language in settings, approvals and stored runs."""
         ...
 
     @property
     def owner(self) -> str:
-        """What a module that needs no package is a part of."""
+        """The product that built-in modules belong to."""
         ...
 
     @property
     def lock_name(self) -> str:
-        """What the lock is called in the project."""
+        """The file name of the lock in the project."""
         ...
 
     @property
     def versioned(self) -> re.Pattern[str]:
-        """A name, perhaps with a version after it. What is neither stays as it is, and is refused when judged."""
+        """Matches a name with an optional version. Any other text stays as it is, and is refused by the judgement."""
         ...
 
     @property
     def needs_interpreter(self) -> bool:
-        """Whether an environment is made for one interpreter of Python."""
+        """Whether an environment belongs to one Python interpreter."""
         ...
 
     def normal(self, name: str) -> str:
-        """The name as its index spells it."""
+        """Normalize the name as the index does."""
         ...
 
     def popular(self) -> Iterable[str]:
-        """Names that many projects use."""
+        """List names of packages that many projects use."""
         ...
 
     def is_built_in(self, name: str) -> bool:
-        """Whether the language itself has a module of this name."""
+        """Return whether the language itself has a module of this name."""
         ...
 
     def is_manifest(self, place: PurePosixPath) -> bool:
-        """Whether a file of this path says what a project depends on."""
+        """Return whether the file at this path declares a project's dependencies."""
         ...
 
     def read(self, path: str, text: str, own: set[str]) -> Asks:
-        """What a manifest asks for. Adds the project's own names to `own`. Raises `ValueError` if it is unreadable."""
+        """Read the requests of a manifest, and add the project's own names to `own`. Raises `ValueError` if the
+        manifest is unreadable."""
         ...
 
     def modules(self, paths: Iterable[str]) -> Iterator[str]:
-        """The importable names of a project of these files."""
+        """List the importable names of a project with these files."""
         ...
 
     def add(self, files: Mapping[str, bytes], names: Sequence[str]) -> dict[str, bytes]:
-        """The project's manifest with these packages; empty where it has no list to add them to."""
+        """Add these packages to the project's manifest; returns an empty dict if it has no list of dependencies."""
         ...
 
     def prepare(self, request: InstallRequest, home: Path, environ: Mapping[str, str]) -> InstallResult:
-        """As `Installer.prepare`; `home` holds the environments."""
+        """Do the work of `Installer.prepare`; `home` holds the environments."""
         ...
 
     def with_packages(self, environment: Environment, prepared: InstallResult) -> Environment:
-        """The same environment with what was installed, read-only."""
+        """Add the installed packages to the environment, read-only."""
         ...
 
 
@@ -82,8 +83,8 @@ def managers() -> tuple[PackageManager, ...]:
 
 
 def manager_of(key: str) -> PackageManager:
-    """Raises `LookupError` for a language whose packages Redstart does not know."""
+    """Return the package manager of a language. Raises `LookupError` if the language has none."""
     for manager in managers():
         if manager.key == key:
             return manager
-    raise LookupError(f"nothing is known of packages of {key}")
+    raise LookupError(f"unknown package manager: {key}")

@@ -1,4 +1,4 @@
-"""Names that look like another package's, and lists of those that a stranger would imitate."""
+"""Package names that look like another package's, and lists of popular names that an attacker may imitate."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from importlib.resources import files
 from redstart.toolkit.installs.manager import manager_of
 
 SHORTEST = 5
-"""Letters of a popular name below which one edit says nothing: `six` and `fix` are no mistake for one another."""
+"""Minimum length of a popular name for the one-edit check: `six` and `fix` are not typos of one another."""
 
 _LOOKALIKES = str.maketrans(
     "аеорсухіјѕԁԛոѡɡɩαβορυνικτ01|",
@@ -20,29 +20,30 @@ _SEPARATORS = re.compile(r"[-_.]+")
 
 
 def hyphenated(name: str) -> str:
-    """The name in lower case with single hyphens."""
+    """Convert the name to lower case with single hyphens."""
     return _SEPARATORS.sub("-", name).lower()
 
 
 def listed(language: str) -> frozenset[str]:
-    """Names of a list that comes with Redstart; the files say where they are from."""
+    """Load a list of names that ships with Redstart; each file states its source."""
     text = files("redstart.toolkit.installs").joinpath("popular", f"{language}.txt").read_text(encoding="utf-8")
     return frozenset(line for line in text.split("\n") if line and not line.startswith("#"))
 
 
 def normal(name: str, language: str) -> str:
-    """The name as its index spells it."""
+    """Normalize the name as its index does."""
     return manager_of(language).normal(name)
 
 
 @cache
 def popular(language: str) -> frozenset[str]:
-    """Names that many projects use."""
+    """Return the names of packages that many projects use."""
     return frozenset(manager_of(language).popular())
 
 
 def imitated(name: str, language: str) -> str:
-    """The popular package that this name could be taken for; empty where it is popular itself, or like none."""
+    """Return the popular package that this name could be mistaken for; empty if it is popular itself, or similar to
+    none."""
     if normal(name, language) in popular(language):
         return ""
     looks = _looks(name)
@@ -53,14 +54,16 @@ def imitated(name: str, language: str) -> str:
 
 
 def foreign_letters(name: str, language: str) -> str:
-    """What is wrong with a name that no index would have, as a sentence, where letters of it only look like others."""
+    """Describe in a sentence what is wrong with a name whose letters only look like ordinary ones, and which no index
+    would have."""
     like = imitated(name, language)
     taken = f": it can be mistaken for {like}" if like else ""
     return f"{ascii(name)[1:-1][:80]} has letters in its name that only look like usual ones{taken}."
 
 
 def within_one(one: str, other: str) -> bool:
-    """Whether a single letter added, lost, changed, or swapped with its neighbour leads from one to the other."""
+    """Return whether adding, removing or changing one letter, or swapping two neighbors, turns one name into the
+    other."""
     if abs(len(one) - len(other)) > 1:
         return False
     start = 0
@@ -73,7 +76,7 @@ def within_one(one: str, other: str) -> bool:
 
 
 def _looks(name: str) -> str:
-    """The name as an eye takes it in: letters that look alike are one, and separators are none."""
+    """Reduce the name to its appearance: similar letters become the same, and separators are dropped."""
     folded = unicodedata.normalize("NFKC", name).casefold().translate(_LOOKALIKES)
     return _SEPARATORS.sub("", folded)
 

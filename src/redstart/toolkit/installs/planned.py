@@ -1,4 +1,4 @@
-"""Packages that the plan of a new program asks for: put into its manifest, judged, and installed before its tests."""
+"""Packages that the plan of a new program requests: added to its manifest, judged, and installed before its tests."""
 
 from __future__ import annotations
 
@@ -17,11 +17,11 @@ from redstart.toolkit.installs.wanted import PackageChange, SettledPackages, ins
 from redstart.toolkit.languages.registry import ability_of
 
 MOST_PACKAGES = 10
-"""How many packages a plan may ask for."""
+"""Maximum packages that a plan may request."""
 
 
 def readable_requests(requests: Iterable[PackageRequest], manager: PackageManager) -> tuple[PackageRequest, ...]:
-    """The requests by the names of the index, without versions, and without what the language brings along."""
+    """Normalize the requested names as the index does, without versions and without modules of the standard library."""
     by_name: dict[str, PackageRequest] = {}
     for request in requests:
         text = clip(request.name.strip(), 100)
@@ -38,13 +38,13 @@ def packages_of(run: RunState) -> PackageManager:
 
 
 def manifests_of(ports: Ports, snapshot: Snapshot) -> dict[str, bytes]:
-    """The files that say what a project depends on; of the others only their names."""
+    """Read the project's manifests by path. All other files are included with empty contents."""
     paths = ports.trees.files(snapshot)
     return {path: (ports.trees.read(snapshot, path) or b"") if is_manifest(path) else b"" for path in paths}
 
 
 def with_planned_packages(run: RunState, ports: Ports) -> RunState:
-    """The run with a base whose manifest names the packages that were installed for its plan."""
+    """Return the run with a base whose manifest names the packages that were installed for its plan."""
     names = run.packages
     added = add_dependencies(manifests_of(ports, run.spec.base), names, packages_of(run)) if names else {}
     if not added:
@@ -54,7 +54,7 @@ def with_planned_packages(run: RunState, ports: Ports) -> RunState:
 
 
 async def settle_packages(run: RunState, ports: Ports, names: Sequence[str]) -> PackageChange | None:
-    """Judge the packages of a plan and install them; None where nothing has to be installed.
+    """Judge the packages of a plan and install them; None if nothing needs to be installed.
 
     Raises what the installer raises.
     """
@@ -69,7 +69,7 @@ async def settle_packages(run: RunState, ports: Ports, names: Sequence[str]) -> 
 
 
 def keep_installed(ports: Ports, wanted: PackageChange, packages: Sequence[str] = ()) -> Installed:
-    """What was installed, as a run carries it."""
+    """Store what was installed as a value that the run state carries."""
     return Installed(
         asked=wanted.asked,
         environment=ports.blobs.put(wanted.environment.model_dump_json().encode()),
@@ -79,7 +79,8 @@ def keep_installed(ports: Ports, wanted: PackageChange, packages: Sequence[str] 
 
 
 def add_dependencies(files: Mapping[str, bytes], names: Sequence[str], manager: PackageManager) -> dict[str, bytes]:
-    """The project's manifest with these packages; empty where it names them already, or has no list to add them to."""
+    """Add these packages to the project's manifest; empty if it names them already, or has no list of
+    dependencies."""
     present = {
         requirement.name
         for requirement in read(files).requirements

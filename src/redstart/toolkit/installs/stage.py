@@ -1,4 +1,4 @@
-"""The stage in which packages are fetched and put in place: its processes, and where environments are kept."""
+"""The stage that downloads and installs packages: its processes, and the folders of the environments."""
 
 from __future__ import annotations
 
@@ -16,16 +16,17 @@ from typing import NamedTuple
 from redstart.core.errors import PortError
 
 WITHIN = 900.0
-"""Seconds that one step of an install may take."""
+"""Timeout in seconds of one step of an installation."""
 READY = ".redstart-complete"
 LAYOUT = "1"
-"""Changes when an environment is made otherwise from the same lock, so that old ones are not taken for new."""
+"""Version of the environments' layout. It changes when the same lock gives a different environment, so that old ones
+are not reused."""
 _PASSED_ON = re.compile(
     r"PATH|HOME|USER|LANG|LC_ALL|TMPDIR|NETRC|SSL_CERT_(?:FILE|DIR)|REQUESTS_CA_BUNDLE|CURL_CA_BUNDLE|"
     r"NODE_EXTRA_CA_CERTS|(?:https?|all|no)_proxy|XDG_(?:CONFIG|CACHE)_HOME|PIP_\w+|NPM_CONFIG_\w+",
     re.IGNORECASE,
 )
-"""What a program that fetches packages needs: how to reach and trust the index, and where its cache lies."""
+"""Variables that a program needs to download packages: how to reach and trust the index, and where the cache is."""
 
 
 class StageResult(NamedTuple):
@@ -36,9 +37,9 @@ class StageResult(NamedTuple):
 def run(
     command: Sequence[str], folder: Path, environ: Mapping[str, str], added: Mapping[str, str] | None = None
 ) -> StageResult:
-    """Runs one program in `folder`, with only those variables that it needs to reach the index.
+    """Run one program in `folder`, with only the variables that it needs to reach the index.
 
-    Raises `PortError` where it cannot be started or does not end in time.
+    Raises `PortError` if the program cannot be started or does not end in time.
     """
     kept = {name: value for name, value in environ.items() if _PASSED_ON.fullmatch(name)}
     name = Path(command[0]).name
@@ -61,16 +62,16 @@ def run(
 
 
 def key_of(lock: str, *made_for: str) -> str:
-    """The name of the environment that this lock gives on that interpreter or version of Node.js."""
+    """Compute the name of the environment for this lock and this interpreter or version of Node.js."""
     return hashlib.sha256("\0".join((LAYOUT, *made_for, lock)).encode()).hexdigest()[:32]
 
 
 @contextlib.contextmanager
 def place_of(home: Path, key: str) -> Generator[tuple[Path, bool]]:
-    """The environment's folder, and whether it is complete. Only one process at a time is inside for each folder.
+    """Lock the environment's folder; yields it, and whether it is complete. Only one process at a time holds a folder.
 
-    Where it is not complete it is empty, and becomes complete by `finish`. What is left unfinished is removed when
-    somebody comes for it again.
+    An incomplete folder is empty, and becomes complete through `mark_complete`. An unfinished one is emptied on the
+    next use.
     """
     home.mkdir(parents=True, exist_ok=True)
     folder = home / key
@@ -84,6 +85,6 @@ def place_of(home: Path, key: str) -> Generator[tuple[Path, bool]]:
 
 
 def finish(folder: Path) -> None:
-    """Says that the environment is whole. The mark is the last thing written."""
+    """Mark the environment as complete. The mark is the last file written."""
     with (folder / READY).open("w") as mark:
         os.fsync(mark.fileno())

@@ -1,4 +1,4 @@
-"""What becomes of the packages that a changed program asks for: nothing new, installed, asked about, or refused."""
+"""Handle the packages that a changed program requests: nothing new, installed, asked about, or refused."""
 
 from __future__ import annotations
 
@@ -18,14 +18,14 @@ Files = Mapping[str, bytes]
 
 
 class SettledPackages(NamedTuple):
-    """What was settled before the change at hand."""
+    """What was settled before the current change."""
 
     packages: Packages
     approved: Sequence[str]
-    """What a person said yes to, each as `language:name`."""
+    """Packages that a person approved, each as `language:name`."""
     installed: Installed | None
     before: Files
-    """The files that the project came with: what they ask for is the user's own choice."""
+    """The original files of the project: their requests are the user's own choice."""
 
 
 class PackageChange(NamedTuple):
@@ -33,16 +33,16 @@ class PackageChange(NamedTuple):
     environment: Environment
     locks: dict[str, str] = {}
     asks: str = ""
-    """What a person is to be asked; then nothing was installed."""
+    """The question to a person; if it is set, nothing was installed."""
     names: tuple[str, ...] = ()
     refused: tuple[str, ...] = ()
-    """Why it cannot be installed, a sentence each; then nothing was."""
+    """Why packages cannot be installed, one sentence each; if it is set, nothing was installed."""
 
 
 async def install(
     installer: Installs, environment: Environment, after: Files, known: SettledPackages
 ) -> PackageChange | None:
-    """Judges what the files ask for, and installs it; None where the environment at hand has it already.
+    """Judge the packages that the files request, and install them; None if the current environment already has them.
 
     Raises what the installer raises.
     """
@@ -84,7 +84,7 @@ def _by_language(names: Sequence[str]) -> dict[str, list[str]]:
 
 
 def _digest(files: Files) -> str:
-    """The same for the same manifests, whatever else the project holds."""
+    """Hash the manifests: equal manifests give the same digest, whatever else the project contains."""
     told = hashlib.sha256()
     for path in sorted(filter(is_manifest, files)):
         told.update(f"{path}\x1f{len(files[path])}\x1f".encode())

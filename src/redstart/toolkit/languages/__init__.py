@@ -1,1 +1,1 @@
-"""What the toolkit knows of programming languages: a package each, behind one protocol, found through a registry."""
+"""Programming languages: one package each, behind one protocol, found through a registry."""

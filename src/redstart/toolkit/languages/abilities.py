@@ -1,4 +1,4 @@
-"""Groups of abilities that a language may have, each of which a module or an object can be."""
+"""Groups of abilities that a language may have. A module or an object can implement each of them."""
 
 from __future__ import annotations
 
@@ -21,97 +21,97 @@ if TYPE_CHECKING:
 
 
 class GreenChecks(Protocol):
-    """Checks of a patch whose targets pass, beside those that are made in every language."""
+    """Checks of a patch whose targets pass, in addition to the checks that run for every language."""
 
     async def examine_assertions(self, green: GreenPatch, runs: CheckRuns) -> CheckOutcome | None:
-        """Whether the targets still execute their assertions; None where there is nothing to count."""
+        """Check that the targets still execute their assertions; return None if there is nothing to count."""
         ...
 
     async def examine_nearby(self, green: GreenPatch, runs: CheckRuns) -> CheckOutcome:
-        """Whether a patch answers more than the tests' own questions."""
+        """Check that a patch handles more inputs than those that the tests use."""
         ...
 
 
 Tool = Callable[[Sequence["Source"]], list[Finding]]
-"""What looks at files all together; it passes over those that it cannot judge."""
+"""A function that examines all files together and skips those that it cannot judge."""
 NamedTool = tuple[str, Tool]
-"""With the name under which the user can leave it out or replace it."""
+"""A tool with the name by which the user can disable or replace it."""
 
 
 class CodeChecks(Protocol):
-    """What finds faults in code by reading it. Raises `ConfigError` where a tool is not there or does not work."""
+    """Static checks of code. Raises `ConfigError` if a tool is missing or does not work."""
 
     def lint(self, files: Mapping[str, bytes]) -> list[Finding]:
-        """Syntax errors and a few rules that mean trouble, by path and line."""
+        """Find syntax errors and violations of a few important rules, by path and line."""
         ...
 
     def rules(self) -> Sequence[NamedTool]:
-        """Tools of ours, for an audit."""
+        """Return the built-in tools for an audit."""
         ...
 
     def programs(self) -> Sequence[NamedTool]:
-        """Tools that run as processes of their own, for an audit."""
+        """Return the tools for an audit that run as separate processes."""
         ...
 
     def only_confirms(self, finding: Finding) -> bool:
-        """Whether a finding of one of these tools counts only where another tool shares it."""
+        """Return whether a finding of one of these tools counts only if another tool reports it too."""
         ...
 
     def blocked_calls(self, source: Source, names: Sequence[str]) -> list[Finding]:
-        """The calls in a file that the user refuses, by their full names."""
+        """Find calls in a file that the user forbids, by their full names."""
         ...
 
 
 class EnvironmentProblems(Protocol):
-    """What tests lack that no edit of the code gives them; None where it may be a bug of the project."""
+    """Find what tests lack that no edit of the code can provide; None if the cause may be a bug in the project."""
 
     def of_case(self, case: Case, project: ProjectView) -> EnvironmentProblem | None:
-        """What a red test lacks."""
+        """Find what a failing test lacks."""
         ...
 
     def of_output(self, problem: SuiteProblem, output: str, project: ProjectView) -> EnvironmentProblem | None:
-        """What a run without results lacks, by what the runner says of it."""
+        """Find what a run without results lacks, from the runner's output."""
         ...
 
     def of_start(self, output: str, project: ProjectView) -> EnvironmentProblem | None:
-        """The same by what was raised before any test ran."""
+        """Find what a run lacks, from the error that was raised before any test ran."""
         ...
 
 
 class ChangeReader(Protocol):
-    """What a change of the code means, by its text."""
+    """Interprets a change of the code from its text."""
 
     def parses(self, text: bytes) -> bool:
-        """Whether the text can be read at all."""
+        """Return whether the text can be parsed."""
         ...
 
     def says_the_same(self, before: bytes, after: bytes) -> bool:
-        """Whether only comments, blank lines or layout differ."""
+        """Return whether only comments, blank lines or layout differ."""
         ...
 
     def added_names(self, lines: bytes) -> frozenset[str] | None:
-        """The names that these lines define or import; None where they do anything else."""
+        """List the names that these lines define or import; None if the lines do anything else."""
         ...
 
     def tests_lost(self, before: bytes, after: bytes, ids: Collection[str]) -> str:
-        """In a sentence, which of the collected tests `ids` differs; empty where all are as they were."""
+        """Return a sentence that names which of the collected tests `ids` differs; empty if none differs."""
         ...
 
 
 class LentRunner(Protocol):
-    """A runner of Redstart's own, for a project whose interpreter has none."""
+    """A runner that Redstart lends to a project whose interpreter has none."""
 
     @property
     def name(self) -> str: ...
 
     def is_missing(self, runner: str, command: Sequence[str], interpreter: Interpreter) -> bool:
-        """Whether the tests start this runner, by that command where one is given, and the interpreter lacks it."""
+        """Return whether the tests use this runner (started by `command` if given) and the interpreter lacks it."""
         ...
 
     def fits(self, interpreter: Interpreter) -> bool:
-        """Whether it works with this interpreter."""
+        """Return whether it works with this interpreter."""
         ...
 
     def lend(self, environment: Environment, data: Path) -> Environment:
-        """The same environment, with the runner kept below `data`."""
+        """Return the environment with the runner added; the runner is stored below `data`."""
         ...

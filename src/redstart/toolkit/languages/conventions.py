@@ -1,4 +1,4 @@
-"""Languages whose tests Redstart runs by a command and a JUnit report: all it knows are the names of their files."""
+"""Languages whose tests Redstart runs by a command and a JUnit report. It knows only their file names."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ _DIRECTORY = re.compile(r"(?:^|/)tests?/", re.IGNORECASE)
 
 
 class _Convention(Language):
-    """`tests` is matched with a path whose case is as written: a class `Latest` is no test."""
+    """A language known by its file names. `tests` is case-sensitive: a class `Latest` is not a test."""
 
     def __init__(self, name: str, suffixes: str, tests: str, programs: str = "", build: str = "") -> None:
         self.name, self.suffixes, self._tests = name, tuple(suffixes.split()), re.compile(tests)
@@ -86,4 +86,4 @@ CONVENTIONS: tuple[Language, ...] = (
     _Convention("Dart", ".dart", r"_test\.dart$", "dart flutter", "pubspec.yaml pubspec.lock dart_test.yaml"),
     _Convention("Scala", ".scala .sc", r"(?:^|/)\w*(?:Test|Tests|Spec|Suite)\.scala$", "sbt scala mill", "*.sbt"),
 )
-"""In no order."""
+"""The languages, in no particular order."""

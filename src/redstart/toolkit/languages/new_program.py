@@ -1,4 +1,4 @@
-"""What a language says of a program that is new: its files, and the words in which it is asked for."""
+"""What a language provides for a new program: its initial files and the texts of the questions for the model."""
 
 from __future__ import annotations
 
@@ -16,81 +16,81 @@ PIPELINE = (
 
 
 class NewProject(NamedTuple):
-    """What is known of a new project."""
+    """The known facts about a new project."""
 
     package: str
     goal: str
     kind: ProgramKind | None = None
     language: str = "python"
-    """By `Language.key`."""
+    """A `Language.key`."""
     offers: tuple[str, ...] = ()
-    """Packages besides the runner's that its tests may import."""
+    """Packages, in addition to the runner's, that its tests may import."""
 
     @property
     def title(self) -> str:
-        """Its name with hyphens."""
+        """The package name with hyphens."""
         return self.package.replace("_", "-")
 
     @property
     def about(self) -> str:
-        """Its goal in a line."""
+        """The goal, shortened to one line."""
         return shorten(self.goal, _ABOUT, placeholder=" ...")
 
 
 class ProjectFiles(NamedTuple):
-    """What a new project holds before its program, in one language."""
+    """The files and commands of a new project in one language, before its program is written."""
 
     manifest: str
-    """The name of the file that describes it."""
+    """The name of the file that describes the project."""
     description: str
     """The text of that file."""
     ignored: tuple[str, ...]
     """Lines of `.gitignore`."""
     install: str
     test: str
-    """Commands."""
+    """The commands that install the project and run its tests."""
     use: str
-    """How it is used, by its kind."""
+    """The command or code that uses the program, by its kind."""
 
 
 class ProgramWords(NamedTuple):
-    """Texts of questions. `{name}` stands for the program's name."""
+    """Texts for questions to the model. `{name}` stands for the program's name."""
 
     about: str
-    """Which language it is; `{made_with}` stands for what it is made with."""
+    """Describes the language; `{made_with}` stands for the packages and modules that the program uses."""
     alone: str
-    """Made with no packages."""
+    """Says that the program uses no packages."""
     together: str
-    """What it is made with besides packages."""
+    """What the program uses in addition to packages."""
     kinds: Mapping[ProgramKind, str]
     starts: str
-    """How a web application is started, to follow its description."""
+    """How a web application is started; follows its description."""
     test_rules: str
-    """How its tests are written; `{offers}` stands for the packages that they may import."""
+    """How to write its tests; `{offers}` stands for the packages that they may import."""
     offer_rules: Mapping[str, str]
-    """What is added where the tests may import this package."""
+    """Rules that are added if the tests may import this package."""
     part_tests: str
-    """How the files of a part's tests begin; `{words}` stands for those of its goal."""
+    """How the names of a part's test files begin; `{words}` stands for the words of its goal."""
     test_example: str
-    """Path of a file of tests."""
+    """Example path of a test file."""
     runner: str
-    """What the tests are written for."""
+    """The test framework that the tests use."""
     imported: str
-    """What a test imports."""
+    """The module that a test imports."""
     first_test: str
-    """Path of a small program's tests."""
+    """Path of the tests of a small program."""
     main: str
     """Path of a small program."""
     fence: str
-    """What a block of code is marked with."""
+    """The language tag of a fenced code block."""
 
 
 class NewPrograms(Protocol):
-    """How a program is begun in this language."""
+    """How a new program starts in this language."""
 
     @property
     def runner(self) -> str:
-        """What its tests run with."""
+        """The runner of its tests."""
         ...
 
     @property
@@ -98,18 +98,18 @@ class NewPrograms(Protocol):
 
     @property
     def test_folder(self) -> str:
-        """Where the user's own tests are put."""
+        """The directory for the user's own tests."""
         ...
 
     @property
     def offers(self) -> tuple[str, ...]:
-        """Packages that are told to whoever writes tests, where they are there."""
+        """Packages that the prompt for tests mentions if they are installed."""
         ...
 
     def files(self, project: NewProject) -> ProjectFiles:
-        """The same project is described alike each time."""
+        """Return the initial files of a project. The same project always gives the same files."""
         ...
 
     def is_test(self, path: str) -> bool:
-        """Whether the runner finds tests in a file of this name."""
+        """Return whether the runner collects tests from a file of this name."""
         ...

@@ -1,8 +1,8 @@
-"""What a language is to the rest of the toolkit.
+"""The interface of a language for the rest of the toolkit.
 
-A language is a value: a class with a few plain facts, and a property for each group of abilities. A group that is
-absent means that Redstart cannot do this in the language, which callers say to the user. Properties import what they
-need when they are asked for, so that a parser or a driver costs nothing in a project that does not use it.
+A language is a value: a class with a few plain facts, and a property for each group of abilities. If a group is
+absent, Redstart cannot do this in the language, and callers tell the user so. Properties import what they need when
+they are accessed, so that a parser or a driver costs nothing in a project that does not use it.
 """
 
 from __future__ import annotations
@@ -42,49 +42,49 @@ if TYPE_CHECKING:
     from redstart.toolkit.suites.view import TreeView
 
 Read = Callable[[str], bytes | None]
-"""The bytes of a file of the tree; None where there is none."""
+"""Returns the bytes of a file of the tree; None if the file does not exist."""
 
 
 STARTERS = ("make", "sh", "bash")
-"""Programs that start whatever runs the tests."""
+"""Programs that start the test runner."""
 
 
 class SuitePlace(NamedTuple):
-    """Where a suite of tests lies, and what runs it."""
+    """The location of a test suite and its runner."""
 
     folder: str
-    """Relative to the tree's root; empty for that."""
+    """The path relative to the tree's root; empty for the root."""
     runner: str
     command: tuple[str, ...] = ()
-    """How the project itself starts the runner, where that matters."""
+    """How the project itself starts the runner, if that matters."""
 
 
 class ReportNames(NamedTuple):
-    """What a report of a foreign runner may call the tests of a file."""
+    """The names that the report of an unknown runner may use for the tests of a file."""
 
     words: frozenset[str] = frozenset()
-    """Modules, classes and functions."""
+    """Names of modules, classes and functions."""
     endings: tuple[str, ...] = ()
-    """Titles, of which a report may show only the last."""
+    """Titles of tests; a report may show only the last title of a test."""
 
 
 class ReadCases(NamedTuple):
-    """What the reports of a run hold."""
+    """The contents of the reports of a run."""
 
     cases: list[Case] | None
-    """None where no report can be read."""
+    """None if no report can be read."""
     has_report: bool
 
 
 class RunFault(NamedTuple):
-    """Why there are no results per test: a sentence for the user and what it is about."""
+    """The reason for missing results per test: a sentence for the user and the kind of problem."""
 
     sentence: str
     problem: SuiteProblem
 
 
 class SuiteRunner:
-    """How the runners of a language are started, and what their runs say."""
+    """Starts the runners of a language and interprets their runs."""
 
     def command(
         self,
@@ -96,73 +96,74 @@ class SuiteRunner:
         vary: Variation,
         test_cpu: int,
     ) -> SuiteRequest:
-        """The request that runs the whole suite, or at least the tests `ids` of it."""
+        """Build the request that runs the whole suite, or at least its tests `ids`."""
         raise NotImplementedError
 
     def read(self, suite: Suite, completed: Completed) -> ReadCases:
-        """The results per test that the run left."""
+        """Read the results per test from a completed run."""
         raise NotImplementedError
 
     def another_command(
         self, suite: Suite, environment: Environment, completed: Completed, vary: Variation
     ) -> SuiteRequest | None:
-        """What to run in place of a run that did not come to its tests because of us; None for any other run."""
+        """Build a request to replace a run that Redstart kept from reaching its tests; None for any other run."""
         return None
 
     def selects(self, suite: Suite) -> bool:
-        """Whether some tests can be run without the others."""
+        """Return whether some tests can run without the others."""
         return True
 
     def gives_exit_code(self, suite: Suite) -> bool:
-        """Whether the exit code is one of pytest's, and not that of a command around the runner."""
+        """Return whether the exit code is pytest's and not that of a command around the runner."""
         return False
 
     def explains(self, suite: Suite, cases: Sequence[Case], completed: Completed) -> bool:
-        """Whether a green report and a red exit code have a reason that is not about any test."""
+        """Return whether a passing report with a failing exit code has a reason unrelated to any test."""
         return False
 
     def fault(self, suite: Suite, completed: Completed) -> RunFault | None:
-        """Why a run without a report has no results, where its output says so."""
+        """Find out from its output why a run without a report has no results; None if unknown."""
         return None
 
     def absent(self, suite: Suite) -> str:
-        """What to do about a program of the command that is not there."""
+        """Return what to do if the command's program is not installed."""
         program = suite.command[0]
         also = ", or a program that it starts," if program in STARTERS else ""
         return f"{program}{also} is not installed where the tests run."
 
     def hint(self, suite: Suite, completed: Completed) -> str:
-        """What to do about a run without results, in sentences that end with a blank; empty where nobody knows."""
+        """Return advice for a run without results, in sentences that end with a space; empty if there is none."""
         return ""
 
     def watched(
         self, suite: Suite, environment: Environment, red: Sequence[str], ids: Sequence[str]
     ) -> SuiteRequest | None:
-        """What runs the tests `ids` and leaves which lines they run (`suites.spectrum`), the `red` ones among them.
+        """Build the request that runs the tests `ids`, among them the failing tests `red`, and records which lines
+        they execute (`suites.spectrum`).
 
-        None where nobody can see it.
+        None if the lines cannot be recorded.
         """
         return None
 
     def misplaced(self, suite: Suite, environment: Environment, completed: Completed) -> str:
-        """Where the tests import a copy of the project that no edit would reach: that, and what to do about it."""
+        """Explain where tests import a copy of the project that edits miss, and what to do; empty if none does."""
         return ""
 
     def added_words(self, suite: Suite, files: Sequence[str]) -> list[str]:
-        """What the suite's command needs added so that it runs these new test files too."""
+        """List the arguments that the suite's command needs to run these new test files too."""
         return []
 
     def describe(self, suite: Suite) -> str:
-        """The runner by the name that people know it by."""
+        """Return the runner's common name."""
         return suite.runner
 
     def describe_interpreter(self, suite: Suite, environment: Environment) -> str:
-        """What the runner runs on: `node 20.20.2`; empty where that is not known."""
+        """Return the interpreter of the runner, such as `node 20.20.2`; empty if it is not known."""
         return environment.chosen
 
 
 def beside(named: Sequence[str], files: Sequence[str]) -> list[str]:
-    """The files that none of the named files and directories holds; none where nothing is named."""
+    """List the files that the named files and directories do not include; empty if nothing is named."""
     places = [name.removeprefix("./").rstrip("/") for name in named]
     if not places or any(place in ("", ".") for place in places):
         return []
@@ -170,174 +171,174 @@ def beside(named: Sequence[str], files: Sequence[str]) -> list[str]:
 
 
 class Language:
-    """A language without abilities: subclasses add those that they have."""
+    """A language without abilities; subclasses add theirs."""
 
     name: str
-    """As people write it: `Python`."""
+    """The display name: `Python`."""
     key = ""
-    """Its name in options, settings and stored runs, where it has one: `python`."""
+    """Its name in options, settings and stored runs, if it has one: `python`."""
     suffixes: tuple[str, ...] = ()
-    """What the names of its source files end with."""
+    """The suffixes of its source files."""
     runners: tuple[str, ...] = ()
-    """The test runners that it knows, as `Suite.runner` names them."""
+    """The test runners that it supports, as `Suite.runner` names them."""
     example_suffixes: tuple[str, ...] = ()
-    """What the names of texts end with whose examples its runners run as tests."""
+    """The suffixes of text files whose examples its runners run as tests."""
     case_mark = re.compile(r"\[.*\]$", re.DOTALL)
-    """What an id has at its end where several cases are of one test."""
+    """The end of an ID that tells apart several cases of one test."""
     module_suffix = ""
-    """What a dotted name of a module leaves out of the name of its file."""
+    """The file suffix that a module's dotted name omits."""
     listed_suffixes: tuple[str, ...] = ()
-    """What the names of files end with whose definitions a listing of their folder shows."""
+    """The suffixes of files whose definitions a directory listing shows."""
     deepest_first = False
     """Whether a traceback begins with the line that failed."""
     reads_code = False
-    """Whether Redstart reads its code: to find what matters, to judge it and to change it."""
+    """Whether Redstart parses its code to retrieve, check and edit it."""
     loads_hooks = False
-    """Whether its processes load a file of ours when they start (`suites.request.loading`)."""
+    """Whether its processes load one of Redstart's files at startup (`suites.request.loading`)."""
     function_head = "def name(arguments):"
-    """How code begins. An example in a question must look like code: one of words is copied by a small model."""
+    """The first line of example code. An example in a question must look like code: a small model copies prose."""
     program = ""
-    """What has to be on the path for its tests; empty where `environment` looks for it elsewhere."""
+    """The program that its tests need on PATH; empty if the environment is resolved in another way."""
     program_name = ""
-    """That program by the name that people know it by."""
+    """That program's common name."""
     commands: Mapping[str, str] = {}
-    """By runner: how people start it, where a project does not say so by itself."""
+    """The usual command of each runner, for a project that does not define its own."""
     support_names: tuple[str, ...] = ()
-    """Names of files that belong to the tests and hold none."""
+    """Names of files that support tests but contain none."""
     programs: tuple[str, ...] = ()
-    """Patterns of the programs that start its tests or run a script in it."""
+    """Patterns of the programs that start its tests or run its scripts."""
     build_files: tuple[str, ...] = ()
-    """Globs of the names of files that say how its tests are built and started by those programs."""
+    """Globs of the files that tell those programs how to build and start its tests."""
 
     def is_test_path(self, path: str) -> bool:
-        """Whether a path of the tree is a test in this language, or supports its tests: by its name or directory."""
+        """Return whether a path is a test in this language or supports its tests, by its name or directory."""
         raise NotImplementedError
 
     def protection(self, path: str) -> Protection | None:
-        """Why a patch may not touch this file, which is no test; None where it may. `path` is in lower case."""
+        """Return why a patch may not touch this file, which is not a test; None if it may. `path` is in lower case."""
         return None
 
     def suite_in(self, folder: str, paths: Sequence[str], read: Read) -> SuitePlace | None:
-        """The suite of this folder; None where it has none in this language."""
+        """Find the suite of this directory; None if it has none in this language."""
         return None
 
     def suites_of(self, paths: Sequence[str], read: Read) -> tuple[SuitePlace, ...]:
-        """The suites of a tree, in the root or in the projects below it."""
+        """Find the suites of a tree, in the root or in the projects below it."""
         return ()
 
     def started_by(self, folder: str, paths: Sequence[str], read: Read, words: Sequence[str]) -> SuitePlace | None:
-        """The suite as a command of the user's starts it; None where that cannot be told, or starts none."""
+        """Find the suite that the user's command starts; None if it starts none or that is unclear."""
         return None
 
     def runner_of_command(self, words: Sequence[str]) -> str:
-        """The runner that a command starts, where the command alone tells; empty otherwise."""
+        """Return the runner that a command starts, if the command alone shows it; empty otherwise."""
         return ""
 
     def environment(self, own: Environment, folder: str, environ: Mapping[str, str]) -> Environment | None:
-        """Where the tests of this folder run, from Redstart's own environment; None for an interpreter of Python.
+        """Derive the environment for the tests of this directory from Redstart's own; None for a Python interpreter.
 
-        Raises `ConfigError` with a remedy where what it needs is not there.
+        Raises `ConfigError` with a remedy if a requirement is missing.
         """
         return own
 
     def count_tests(self, data: bytes) -> int:
-        """How many tests a file holds, by its text."""
+        """Count the tests in a file, by its text."""
         return 0
 
     def count_cases(self, text: str) -> int:
-        """How many cases a new test file comes to, each set of parameters that is written out counted as one."""
+        """Count the cases of a new test file; each literal parameter set counts as one."""
         return 0
 
     def why_no_test(self, path: str, text: str) -> str:
-        """Why a new file is no test to start from, in words; empty where it is."""
+        """Return why a new file is not a usable test; empty if it is usable."""
         return f"{path} asserts nothing"
 
     def module_files(self, start: str) -> tuple[str, ...]:
-        """The files that may hold the module that a command starts; `start` is its name as a path."""
+        """List the files that may contain the module that a command starts; `start` is its name as a path."""
         return ()
 
     def own_packages(self, paths: Collection[str]) -> tuple[str, ...]:
-        """What tests import of the files of a tree, as the runner's `sentinel` takes it."""
+        """List the tree's packages that tests import, as the runner's `sentinel` expects them."""
         return ()
 
     def importable_names(self, paths: Collection[str]) -> frozenset[str]:
-        """The names that an import may find among these files."""
+        """Return the names that can be imported from these files."""
         return frozenset()
 
     def names_in(self, test_id: str) -> list[str]:
-        """The names inside the file that a test's id gives."""
+        """List the names inside the file, from the ID of a test."""
         return test_id.partition("[")[0].split("::")[1:]
 
     def code_reader(self, sources: Sources) -> CodeReader | None:
-        """What reads the code of these files for retrieval."""
+        """Create the reader of these files for retrieval; None if the language has none."""
         return None
 
     def outline(self, lines: Sequence[str]) -> list[Symbol] | None:
-        """The names that a file defines; None where no parser reads these lines."""
+        """List the symbols that a file defines; None if no parser can read these lines."""
         return None
 
     @property
     def edited_code(self) -> EditedCode | None:
-        """What judges edits of its code."""
+        """The checks for edits of its code."""
         return None
 
     def unreadable_line(self, path: str, data: bytes) -> int:
-        """The first line that its grammar cannot read; 0 where it reads all, or another check looks at the syntax."""
+        """Find the first line that does not parse; 0 if all lines parse, or if another check covers the syntax."""
         return 0
 
     @property
     def snippets(self) -> Snippets | None:
-        """How a snippet is run that a model wrote."""
+        """How to run a snippet that a model wrote."""
         return None
 
     @property
     def new_programs(self) -> NewPrograms | None:
-        """How a program is begun in it."""
+        """How to start a new program in it."""
         return None
 
     @property
     def packages(self) -> PackageManager | None:
-        """What projects depend on, and how it is installed."""
+        """How to read and install the dependencies of projects."""
         return None
 
     @property
     def runner(self) -> SuiteRunner | None:
-        """What starts its `runners`; None where Redstart knows only the reports that a command leaves."""
+        """The object that starts its `runners`; None if Redstart reads only the reports that a command leaves."""
         return None
 
     def inline_tests(self, data: bytes) -> tuple[str, ...]:
-        """The tests that stand in a source file beside the code."""
+        """Find the tests that a source file contains besides its code."""
         return ()
 
     def source(self, path: str, data: bytes) -> Source:
-        """A file as the checks see it."""
+        """Create the representation of a file for the checks."""
         from redstart.toolkit.checks.source import Source
 
         return Source(path, data)
 
     @property
     def code_checks(self) -> CodeChecks | None:
-        """What finds faults in its code by reading it."""
+        """Static checks of its code."""
         return None
 
     @property
     def environment_problems(self) -> EnvironmentProblems | None:
-        """What tells red that no edit can turn green from a bug."""
+        """Tells failures that no edit can fix from bugs."""
         return None
 
     @property
     def change_reader(self) -> ChangeReader | None:
-        """What tells what a change of its code means; None where every change may mean anything."""
+        """Interprets changes of its code; None if changes cannot be interpreted."""
         return None
 
     @property
     def lent_runner(self) -> LentRunner | None:
-        """What Redstart lends to a project that has no runner."""
+        """The runner that Redstart lends to a project that has none."""
         return None
 
     @property
     def alterer(self) -> Alterer | None:
-        """What alters its tests, to see that they can still fail."""
+        """Alters its tests to show that they can still fail."""
         return None
 
     @property
@@ -346,25 +347,25 @@ class Language:
 
     @property
     def green_checks(self) -> GreenChecks | None:
-        """Checks of a green that exist for this language alone."""
+        """Checks of a patch whose targets pass that exist only for this language."""
         return None
 
     def tripwires(self, change: Change) -> Tripwires | None:
-        """What in this change of its code games the tests; None where Redstart has no rules for the language."""
+        """Create the tripwires for this change of its code; None if Redstart has no rules for the language."""
         return None
 
     def neutral_driver(self, green: GreenPatch, view: TreeView) -> NeutralDriver | None:
-        """What calls the tests of this suite without their runner; None where that cannot be done."""
+        """Create the driver that calls the tests of this suite without their runner; None if that is impossible."""
         return None
 
     def mutants(self, path: str, text: bytes) -> list[Mutant]:
-        """Small changes to a program, each of which its tests should notice; none of a file that cannot be read."""
+        """Create small changes to a program that its tests should detect; empty for a file that does not parse."""
         return []
 
     def definitions(self, owner: str, name: str) -> tuple[bytes, ...]:
-        """What a file holds that defines this test, of that class where one is named; empty where nobody can tell."""
+        """Return texts that a file contains if it defines this test (in class `owner`, if any); empty if unknown."""
         return ()
 
     def report_names(self, path: str, data: bytes) -> ReportNames:
-        """What a report may call the tests of this file. Asked where `can_alter_tests`."""
+        """List the names that a report may use for the tests of this file. Called only if `can_alter_tests`."""
         return ReportNames()

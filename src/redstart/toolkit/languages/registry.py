@@ -1,7 +1,7 @@
-"""Which languages there are. Nothing else asks for one by its name.
+"""The registry of languages. No other module refers to a language by its name.
 
-Redstart's own languages come first; a package that is installed beside it adds more through the entry point group
-`redstart.languages`, each a `Language` or something that returns one.
+Built-in languages come first. An installed package adds more through the entry point group `redstart.languages`:
+each entry is a `Language` or a callable that returns one.
 """
 
 from __future__ import annotations
@@ -22,12 +22,12 @@ GROUP = "redstart.languages"
 _OWN = ("python", "node")
 _TEST_DIRECTORY = re.compile(r"(?:^|/)(?:tests?|testing_data|__snapshots__)/", re.IGNORECASE)
 _TEST_DATA = re.compile(r"\.(?:feature|robot|ambr|snap)(?:/|$)", re.IGNORECASE)
-"""Scenarios and snapshots: what tests read their expectations from."""
+"""Scenarios and snapshots, from which tests read their expectations."""
 
 
 @cache
 def languages() -> tuple[Language, ...]:
-    """All of them: those with a package of ours, those that are installed, and those known by their conventions."""
+    """Return all languages: built-in ones, installed ones, and those known only by their conventions."""
     own = (import_module(f"redstart.toolkit.languages.{name}").LANGUAGE for name in _OWN)
     installed = (_made(point.load()) for point in entry_points(group=GROUP))
     known = tuple(cast("Language", language) for language in (*own, *installed))
@@ -36,24 +36,24 @@ def languages() -> tuple[Language, ...]:
 
 
 def language_of_file(path: str) -> Language | None:
-    """The language that a file is written in, by the end of its name."""
+    """Return the language of a file, by its name's suffix."""
     return next((language for language in languages() if language.suffixes and path.endswith(language.suffixes)), None)
 
 
 def language_of_runner(name: str) -> Language | None:
-    """The language whose tests this runner runs; None for one that nobody knows."""
+    """Return the language whose tests this runner runs; None for an unknown runner."""
     return next((language for language in languages() if name in language.runners), None)
 
 
 def abilities(ability: Callable[[Language], Ability | None]) -> list[Ability]:
-    """What the languages can do, of those that can, in their order."""
+    """Return this ability of every language that has it, in the order of the languages."""
     return [able for language in languages() if (able := ability(language)) is not None]
 
 
 def ability_of(runner: str, ability: Callable[[Language], Ability | None]) -> Ability:
-    """What the language of this runner can do; where it cannot, or nobody knows the runner, what Python can.
+    """Return this ability of the runner's language. If that lacks it, or the runner is unknown, return Python's.
 
-    Raises `LookupError` for what no language can do.
+    Raises `LookupError` if no language has the ability.
     """
     language = language_of_runner(runner)
     own = ability(language) if language else None
@@ -65,29 +65,29 @@ def ability_of(runner: str, ability: Callable[[Language], Ability | None]) -> Ab
 
 
 def runner_names() -> tuple[str, ...]:
-    """All the runners that are known."""
+    """Return the names of all known runners."""
     return tuple(name for language in languages() for name in language.runners)
 
 
 def is_code(path: str) -> bool:
-    """Whether a file of this name is of a language that a program is written in."""
+    """Return whether a file of this name is source code in a known language."""
     return language_of_file(path) is not None
 
 
 def reads_code(path: str) -> bool:
-    """Whether a file of this name holds code that Redstart can read."""
+    """Return whether a file of this name contains code that Redstart can parse."""
     language = language_of_file(path)
     return language is not None and language.reads_code
 
 
 def language_of_cases(path: str) -> Language | None:
-    """The language of the tests that a file holds, as code or as the examples of a text."""
+    """Return the language of the tests in a file, be they code or examples in a text."""
     with_examples = (language for language in languages() if path.endswith(language.example_suffixes or "\0"))
     return language_of_file(path) or next(with_examples, None)
 
 
 def language_of_test(path: str) -> Language | None:
-    """The language of a test file, or of a file of code that supports tests; None for any other file."""
+    """Return the language of a test file, or of a source file that supports tests; None for any other file."""
     found = next((language for language in languages() if language.is_test_path(path)), None)
     if found or not in_test_directory(path):
         return found
@@ -95,23 +95,23 @@ def language_of_test(path: str) -> Language | None:
 
 
 def is_test_path(path: str) -> bool:
-    """Whether a path of the tree belongs to its tests: as a test, as their support or as data that they read."""
+    """Return whether a path belongs to the tests of the tree: as a test, as support code or as data that tests read."""
     return in_test_directory(path) or bool(_TEST_DATA.search(path)) or language_of_test(path) is not None
 
 
 def is_test_support(path: str) -> bool:
-    """Whether a file of this name belongs to the tests and holds none, such as a `conftest.py`."""
+    """Return whether a file of this name supports tests but contains none, such as a `conftest.py`."""
     name = path.rpartition("/")[2]
     return any(name in language.support_names for language in languages())
 
 
 def module_suffixes() -> tuple[str, ...]:
-    """What the names of files end with whose tests may be named by a dotted module."""
+    """Return the suffixes of files whose tests may be identified by a dotted module name."""
     return tuple(language.module_suffix for language in languages() if language.module_suffix)
 
 
 def dotted_module(path: str) -> str:
-    """The module that a file is, with dots; empty where its language has none."""
+    """Return the dotted module name of a file; empty if its language has none."""
     suffix = next((suffix for suffix in module_suffixes() if path.endswith(suffix)), "")
     return path.removesuffix(suffix).replace("/", ".") if suffix else ""
 

@@ -1,4 +1,4 @@
-"""Rust, as far as its conventions do not say: tests stand in the source files."""
+"""Rust beyond its file name conventions: tests in source files."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ _TOKEN = re.compile(
 
 
 def tests_in(text: str) -> Iterator[str]:
-    """Each module or function that is compiled for tests alone, with its attribute."""
+    """Yield each module or function that is compiled only for tests, with its attribute."""
     end = 0
     for start in _IS_TEST.finditer(text):
         if start.start() < end:
@@ -23,7 +23,7 @@ def tests_in(text: str) -> Iterator[str]:
 
 
 def _end_of_item(text: str, start: int) -> int:
-    """Where the item that begins here is over: at its closing brace, or at a semicolon before any brace."""
+    """Find the end of the item that begins here: its closing brace, or a semicolon before any brace."""
     depth = 0
     for token in _TOKEN.finditer(text, start):
         sign = token.group()

@@ -1,1 +1,1 @@
-"""Signatures, and knowing when a run is stuck."""
+"""Failure signatures, lessons, and the detection of stuck runs."""

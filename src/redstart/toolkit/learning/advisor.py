@@ -1,7 +1,7 @@
-"""Lessons with what their runs so far have earned them: offered to a run, placed when one is proposed.
+"""Offers lessons to a run with the status that earlier runs earned them, and places proposed lessons.
 
-A lesson is data in a prompt, and no rule here is the boundary: policy is judged on the resulting tree, and programs run
-in a sandbox. What is refused here would be of no use to an honest run.
+A lesson is data in a prompt, and no rule here is the security boundary: policy is judged on the resulting tree, and
+programs run in a sandbox. A lesson that is refused here would be useless to an honest run.
 """
 
 from __future__ import annotations
@@ -43,7 +43,7 @@ _COMMAND = re.compile(
     re.IGNORECASE | re.MULTILINE,
 )
 _UNLESS_FORBIDDEN = r"(?<!not )(?<!never )(?<!n't )(?<!n’t )\b"
-"""Before a verb: to forbid it is honest advice."""
+"""What must not precede a verb: forbidding something is honest advice."""
 _BETWEEN = r"(?:(?!\b(?:not|never|without|instead)\b)[^.\n]){0,40}?"
 _POLICY = (
     re.compile(
@@ -94,34 +94,34 @@ _PLACES = re.compile(
     r"|\b(?:pyproject\.toml|setup\.cfg|tox\.ini|pytest\.ini|package\.json|agents\.md|claude\.md)\b",
     re.IGNORECASE,
 )
-"""What no fix may touch, or what lies outside of the project."""
+"""Paths that no fix may touch or that lie outside the project."""
 _MARKS = re.compile(
     r"```|</\s*data\b|<\|?/?\s*(?:system|assistant|user|tool|human|im_start|im_end|instructions?)\b|\[/?INST\]|«secret:"
     r"|^\s*(?:system|assistant|user|human)\s*:",
     re.IGNORECASE | re.MULTILINE,
 )
 _PACKED = re.compile(r"[A-Za-z0-9+/=_-]{48,}")
-"""Longer than any word: what is written so is not meant to be read."""
+"""A string longer than any word, which is not meant for readers."""
 _BLANKS = re.compile(r"\s+")
 
 
 def refusals(when: str, advice: str, provenance: Provenance, has_secret: Callable[[str], bool]) -> tuple[str, ...]:
-    """Why this may not become a lesson, in plain words; empty where it may.
+    """List the reasons why this may not become a lesson. Empty if it may.
 
-    `has_secret` says whether a text holds one.
+    `has_secret` tells whether a text contains a secret.
     """
     given = f"{when}\n{advice}"
     text = unicodedata.normalize("NFKC", given)
     one_line = _BLANKS.sub(" ", text)
     found = [
         (provenance.outcome != "verified", "it comes from a run that was not verified"),
-        (not when.strip() or not advice.strip(), "it does not say when, or what"),
+        (not when.strip() or not advice.strip(), "it does not say when it applies, or what to do"),
         (len(when) + len(advice) > LONGEST, f"it is longer than {LONGEST} characters"),
         (_hides(given), "it has characters that cannot be seen"),
         (bool(_ADDRESS.search(text)), "it names an address"),
         (bool(_COMMAND.search(text) or _COMMAND.search(one_line)), "it holds a command"),
         (any(pattern.search(one_line) for pattern in _POLICY), "it would change what is allowed"),
-        (bool(_PLACES.search(unicodedata.normalize("NFKC", advice))), "it sends to a place that is no fix's to touch"),
+        (bool(_PLACES.search(unicodedata.normalize("NFKC", advice))), "it refers to a place that no fix may touch"),
         (bool(_MARKS.search(text)), "it is written as if it were a part of the conversation"),
         (bool(_PACKED.search(text)), "it holds text that nobody can read"),
         (has_secret(given) or has_secret(text), "it holds a secret"),
@@ -134,15 +134,15 @@ def _hides(text: str) -> bool:
 
 
 OFFERED = 20
-"""Lessons that are offered for one situation: more than a run takes, as changes of the code may put some back."""
+"""How many lessons are offered for one situation: more than a run takes, since code changes may lower some."""
 WIDE = 100_000
-"""Characters: no limit, as the run itself sees to what fits."""
+"""A number of characters that means no limit. The run itself selects what fits."""
 
 Uses = Mapping[str, Sequence[LessonUse]]
 
 
 class LessonSelector:
-    """Stands between the shelf and the runs. `now` gives seconds since the epoch."""
+    """Connects the lesson store with the runs. `now` returns seconds since the epoch."""
 
     def __init__(self, shelf: LessonStore, now: Callable[[], float], has_secret: Callable[[str], bool]) -> None:
         self._shelf, self._now, self._has_secret = shelf, now, has_secret
@@ -161,9 +161,9 @@ class LessonSelector:
         return LessonPlacement(lesson=kept)
 
     async def judged(self) -> list[Lesson]:
-        """All lessons, those that say the same put together, with their counts and the status that they have by now.
+        """List all lessons, duplicates merged, with their counts and current status.
 
-        A status that has changed is kept, with its reason.
+        A changed status is stored with its reason.
         """
         lessons = gathered(await self._shelf.lessons())
         uses = await self._shelf.uses([lesson.id for lesson in lessons])
@@ -181,12 +181,12 @@ class LessonSelector:
     async def _kept(self, lesson: Lesson, status: LessonStatus, reason: str) -> Lesson:
         confirmed = {"confirmed_at": self._now()} if status is LessonStatus.active else {}
         changed = lesson.model_copy(update={"status": status, "reason": reason, **confirmed})
-        # A run that is refused while this is read puts what it taught into quarantine, and there it stays.
+        # A run that is refused in the meantime puts its lessons into quarantine, and they stay there.
         await self._shelf.put(changed.model_copy(update={"counts": LessonCounts()}), unless=LessonStatus.quarantined)
         return changed
 
     async def measured(self, lesson: Lesson) -> tuple[LessonEffect, PooledEffect]:
-        """What it is worth by its own runs alone, and with its family in mind."""
+        """Measure a lesson's effect by its own runs alone, and with the help of its family."""
         lessons = [item for item in gathered(await self._shelf.lessons()) if item.family == lesson.family]
         uses = await self._shelf.uses([item.id for item in lessons])
         own = evidence_of(lesson, uses)
@@ -194,7 +194,7 @@ class LessonSelector:
 
 
 def gathered(lessons: Iterable[Lesson]) -> list[Lesson]:
-    """Each lesson once, with the runs that taught the same again as far as those were verified."""
+    """Merge duplicates: each lesson occurs once, with the runs that taught it again, if those were verified."""
     first: dict[str, Lesson] = {}
     for lesson in lessons:
         if not lesson.same_as:

@@ -1,4 +1,4 @@
-"""What earlier runs know of the failure that an attempt is about, and what a failed attempt leaves for later ones."""
+"""Recalls what earlier runs know about an attempt's failure, and records a failed attempt for later runs."""
 
 from __future__ import annotations
 
@@ -13,21 +13,21 @@ from redstart.core.visible import one_line
 from redstart.ports.bundle import Ports
 
 SHOWN = 3
-"""Failed attempts of earlier runs that a question shows."""
+"""How many failed attempts of earlier runs a question shows."""
 CHANGE = 1200
-"""Bytes of a patch's changed lines that are kept."""
+"""How many bytes of a patch's changed lines are kept."""
 
 
 class KnownOfFailure(NamedTuple):
-    """What memory says of the failure at hand."""
+    """What memory contains about the current failure."""
 
     fixes: tuple[RecalledCard, ...]
-    """By the failure of the attempt before, as far as they fit it better than the bug that the plan was made for."""
+    """Fixes recalled by the previous attempt's failure that fit it better than the bug that the plan is for."""
     failures: tuple[RecalledFailure, ...]
 
 
 async def recall_for_attempt(run: RunState, ports: Ports) -> KnownOfFailure:
-    """Ask memory by the bug and by the failure of the attempt before, which may be another one by now."""
+    """Recall by the original bug and by the previous attempt's failure, which may differ by now."""
     bug, last = first_failure(run), last_failure(run)
     is_other = last is not None and (bug is None or last.key != bug.key)
     signatures = tuple(item for item in (bug, last if is_other else None) if item is not None)
@@ -46,22 +46,22 @@ async def recall_for_attempt(run: RunState, ports: Ports) -> KnownOfFailure:
 
 
 def first_failure(run: RunState) -> Signature | None:
-    """What failed before anything was changed."""
+    """Find the failure before any change."""
     return run.now.reproduce.report.signature if run.now.reproduce else None
 
 
 def last_failure(run: RunState) -> Signature | None:
-    """What the last attempt whose tests ran failed with."""
+    """Find the failure of the last attempt whose tests ran."""
     return next((entry.failure for entry in reversed(run.history) if entry.failure is not None), None)
 
 
 def failure_record(
     run: RunState, tested: PatchTestResult, diff: str, provenance: dict[str, str]
 ) -> FailureRecord | None:
-    """What this attempt leaves; None where it is not known what it was to mend.
+    """Build the record that this attempt leaves. None if the failure that it was meant to fix is unknown.
 
-    Edits of a fix are made on the code as it was at the start. A program that is being written grows, so its edits are
-    about what failed last.
+    The edits of a fix apply to the code as it was at the start. A new program grows, so its edits are about the last
+    failure.
     """
     grows = run.spec.task.makes_program and run.draft is not None
     signature = (last_failure(run) if grows else None) or first_failure(run)
@@ -87,7 +87,7 @@ def failure_record(
 
 
 def changed_lines(diff: str) -> str:
-    """The lines that a diff adds and removes, each file's under its name."""
+    """Extract the lines that a diff adds and removes, each file's under its name."""
     kept: list[str] = []
     inside = False
     for line in diff.splitlines():

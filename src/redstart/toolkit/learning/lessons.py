@@ -1,4 +1,4 @@
-"""Which lessons apply to a run, which of them it is shown, and which are the same."""
+"""Selects the lessons that apply to a run, decides which of them it sees, and finds duplicates."""
 
 from __future__ import annotations
 
@@ -32,19 +32,19 @@ from redstart.toolkit.base.code_files import Read
 SHOW_NEW = 0.5
 SHOW_ACTIVE = 0.9
 MOST = 5
-"""Lessons that may apply to one run."""
+"""The maximum number of lessons that apply to one run."""
 ROOM = 1800
-"""Characters that they may take together."""
+"""The maximum number of characters of these lessons together."""
 HALF_LIFE = 180 * 86400.0
-"""Seconds in which a lesson that nothing confirms loses half of its weight."""
+"""The time in which an unconfirmed lesson loses half of its weight."""
 OTHER_CODE = 0.25
-"""What is left of its weight when every file that it came from has changed."""
+"""The factor on a lesson's weight if every file that it came from has changed."""
 STALE = 0.1
-"""The weight below which it is not shown."""
+"""The weight below which a lesson is not shown."""
 FITS = 0.5
-"""The share of the words of `when` that has to stand in the goal or the failure, where the family is another."""
+"""The share of the words of `when` that must occur in the goal or the failure if the family differs."""
 NEAR = 0.8
-"""The share of words in common from which two lessons are one."""
+"""The share of common words from which two lessons count as one."""
 
 _WORD = re.compile(r"[^\W_](?:[\w.-]*\w)?")
 _COMMON_WORDS = """a an and are as at be because before by do for from has have if in into is it its of on or so that
@@ -55,12 +55,12 @@ _ORDER = (LessonScope.repo, LessonScope.tenant, LessonScope.everyone)
 
 
 def words(text: str) -> frozenset[str]:
-    """What a text is about: its words without the common ones."""
+    """List the words of a text without the common ones."""
     return frozenset(word.lower() for word in _WORD.findall(text)) - _COMMON
 
 
 def in_scope(lesson: Lesson, situation: Situation) -> bool:
-    """Whether it may be shown there at all. A lesson of another tenant never is, unless it was approved for all."""
+    """Whether a lesson may be shown in this situation. Another tenant's lesson must be approved for everyone."""
     if lesson.scope is LessonScope.everyone:
         return True
     same = lesson.tenant == situation.tenant
@@ -68,7 +68,7 @@ def in_scope(lesson: Lesson, situation: Situation) -> bool:
 
 
 def fit(lesson: Lesson, situation: Situation) -> float:
-    """How well it fits, from 0 (not at all) to 1 (the same kind of bug)."""
+    """Score how well a lesson fits, from 0 (not at all) to 1 (the same kind of bug)."""
     if lesson.family and lesson.family == situation.family:
         return 1.0
     about = words(lesson.when)
@@ -77,9 +77,9 @@ def fit(lesson: Lesson, situation: Situation) -> float:
 
 
 def freshness(lesson: Lesson, now: float, changed: float = 0.0) -> float:
-    """What age and changes of the code leave of its weight, from 1 down to 0.
+    """Compute the weight that age and code changes leave to a lesson, from 1 down to 0.
 
-    `changed` is the share of its files that are other ones now than when it was taught.
+    `changed` is the share of its files that have changed since the lesson was taught.
     """
     since = max(lesson.made_at, lesson.confirmed_at or 0.0)
     age = max(now - since, 0.0)
@@ -94,10 +94,10 @@ def applying(
     most: int = MOST,
     room: int = ROOM,
 ) -> list[Lesson]:
-    """The lessons that apply, the best first, at most so many and within so many characters.
+    """Select the lessons that apply, best first, within the maximum number and `room` characters.
 
-    `now` is in seconds since the epoch; `changed` has, by a lesson's id, the share of its files that changed. What is
-    chosen does not depend on any coin of this run, as the measuring needs.
+    `now` is in seconds since the epoch. `changed` maps a lesson's ID to the share of its files that changed. The
+    selection does not depend on any draw of this run, as the measurement requires.
     """
     ranked: list[tuple[float, Lesson]] = []
     for lesson in lessons:
@@ -121,21 +121,22 @@ def applying(
 
 
 def probability(status: LessonStatus) -> float:
-    """With which a lesson is shown."""
+    """Return the probability with which a lesson of this status is shown."""
     return {LessonStatus.new: SHOW_NEW, LessonStatus.active: SHOW_ACTIVE}.get(status, 0.0)
 
 
 def drawn(seed: str, lesson: str) -> float:
-    """A number from 0 up to 1 that this run has for this lesson: the same whenever it is asked for."""
+    """Draw this run's number for this lesson, from 0 up to but not including 1. It is the same on every call."""
     digest = hashlib.sha256(f"lesson\x1f{seed}\x1f{lesson}".encode()).digest()
     return int.from_bytes(digest[:7], "big") / 2**56
 
 
 def flipped(lessons: Sequence[Lesson], seed: str, *, explore: bool = True) -> LessonDraws:
-    """A coin for each lesson that applies. The coins of a run are independent, and the order does not matter.
+    """Draw for each lesson that applies. The draws of a run are independent, and the order does not matter.
 
-    `seed` has to be new for each run and must not be chosen by its content, or a repeated task would always fall the
-    same way. Without `explore` all are shown, and the run says nothing of their worth (`Use.counts`).
+    `seed` must be new for each run and must not depend on its content, or a repeated task would always get the same
+    draws. Without `explore`, all lessons are shown, and the run says nothing about their effect
+    (`LessonOutcome.counts`).
     """
     coins: list[LessonDraw] = []
     for lesson in lessons:
@@ -151,7 +152,7 @@ def flipped(lessons: Sequence[Lesson], seed: str, *, explore: bool = True) -> Le
 
 
 def alike(one: Lesson, other: Lesson) -> float:
-    """The share of words in common; 0 where one of them says no to what the other says, or names another thing."""
+    """Measure the share of common words. 0 if one lesson negates the other or names another thing."""
     first, second = f"{one.when}\n{one.advice}", f"{other.when}\n{other.advice}"
     if len(_NOT.findall(first)) != len(_NOT.findall(second)):
         return 0.0
@@ -162,13 +163,15 @@ def alike(one: Lesson, other: Lesson) -> float:
 
 
 def _is_name(word: str) -> bool:
-    """A number, or an identifier: where those differ, two lessons are two."""
+    """Whether the word is a number or identifier. Lessons that differ in one are different lessons."""
     return any(sign.isdigit() or sign in "_." for sign in word)
 
 
 def duplicate_of(lesson: Lesson, lessons: Iterable[Lesson]) -> Lesson | None:
-    """The lesson that says the same already for the same people and kind of bug, retired ones included: what was
-    measured to be of no use does not come back in other words."""
+    """Find a lesson that says the same to the same people about the same kind of bug. None if there is none.
+
+    Retired lessons count, so that a lesson that proved useless does not return in other words.
+    """
     rivals = [
         (alike(lesson, other), other)
         for other in lessons
@@ -179,14 +182,14 @@ def duplicate_of(lesson: Lesson, lessons: Iterable[Lesson]) -> Lesson | None:
 
 
 def _covers(other: Lesson, lesson: Lesson) -> bool:
-    """Whether all who would be shown the one are in reach of the other."""
+    """Whether `other` reaches everyone who would see `lesson`."""
     if other.scope is LessonScope.everyone:
         return True
     return other.tenant == lesson.tenant and (other.scope is LessonScope.tenant or other.repo == lesson.repo)
 
 
 def merged(kept: Lesson, again: Lesson) -> Lesson:
-    """The kept one, taught once more. Its text, status and counts stay: the coins fell for that text."""
+    """Confirm a lesson with its duplicate. Its text, status and counts stay, because the draws were for that text."""
     runs = (again.provenance.run, *again.sources)
     known = {kept.provenance.run, *kept.sources}
     sources = (*kept.sources, *(run for run in dict.fromkeys(runs) if run not in known))
@@ -194,20 +197,21 @@ def merged(kept: Lesson, again: Lesson) -> Lesson:
     return kept.model_copy(update={"sources": sources, "confirmed_at": confirmed})
 
 
-# -- by a person's word ------------------------------------------------------------------------------------------------
+# -- approval by a person ----------------------------------------------------------------------------------------------
 
 
 def approved(lesson: Lesson, by: str, now: float, scope: LessonScope | None = None) -> Lesson:
-    """The lesson with a wider scope, or let out of quarantine or retirement, by a named person; ConfigError otherwise.
+    """Widen a lesson's scope, or release it from quarantine or retirement, on behalf of a named person.
 
-    Its measuring begins anew: what was seen elsewhere, or before, says little of how it does now.
+    Its measurement starts again, because earlier results or those from elsewhere say little about its effect now.
+    Raises `ConfigError` if no person is named or the scope would become narrower.
     """
     if not by.strip():
-        raise ConfigError("nobody approved this", remedy="say who approves it")
+        raise ConfigError("the approval names no person", remedy="name the person who approves the lesson")
     wider = scope or lesson.scope
     if _ORDER.index(wider) < _ORDER.index(lesson.scope):
         raise ConfigError(
-            f"lesson {lesson.id} is already for {lesson.scope.value}", remedy="forget it, or leave it as it is"
+            f"lesson {lesson.id} is already for {lesson.scope.value}", remedy="forget the lesson, or leave it as it is"
         )
     return lesson.model_copy(
         update={
@@ -223,13 +227,13 @@ def approved(lesson: Lesson, by: str, now: float, scope: LessonScope | None = No
 
 
 CASES = 3
-"""Red tests whose words say what a run is about."""
+"""How many failing tests describe the situation of a run."""
 
 
 async def taught(run: RunState, ports: Ports, red: Sequence[Case]) -> LessonDraws | None:
-    """The lessons that apply to this run, each shown or withheld by its coin; None where that was settled before.
+    """Draw the lessons that apply to this run: each is shown or withheld. None if they were drawn before.
 
-    The coins fall once for a run, before the first question: what it is told later is not to depend on how it went.
+    A run draws once, before its first question, so that later prompts do not depend on its progress.
     """
     if run.taught is not None:
         return None
@@ -249,7 +253,7 @@ async def taught(run: RunState, ports: Ports, red: Sequence[Case]) -> LessonDraw
 
 
 def changes(offered: LessonOffer, repo: str, read: Read) -> dict[str, float]:
-    """By a lesson's id, the share of its files that are other ones now. Of another repo's nothing is known."""
+    """Map each lesson's ID to the share of its files that have changed. Lessons of other repos are left out."""
     told = [lesson for lesson in offered.lessons if lesson.files and lesson.provenance.repo == repo]
     return {
         message.id: sum(digest(read(path)) != known for path, known in message.files.items()) / len(message.files)
@@ -262,7 +266,7 @@ def digest(text: bytes | None) -> str:
 
 
 async def proposed(run: RunState, ports: Ports, signature: Signature, when: str, advice: str) -> LessonPlacement:
-    """What a verified run would teach the next one. What is too long is refused here: it could not be held."""
+    """Propose the lesson of a verified run. A lesson that is too long is refused here: it could not be stored."""
     when, advice = " ".join(when.split()), " ".join(advice.split())
     if not when and not advice:
         return LessonPlacement()

@@ -1,4 +1,4 @@
-"""The shape of a solution: its files, each with what it is there for in a few words. Read from the tree, not asked."""
+"""Builds the shape of a solution from its tree: its files, each with a short description of its role."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from redstart.core.pattern import FILES, SolutionFile
 from redstart.toolkit.languages.registry import is_code
 
 NAMES = 6
-"""Names of a file that are told."""
+"""How many names of a file are listed."""
 PATH, ROLE = 120, 160
 _PROJECT = frozenset(
     ("pyproject.toml", "setup.py", "setup.cfg", "package.json", "tsconfig.json", "requirements.txt", "go.mod")
@@ -22,19 +22,19 @@ _PROSE = (".md", ".rst", ".txt")
 class Shape(NamedTuple):
     parts: tuple[SolutionFile, ...]
     left_out: int
-    """Files for which there was no room."""
+    """The number of files that did not fit."""
 
 
 class TreeFiles(NamedTuple):
-    """What is known of the files of a tree."""
+    """Access to facts about the files of a tree."""
 
     is_test: Callable[[str], bool]
     names: Callable[[str], list[str]]
-    """What a file of code defines at its top, in order."""
+    """Lists the top-level names of a code file, in order."""
 
 
 def shape(paths: Iterable[str], known: TreeFiles, gone: Iterable[str] = ()) -> Shape:
-    """Code first, then tests, then all else, and at the end what the solution took away."""
+    """Build the shape: code first, then tests, then other files, and last the files that the solution removed."""
     removed = set(gone)
     ranked = sorted(set(paths) - removed, key=lambda path: (_rank(path, known), path))
     parts = [SolutionFile(path=clip(path, PATH), role=clip(_role(path, known), ROLE)) for path in ranked]

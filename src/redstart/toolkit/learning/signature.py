@@ -1,8 +1,8 @@
-"""What a failure is called, so that the same bug has the same name on another machine and after other edits.
+"""Computes the signature of a failure, so that a bug has the same name on another machine and after other edits.
 
-With a frame in the repo's source, the bug is the exception, what it said, and the function it came from: whichever test
-saw it. Without one, a test found a wrong value: then it is the test, the line it was at, and what it compared; or the
-code lacks what its tests ask for by name: then it is their file, and the name.
+With a frame in the repo's source, the exception, its message and the function that raised it identify the bug,
+whichever test saw it. Without such a frame, a test found a wrong value: the test, its line and the comparison identify
+the bug. Or the code lacks a name that its tests use: the tests' file and the name identify the bug.
 """
 
 from __future__ import annotations
@@ -33,23 +33,23 @@ _QUOTES = re.compile(r"(?<!\w)(?:'([^']*)'|\"([^\"]*)\"|`([^`]*)`)(?!\w)")
 _LITERAL = re.compile(r"(?<![\w.])-?\d[\w.]*|'[^']*'|\"[^\"]*\"")
 _MOST_LITERALS = 40
 _NAMED_BY_PLACE = re.compile(r"(?:^|-)[A-Za-z_]\w*?\d+(?=-|$)")
-"""pytest calls a parameter that is no plain value `name0`, `name1`."""
+"""pytest names a parameter that is not a plain value `name0`, `name1`."""
 _VALUE = re.compile(
     r"(?<!\w)(?:'(?P<single>[^']+)'|\"(?P<double>[^\"]+)\"|`(?P<back>[^`]+)`)(?!\w)|(?<=: )(?P<last>[^:'\"]+)$"
 )
-"""Where a message shows what it was given: in quotes, or at its end."""
+"""A value that a message shows: in quotes, or at its end."""
 
 
 class CaseId(NamedTuple):
-    """What the id of a test tells."""
+    """The parts of a test ID."""
 
     file: str
     name: str
-    """The id without parameters."""
+    """The ID without parameters."""
     given: str
-    """All values, as text."""
+    """All parameter values, as text."""
     script: bool
-    """Whether it is one of Node.js."""
+    """Whether it is a Node.js test."""
 
 
 def read_id(id_: str) -> CaseId:
@@ -62,21 +62,21 @@ def read_id(id_: str) -> CaseId:
 
 
 def shows(said: str, wanted: str) -> bool:
-    """Whether a value that is said is one of those in `wanted`."""
+    """Whether a literal in `text` also occurs in `values`."""
     shown = dict.fromkeys(literal.strip("'\"") for literal in _LITERAL.findall(said))
     telling = [re.escape(item) for item in shown if item][:_MOST_LITERALS]
     return bool(telling) and re.search(rf"(?<![\w.])(?:{'|'.join(telling)})(?![\w.])", wanted) is not None
 
 
 def decides(test: CaseId, said: str, asked: str) -> bool:
-    """Whether what an assertion compared comes from the test's parameters: each then has other values for one bug."""
+    """Whether an assertion's values come from the test's parameters. One bug then has different values for each set."""
     if test.script or not test.given:
         return False
     return shows(said, test.given) or (_NAMED_BY_PLACE.search(test.given) is not None and not shows(said, asked))
 
 
 def taken_out(said: str, given: str) -> str:
-    """A message with each value that the test was given replaced by a mark."""
+    """Replace each value in a message that is a parameter of the test with a mark."""
 
     def mark(found: re.Match[str]) -> str:
         known = re.search(rf"(?<!\w){re.escape(found[found.lastindex or 0])}(?!\w)", given)
@@ -95,7 +95,7 @@ _RAISED = re.compile(
 _SAYS_NOTHING = ("", "collection failure")
 _ASSERTIONS = frozenset(("AssertionError", "JestAssertionError", "Failed", "failureException"))
 _SYNTAX = frozenset(("SyntaxError", "IndentationError", "TabError"))
-"""Each Python has its own words for these."""
+"""Each Python version words these differently."""
 _UNREAD = re.compile(
     r'^(?:E[ \t])?[ \t]*File "[^"\n]+", line \d+\n((?:E[ \t])?[ \t]*)(\S.*)\n((?:E[ \t])?[ \t]*)\^', re.MULTILINE
 )
@@ -103,18 +103,18 @@ _NOT_CLOSED = re.compile(r"was never closed$|^unexpected EOF")
 _OF_CODE = frozenset(
     ("AttributeError", "ImportError", "ModuleNotFoundError", "NameError", "ReferenceError", "TypeError")
 )
-"""They name what the code names; other exceptions tell of values too."""
+"""Exceptions that mention only names from the code. Other exceptions mention values too."""
 _LACKS = re.compile(
     r"(?<!'NoneType' object )\bhas no attribute '|\bname '\w+' is not defined|\bcannot import name |\bNo module named "
     r"|(?<!\bundefined)(?<!\bnull) is not (?:a function|a constructor|defined)$|^Can't instantiate abstract class "
     r"|\bunexpected keyword argument '|\bmissing \d+ required "
 )
-"""The code lacks what is named here, whichever test asks for it."""
+"""Messages that name something the code lacks, whichever test uses it."""
 _NOT_RAISED = re.compile(r"\bDID NOT RAISE\b|\bnot raised\b")
-"""At which line a `with` is left without the exception is told otherwise by each Python."""
+"""Each Python version reports a different line if a `with` block ends without the exception."""
 _WHERE = re.compile(r"^(?:E\s+)?\+\s+where (.*)$")
 _ASSERTED = re.compile(r"^(assert .*)$")
-"""Below what the test has to say about it."""
+"""The assertion below the test's own message."""
 _MATCHED = re.compile(r"^(?:Expected regex|Regex|Actual message|Input): (.*)$")
 _DIFFERENCE = re.compile(
     r"^(?:At index .* diff: |(?:Left|Right) contains |Extra items in |\{.*\} != \{|First differing |[-+] ?\S)"
@@ -123,7 +123,7 @@ _ORDERED = re.compile(
     r"\s(?:<|>|<=|>=)\s| (?:less|greater) than | within | to be (?:below|above|at least|at most|close to) "
     r"|toBe(?:Less|Greater)Than|toBeCloseTo"
 )
-"""How times and estimates are compared."""
+"""Comparisons that are typical of times and estimates."""
 _LEGEND = re.compile(r"[-+] (?:Expected|Received)\b")
 _MOST_DIFFERENCES = 3
 
@@ -134,12 +134,12 @@ class _Raised(NamedTuple):
 
 
 def sign(case: Case, *, is_source: Callable[[str], bool], roots: Sequence[str] = ()) -> Signature:
-    """The signature of a red case, from the runner's message and its traceback (pytest's, Python's own or Node's).
+    """Compute a failing case's signature from the runner's message and its traceback (pytest's, Python's or Node's).
 
     `is_source` tells the repo's source from its tests, for paths relative to the repo. `roots` are the absolute
-    folders where the repo may lie, as tracebacks show them: an absolute path under none of them is not the repo's.
-    Never fails: what the text does not tell is empty, and the frame is then the test's own id without parameters, or
-    its file alone where any of its tests would say the same.
+    directories where the repo may lie, as tracebacks show them. An absolute path under none of them is not in the repo.
+    Never fails: facts that the text does not contain are empty. The frame is then the test's own ID without
+    parameters, or its file alone if any test in it would report the same.
     """
     found = tracebacks(plain(case.detail))
     message = plain(case.message).strip()
@@ -168,12 +168,12 @@ def sign(case: Case, *, is_source: Callable[[str], bool], roots: Sequence[str] =
 
 
 def _said(told: str, differs: str, test: CaseId, where: FailurePlace, roots: Sequence[str]) -> str:
-    """What an assertion says that is part of the bug's name: no values where a parameter of the test decides them, else
-    those that are not of chance."""
+    """Normalize the part of an assertion that identifies the bug. If a test parameter decides the values, leave them
+    out. Otherwise leave out only random values."""
     seen = f"{told} {differs}"[:LINE_LIMIT]
     if not where.source and decides(test, seen, where.asked):
         return shape(told, roots)
-    # node's tracebacks do not show what the test asked
+    # Node's tracebacks do not show the test's own line.
     exact = not _ORDERED.search(seen) and (test.script or shows(seen, where.asked[:LINE_LIMIT]))
     return normal(f"{told} {differs}", roots, numbers=exact)
 
@@ -183,9 +183,9 @@ def _last_line(traceback: Traceback) -> str:
 
 
 def _misspelt(said: str, traceback: str) -> str:
-    """The line that Python could not read, as each version says something else about it.
+    """Find the line that Python could not parse, because each version words the error differently.
 
-    A bracket that is never closed is one thing wherever it stands: before 3.10, the first word after it was shown.
+    An unclosed bracket is the same error wherever it is: before 3.10, Python showed the first word after it.
     """
     unread = list(_UNREAD.finditer(traceback))
     if not unread:
@@ -224,7 +224,7 @@ def _first_line(text: str) -> str:
 
 
 def _below(message: str, raised: _Raised, traceback: Traceback) -> Iterator[str]:
-    """What an assertion says below its first line of what it compared."""
+    """Yield the lines below an assertion's first line that describe the comparison."""
     below = [line.strip() for line in message.splitlines()[1:] if line.strip()]
     if traceback.script:
         yield from _compared(below or [line.strip() for line in _after_first(traceback.text, raised.text)])
@@ -234,7 +234,7 @@ def _below(message: str, raised: _Raised, traceback: Traceback) -> Iterator[str]
 
 
 def _differences(raised: _Raised, traceback: Traceback) -> Iterator[str]:
-    """How two values differ, where one was cut short."""
+    """Yield the differences of two values if one of them was shortened."""
     if traceback.script:
         return
     if CUT.search(raised.text) or not raised.text:
@@ -243,9 +243,10 @@ def _differences(raised: _Raised, traceback: Traceback) -> Iterator[str]:
 
 
 def _compared(below: Sequence[str]) -> list[str]:
-    """What a runner of Node.js tells of two values, above the frames.
+    """Read what a Node.js runner prints about two values above the frames.
 
-    Each version of Node.js draws its diff otherwise: it is told as both values. Of another diff, what differs is told.
+    Each version of Node.js formats its diff differently, so the result has both values. Of another diff, it has only
+    the differing lines.
     """
     told = list(takewhile(lambda line: not line.startswith("at "), (line for line in below if line)))
     if told and told[0].startswith("+ actual - expected"):
@@ -257,7 +258,7 @@ def _compared(below: Sequence[str]) -> list[str]:
 
 
 def _after_first(text: str, said: str) -> list[str]:
-    """The lines below the one that holds `said`."""
+    """Return the lines below the first one that contains `marker`."""
     lines = text.splitlines()
     start = next((number for number, line in enumerate(lines) if said and said in line), 0)
     return lines[start + 1 :]

@@ -1,7 +1,7 @@
-"""Knowing when a run goes in circles, at the first attempt that shows it, and what to do otherwise then.
+"""Detects that a run goes in circles, at the first attempt that shows it, and chooses what to do differently.
 
-Attempts are compared by what they came to (`AttemptOutcome`), not by their words: the tree that was made,
-the tests that are red, the failure's signature. Probes, and attempts that wait for a person, are none of them.
+Attempts are compared by their outcome (`AttemptOutcome`), not by their words: the tree that they made, the failing
+tests, the failure's signature. Probes and attempts that wait for a person are not compared.
 """
 
 from __future__ import annotations
@@ -18,11 +18,11 @@ from redstart.core.run import RunState
 from redstart.toolkit.learning.signature import sign
 
 LONG = 3
-"""Attempts without less red that are no accident."""
+"""The number of attempts without fewer failing tests that is no accident."""
 MISFITS = 2
-"""Of so many attempts as that, those without a usable edit that are none either."""
+"""How many of these attempts must lack a usable edit to be no accident either."""
 COUNTS = 4
-"""Counts of red tests, the newest of them, that a trend is read from."""
+"""How many of the newest counts of failing tests a trend is read from."""
 MARKS = 8
 
 _ORDER: dict[CoursePattern, tuple[Strategy, ...]] = {
@@ -34,11 +34,11 @@ _ORDER: dict[CoursePattern, tuple[Strategy, ...]] = {
     CoursePattern.same_test: (Strategy.stronger, Strategy.wider, Strategy.hypothesis, Strategy.plan),
     CoursePattern.no_progress: (Strategy.hypothesis, Strategy.wider, Strategy.stronger, Strategy.plan),
 }
-"""What helps against each, best first. Those that were taken before come after those that were not."""
+"""The strategies against each pattern, best first. Strategies that were used before come after the others."""
 
 
 class ComparedAttempt(NamedTuple):
-    """An attempt, as far as it is compared."""
+    """The parts of an attempt that are compared."""
 
     number: int
     fingerprint: str
@@ -46,7 +46,7 @@ class ComparedAttempt(NamedTuple):
 
 
 def repeated(run: RunState) -> int:
-    """How many earlier attempts had the same patch as the one at hand; 0 where it has none."""
+    """Count the earlier attempts with the same patch as the current one. 0 if it has no patch."""
     patch = run.now.patch
     if patch is None or not patch.fingerprint:
         return 0
@@ -54,7 +54,7 @@ def repeated(run: RunState) -> int:
 
 
 def seen(run: RunState) -> AttemptOutcome:
-    """What the attempt at hand came to; empty where there is nothing to compare."""
+    """Compute the outcome of the current attempt. Empty if there is nothing to compare."""
     now = run.now
     patch, tested = now.patch, now.test
     waits = bool(now.check and now.check.asks) or bool(tested and tested.verdict.asks)
@@ -66,7 +66,7 @@ def seen(run: RunState) -> AttemptOutcome:
 
 
 def _tested(plain: AttemptOutcome, run: RunState, judged: PatchTestResult) -> AttemptOutcome:
-    """What was red before and is no target is left out, as far as the verdict names all the others."""
+    """Add the test result, without non-target tests that failed before, if the verdict names all the others."""
     found, report = judged.verdict, judged.report
     against = (found.still_red, found.newly_red, found.missing)
     ids = [id_ for group in against for id_ in group.first]
@@ -76,7 +76,7 @@ def _tested(plain: AttemptOutcome, run: RunState, judged: PatchTestResult) -> At
     if told is not None and report.signature is not None and told is report.cases[0]:
         signature = report.signature.key
     elif told is not None:
-        # Of the first red test, which is no matter of this run, there would be nothing to learn.
+        # The first failing test does not concern this run, so its signature would be meaningless.
         signature = sign(told, is_source=lambda _: False).key
     elif not report.cases:
         signature = report.cause.value
@@ -93,7 +93,7 @@ def _tested(plain: AttemptOutcome, run: RunState, judged: PatchTestResult) -> At
 
 
 def looks(run: RunState) -> list[ComparedAttempt]:
-    """The attempts that can be compared with the one at hand, which is the last of them; none where it cannot."""
+    """List the attempts that are comparable to the current one, which comes last. Empty if it is not comparable."""
     now = seen(run)
     if not now.base:
         return []
@@ -106,12 +106,12 @@ def looks(run: RunState) -> list[ComparedAttempt]:
 
 
 def start(run: RunState) -> int | None:
-    """How many tests were to become green; None where that is not known."""
+    """Count the tests that the run must turn green. None if unknown."""
     return run.now.reproduce.targets.count if run.now.reproduce else None
 
 
 def trend(run: RunState) -> Trend | None:
-    """Where the number of tests that speak against the patches goes; None where fewer than two counts are known."""
+    """Compute the trend of the number of tests that fail the patches. None if fewer than two counts are known."""
     found = [look.seen.wrong for look in looks(run) if look.seen.wrong is not None]
     first = start(run)
     counts = ([] if first is None or not found else [first]) + found
@@ -124,28 +124,28 @@ def trend(run: RunState) -> Trend | None:
 
 
 def turn(run: RunState) -> CourseChange | None:
-    """What the attempts show, and what to do otherwise; None where the run is on its way."""
+    """Find the pattern that the attempts show and a strategy against it. None if the run makes progress."""
     every = looks(run)
     for pattern, find in _PATTERNS.items():
         if every and (shown := find(run, every)):
             return CourseChange(pattern=pattern, strategy=chosen(run, pattern), attempts=shown[-MARKS:])
-    if repeated(run):  # A probe, which is compared with nothing else.
+    if repeated(run):  # A probe is compared with nothing else.
         return CourseChange(pattern=CoursePattern.revisited, strategy=chosen(run, CoursePattern.revisited))
     return None
 
 
 def chosen(run: RunState, pattern: CoursePattern) -> Strategy:
-    """Of what helps against it and would change something: the best that was taken least often in this run."""
+    """Choose the best strategy that would change something, among those used least often in this run."""
     order = _ORDER[pattern]
     return min((item for item in order if is_open(run, item)), key=lambda item: (run.taken(item), order.index(item)))
 
 
 def is_open(run: RunState, strategy: Strategy) -> bool:
-    """Whether it would change anything."""
+    """Whether the strategy would change anything."""
     asks, context, patch = run.spec.asks, run.now.retrieve, run.now.patch
     new = run.spec.task.makes_program
     if strategy is Strategy.wider:
-        # Of a brief question the passages beyond the first are not shown, until it is made wider.
+        # A brief question shows only the first passage until it is widened.
         found = [chunk for chunk in context.chunks if chunk.source != "test"] if context else []
         hidden = asks.brief and not new and len(found) > 1 + run.taken(Strategy.wider)
         return hidden or (context is not None and context.left_out > 0)
@@ -153,14 +153,14 @@ def is_open(run: RunState, strategy: Strategy) -> bool:
         writes = patch.model if patch else ""
         return bool(asks.stronger) and writes != asks.stronger and not run.taken(Strategy.stronger)
     if strategy is Strategy.form:
-        # A whole file fits anywhere: who gives none that can be used would do worse in any other form.
+        # A whole file always fits: a model that cannot write a usable one would do worse in any other form.
         return patch is not None and patch.form is not EditKind.whole and not (asks.brief and new)
-    # A small model is asked for no plan of a new program.
+    # A small model is never asked to plan a new program.
     return strategy is not Strategy.plan or not (asks.brief and new and not run.spec.whole)
 
 
 def _unfit(run: RunState, every: Sequence[ComparedAttempt]) -> tuple[int, ...]:
-    """Unless something was gained between them: then the form of the edits is not what keeps the run from its end."""
+    """Find unfit attempts. If the run gained something between them, the edit form is not the obstacle: none count."""
     last = every[-LONG:]
     bad = tuple(item.number for item in last if item.seen.unfit)
     if not every[-1].seen.unfit or len(bad) < MISFITS or _gained(_best(run, every[:-LONG]), last):
@@ -169,7 +169,7 @@ def _unfit(run: RunState, every: Sequence[ComparedAttempt]) -> tuple[int, ...]:
 
 
 def _revisited(run: RunState, every: Sequence[ComparedAttempt]) -> tuple[int, ...]:
-    """The tests of a tree may be red one time and not the next: then they are unsteady, and nobody goes in circles."""
+    """Find attempts with the same result. A tree whose results differ is flaky, so the run does not go in circles."""
     del run
     *before, now = every
     state = (now.seen.tree, now.seen.failing, now.seen.signature)
@@ -183,7 +183,7 @@ def _revisited(run: RunState, every: Sequence[ComparedAttempt]) -> tuple[int, ..
 
 
 def _oscillation(run: RunState, every: Sequence[ComparedAttempt]) -> tuple[int, ...]:
-    """To and fro, not merely back: of two sets of red tests of which one holds the other, one is better."""
+    """Find attempts that alternate. If one set of failing tests contains the other, one attempt is simply better."""
     del run
     keys: tuple[Callable[[ComparedAttempt], str], ...] = (lambda item: item.fingerprint, lambda item: item.seen.tree)
     for key in keys:
@@ -240,18 +240,18 @@ def _no_progress(run: RunState, every: Sequence[ComparedAttempt]) -> tuple[int, 
 
 
 def _best(run: RunState, before: Sequence[ComparedAttempt]) -> int | None:
-    """The least that was red in these attempts and at the start; None where that is not known."""
+    """Find the lowest count of failing tests in these attempts and at the start. None if unknown."""
     counts = [start(run), *(item.seen.wrong for item in before)]
     return min((count for count in counts if count is not None), default=None)
 
 
 def _since_tested(every: Sequence[ComparedAttempt]) -> list[ComparedAttempt]:
-    """Those that were tested, where the one at hand is among them."""
+    """List the tested attempts. Empty if the current attempt was not tested."""
     return [item for item in every if item.seen.wrong is not None] if every[-1].seen.wrong is not None else []
 
 
 def _gained(best: int | None, later: Sequence[ComparedAttempt]) -> bool:
-    """Whether one of them has less red than there was at best; where that is not known, whether any was tested."""
+    """Whether a later attempt has fewer failing tests than `best`, or, if that is unknown, was tested at all."""
     counts = [item.seen.wrong for item in later if item.seen.wrong is not None]
     return any(best is None or count < best for count in counts)
 
@@ -265,23 +265,23 @@ _PATTERNS: dict[CoursePattern, Callable[[RunState, Sequence[ComparedAttempt]], t
     CoursePattern.same_test: _same_test,
     CoursePattern.no_progress: _no_progress,
 }
-"""The most telling first: what is said of an attempt is the first of them that it shows."""
+"""The most telling pattern comes first. The first pattern that an attempt shows is reported."""
 
 
 class BreakerTrip(NamedTuple):
-    """Too many attempts brought nothing."""
+    """A warning or stop because too many attempts brought no progress."""
 
     words: str
     ends: bool
-    """Whether it is more than a warning."""
+    """Whether it stops the run or model and is not only a warning."""
     model: str = ""
-    """Whose attempts they were; empty for those of the run."""
+    """The model whose attempts they were. Empty for all attempts of the run."""
 
 
 def fruitless(run: RunState, model: str = "") -> int:
-    """How many attempts in a row, up to the one at hand, left no fewer tests red than the best before them.
+    """Count the latest attempts in a row that left no fewer failing tests than the best attempt before them.
 
-    Only those of one model where it is named. Probes and attempts that wait for a person are not counted.
+    If `model` is given, only its attempts count. Probes and attempts that wait for a person do not count.
     """
     best, count = start(run), 0
     for look in looks(run):
@@ -294,7 +294,7 @@ def fruitless(run: RunState, model: str = "") -> int:
 
 
 def broken(run: RunState) -> BreakerTrip | None:
-    """What the thresholds of the run, and of the model that wrote the attempt at hand, have to say."""
+    """Check the stall limits of the run and of the model that wrote the current attempt."""
     limits = run.spec.limits
     writer = run.now.patch.model if run.now.patch else ""
     own = _held(fruitless(run), StallLimits(warning=limits.stall_warning, end=limits.stall))

@@ -1,4 +1,4 @@
-"""What a failure says, without what another machine, another run or another Python says otherwise."""
+"""Normalizes failure texts: removes what differs between machines, runs and Python versions."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ _HINT = re.compile(
 )
 _CALLED = re.compile(r"\b(?:\w+\.)+(?:<locals>\.)?(?=\w+\(\) (?:missing|takes|got|argument after) )")
 _TYPES = {"re.error": "re.PatternError"}
-"""By the name before it was changed."""
+"""New exception names by old name."""
 
 _BAD_JSON = "bad JSON"
 _PYTHON = (
@@ -71,17 +71,17 @@ _SAID = tuple((re.compile(pattern), said) for pattern, said in (*_PYTHON, *_V8))
 _UNNAMED = re.compile(r"^can't (?:set|delete) attribute$")
 _CHANGED = re.compile(r"\.(\w+)(?:\s*[-+*/|&]?=(?!=)|\s*$)")
 _LISTED = re.compile(r"^(?P<head>Can't instantiate abstract class \w+: |.*\(choose from )(?P<names>.*)$")
-"""What newer versions quote, or older ones."""
+"""Lists of names that only newer or only older versions quote."""
 
 
 def told_in_full(text: str, line: str) -> str:
-    """With the attribute that Python did not name before 3.10, from the `line` of code that it was at."""
+    """Add the attribute that Python did not name before 3.10, taken from the `line` of code that failed."""
     changed = _CHANGED.search(line) if _UNNAMED.match(text) else None
     return f"{text} '{changed[1]}'" if changed else text
 
 
 def one_wording(text: str) -> str:
-    """One line as any version might say it, without what newer ones propose."""
+    """Unify the wording of one line across versions, without the suggestions of newer versions."""
     text = _HINT.sub("", text)
     for pattern, said in _SAID:
         text = pattern.sub(said, text)
@@ -90,29 +90,33 @@ def one_wording(text: str) -> str:
 
 
 def one_type(name: str) -> str:
-    """The name that an exception has in the newest version."""
+    """Return the exception's name in the newest version."""
     return _TYPES.get(name, name)
 
 
 _HEAD = re.compile(r"@|(?:async )?def ")
-"""Where a test is wrapped, as Hypothesis does, each Python has another line of its head for the place of the call."""
+"""A line of a test's head. If a test is wrapped, as by Hypothesis, each version reports another one for the call."""
 
 
 class FailurePlace(NamedTuple):
     """Where in the repo a failure is."""
 
     source: str
-    """`path:function` of the innermost frame in the repo's source, `path:<module>` where it stands in no function that
-    has a name; empty where there is no such frame."""
+    """`path:function` of the innermost frame in the repo's source, or `path:<module>` outside a named function.
+
+    Empty if there is no such frame.
+    """
     asked: str
-    """What the test was at: its own line and, where it was in a helper of the tests, that line too."""
+    """The test's own failing line and, if it was in a test helper, the helper's line too."""
 
 
 def place(
     found: Sequence[Traceback], is_source: Callable[[str], bool], roots: Sequence[str], *, test: str, recursive: bool
 ) -> FailurePlace:
-    """Of the exception that reached the test first, then of its causes. `test` is the file of the test, from the repo's
-    root. `recursive`: the innermost frame is chance."""
+    """Find the place of the exception that reached the test, else of its causes.
+
+    `test` is the test's file relative to the repo's root. `recursive` means that the innermost frame is random.
+    """
     view = _view([frame for item in found for frame in item.frames], roots, test)
     source = ""
     for item in reversed(found):
@@ -127,17 +131,17 @@ def place(
 
 
 class _View(NamedTuple):
-    """How the folder in which the tests were begun shows the repo."""
+    """How the repo looks from the directory in which the tests were started."""
 
     roots: Sequence[str]
-    """Longest first."""
+    """The roots, longest first."""
     before: str = ""
-    """What stands before each path of the repo, where it was begun outside of it: `../copy/`."""
+    """The prefix of each path of the repo if the tests were started outside it: `../copy/`."""
     within: str = ""
-    """Where in the repo it was begun: `tests/`."""
+    """The directory in the repo where the tests were started: `tests/`."""
 
     def local(self, path: str) -> str:
-        """A traceback's path relative to the repo; empty where it is not the repo's."""
+        """Return a traceback's path relative to the repo. Empty if it is not in the repo."""
         plain = normpath(path)
         root = next((root for root in self.roots if plain.startswith(root + "/")), "")
         if root:
@@ -151,7 +155,7 @@ class _View(NamedTuple):
 
 
 def _view(frames: Sequence[Frame], roots: Sequence[str], test: str) -> _View:
-    """By the frame of the test's own file, which is known from the repo's root."""
+    """Find the view from the frame of the test's own file, whose path from the repo's root is known."""
     plain = _View(longest_first(roots))
     for path in (normpath(frame.path) for frame in frames):
         if path == test:
@@ -165,7 +169,7 @@ def _view(frames: Sequence[Frame], roots: Sequence[str], test: str) -> _View:
 
 
 def _from_above(path: str, roots: Sequence[str]) -> str:
-    """A path that climbs out of the folder where the tests were begun and comes down into the repo, from there on."""
+    """Resolve a path that climbs out of the start directory and back into the repo."""
     down = re.sub(r"^(?:\.\./)+", "", path)
     for root in roots:
         parts = root.strip("/").split("/")
@@ -180,36 +184,36 @@ def longest_first(roots: Sequence[str]) -> list[str]:
 
 
 def _innermost(within: Sequence[tuple[str, str]]) -> str:
-    """What has no lasting name belongs to the function around it, as far as that stands in the traceback."""
+    """Find the innermost frame. Code without a lasting name belongs to the enclosing function in the traceback."""
     path = within[-1][0]
     around = (name for file, name in reversed(within) if file == path and name)
     return f"{path}:{next(around, '<module>')}"
 
 
 def _recurring(within: Sequence[tuple[str, str]]) -> str:
-    """Of functions that call each other without end, always the same one, wherever the stack was full."""
+    """Find one of the functions that call each other endlessly: always the same one, wherever the stack ends."""
     often = Counter(f"{path}:{name}" for path, name in within if name)
     return min((name for name in often if often[name] > 1), default=_innermost(within))
 
 
 LINE_LIMIT = 4000
-"""Of a line, so much is looked at: the rest of a longer one says nothing more about what kind of failure it is."""
+"""How much of a line is examined. The rest of a longer line says nothing more about the kind of failure."""
 
 CUT = re.compile(r"\.\.\.|\[\d+ chars\]")
-"""Where pytest or unittest left out the middle of a value."""
+"""The mark of pytest or unittest for the omitted middle of a value."""
 
 _URL = re.compile(r"\b[a-z][a-z0-9+.-]*://[^\s'\"<>]+")
 _TIME = re.compile(
     r"\b\d{4}-\d\d-\d\d(?:[T ]\d\d:\d\d(?::\d\d(?:[.,]\d+)?)?(?:Z|[+-]\d\d:?\d\d)?)?\b|\b\d\d:\d\d:\d\d(?:[.,]\d+)?\b"
 )
 _UUID = re.compile(r"\b[0-9a-f]{8}-(?:[0-9a-f]{4}-){3}[0-9a-f]{12}\b", re.IGNORECASE)
-# with a letter and a digit: what has no digit may be a word; what has no letter, or an exponent, is left to `_NUMBER`
+# With a letter and a digit: without a digit it may be a word; without a letter, or with an exponent, see `_NUMBER`.
 _HEX = re.compile(r"\b0x[0-9a-f]+\b|(?<![\w.])(?=[a-f]*\d)(?=\d*[a-f])[0-9a-f]{7,}\b(?![+-]\d)", re.IGNORECASE)
 _PATH = re.compile(r"(?:<repo>|(?<![\w.>/]))/[^\s'\"`:,;()\[\]{}<>|]+")
 _TEMPORARY = re.compile(
     r"^(?:/private)?/(?:tmp|var/tmp|var/folders|dev/shm)(?:/|$)|/pytest-of-[^/]+/|/tmp[a-z0-9_]{8}(?:/|$)"
 )
-"""By where it lies, or by how pytest and Python name what is temporary, wherever that is."""
+"""Temporary paths, by location or by the names that pytest and Python give them anywhere."""
 _SITE = re.compile(r"^.*/(?:site|dist)-packages/")
 _NUMBER = re.compile(r"(?<![\w.])[-+]?\d[\d_]*(?:\.\d+)*\.?(?:e[-+]?\d+)?j?", re.IGNORECASE)
 _NUMBERS = re.compile(r"<n>(?:, <n>)+")
@@ -220,10 +224,10 @@ _SET = re.compile(r"\{(?P<items>[^{}:]+)\}")
 
 
 def normal(line: str, roots: Sequence[str], *, numbers: bool = False) -> str:
-    """One line with addresses, times, ids and places replaced by what kind of thing stood there.
+    """Replace addresses, times, IDs and paths in one line with marks of their kind.
 
-    Numbers are, too, unless `numbers` says that they are part of the failure; those of all spellings have one mark, as
-    a short hash may happen to have no letter. Quoted text stays: which attribute is missing is the failure.
+    Numbers are replaced too, unless `keep_numbers` says that they are part of the failure. All spellings get the same
+    mark, because a short hash may happen to have no letter. Quoted text stays: the missing attribute is the failure.
     """
     text = one_wording(line[:LINE_LIMIT])
     for root in longest_first(roots):
@@ -242,14 +246,14 @@ def normal(line: str, roots: Sequence[str], *, numbers: bool = False) -> str:
 
 
 def general(said: str, *, assertion: bool) -> str:
-    """The kind of failure that a normal line tells of, in any repo: without values and without the repo's own names."""
+    """Generalize a normalized line to its kind of failure in any repo, without values or the repo's own names."""
     text = _NUMBERS.sub("<n>", _NUMBER.sub("<n>", said))
     text = _QUOTED.sub(_quoted_in_general, text)
     return " ".join((_without_containers(text) if assertion else text).split())
 
 
 def shape(line: str, roots: Sequence[str]) -> str:
-    """What a line compares, normal and without any value but None, True and False."""
+    """Normalize a comparison and mask all values except None, True and False."""
     return _without_containers(normal(_QUOTED.sub("<str>", line[:LINE_LIMIT]), roots))
 
 
@@ -277,6 +281,6 @@ def _place(path: str) -> str:
 
 
 def _sorted(found: re.Match[str]) -> str:
-    """A set shows its items in an order of chance; one that was cut short shows some of them by chance."""
+    """Sort the items of a set, whose order is random. A shortened set shows random items, so mask all of them."""
     items = found["items"]
     return "{<set>}" if "..." in items else "{" + ", ".join(sorted(items.split(", "))) + "}"

@@ -1,1 +1,1 @@
-"""Looks around in a snapshot that a model asks for, and the probes that it asks for instead of edits."""
+"""Tool calls by which a model reads a snapshot, and the probes that it requests instead of edits."""

@@ -1,4 +1,4 @@
-"""What a model may ask for, and reading what it asked: native calls, or calls written into its text."""
+"""The tools that a model may call, and the parser of its calls: native ones, or calls written into its text."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from typing import NamedTuple, cast
 from redstart.core.chat import Tool, ToolCall
 
 LONGEST = 50_000
-"""Of an answer; a longer one is no call."""
+"""The maximum length of an answer; a longer one contains no call."""
 LONGEST_CALL = 20_000
 
 Arguments = Mapping[str, object]
@@ -69,23 +69,23 @@ _LINE = re.compile(r"^[ \t]*(?=[{\[])", re.MULTILINE)
 
 
 class WrittenCalls(NamedTuple):
-    """The calls in a text, and what of the text is left without them."""
+    """The calls in a text, and the rest of the text without them."""
 
     calls: tuple[ToolCall, ...]
     rest: str
 
 
 def arguments_of(call: ToolCall) -> Arguments | None:
-    """The arguments of a call; None where they are no JSON object."""
+    """Parse the arguments of a call; None if they are not a JSON object."""
     found = _loads(call.arguments or "{}")
     return cast("Arguments", found) if isinstance(found, dict) else None
 
 
 def written_calls(text: str) -> WrittenCalls:
-    """The calls that a model wrote into its text, in the shapes that models use for it. Never raises.
+    """Parse the calls that a model wrote into its text, in the forms that models use for it. Never raises.
 
-    Only what can be nothing else is taken for a call: JSON that names one of the looks, with arguments that fit it, in
-    a fence or tag of its own, or beginning a line. All else is left as it stands.
+    Only an unambiguous form counts as a call: JSON that names one of the tools, with arguments that fit it, in a fence
+    or tag of its own, or at the start of a line. Everything else is left unchanged.
     """
     if len(text) > LONGEST or not any(name in text for name in NAMES):
         return WrittenCalls((), text)
@@ -97,7 +97,7 @@ def written_calls(text: str) -> WrittenCalls:
 
 
 def _from_tags(shape: re.Pattern[str], text: str, found: list[ToolCall]) -> str:
-    """The text without the tags of this shape that hold calls."""
+    """Return the text without the tags of this form that hold calls."""
 
     def replace(passage: re.Match[str]) -> str:
         value = _loads(_unfenced(_MARKS.sub("", passage["body"]).strip()))
@@ -111,7 +111,7 @@ def _from_tags(shape: re.Pattern[str], text: str, found: list[ToolCall]) -> str:
 
 
 def _from_fences(text: str, found: list[ToolCall]) -> str:
-    """The text without the fenced passages that are calls. After a fence that is not closed there is no other."""
+    """Return the text without the fenced passages that are calls. After an unclosed fence there is no other."""
     lines = text.splitlines(keepends=True)
     kept: list[str] = []
     at = 0
@@ -128,14 +128,14 @@ def _from_fences(text: str, found: list[ToolCall]) -> str:
 
 
 def _unfenced(body: str) -> str:
-    """What stands in a fence, where that is all there is."""
+    """Return the content of a fence, if the text is nothing else."""
     lines = body.splitlines(keepends=True)
     opened = _OPENS.fullmatch(lines[0]) if len(lines) > 2 else None
     return "".join(lines[1:-1]) if opened and lines[-1].strip() == opened[1] else body
 
 
 def _from_lines(text: str, found: list[ToolCall]) -> str:
-    """The text without the JSON that begins a line and is a call."""
+    """Return the text without JSON that begins a line and is a call."""
     decoder, kept, at = json.JSONDecoder(strict=False), list[str](), 0
     for place in _LINE.finditer(text):
         if place.start() < at:
@@ -152,7 +152,7 @@ def _from_lines(text: str, found: list[ToolCall]) -> str:
 
 
 def _loads(text: str) -> object:
-    """JSON, or a literal of Python as small models write it; None where it is neither."""
+    """Parse JSON, or a Python literal as small models write it; None if it is neither."""
     if len(text) > LONGEST_CALL:
         return None
     try:
@@ -166,7 +166,7 @@ def _loads(text: str) -> object:
 
 
 def _calls(value: object) -> Iterator[ToolCall]:
-    """The calls that a piece of JSON stands for; none where any part of it is something else."""
+    """Yield the calls that a JSON value represents; none if any part of it is something else."""
     values = cast("list[object]", value) if isinstance(value, list) else [value]
     if len(values) == 1 and isinstance(values[0], dict):
         inner = cast("dict[str, object]", values[0]).get("tool_calls")
@@ -215,7 +215,7 @@ _OTHER_NAMES = {
 
 
 def named(look: str, given: Arguments) -> dict[str, object]:
-    """The arguments by the names that we use for them. What is given as nothing is left out."""
+    """Return the arguments under our names for them. None values are left out."""
     fits = _PARAMETERS.get(look, frozenset[str]())
     found: dict[str, object] = {}
     for key, value in given.items():
@@ -232,7 +232,7 @@ def named(look: str, given: Arguments) -> dict[str, object]:
 
 
 def _range(value: object) -> dict[str, object]:
-    """Lines as `10-40`, `[10, 40]` or a number."""
+    """Parse lines such as `10-40`, `[10, 40]` or a number."""
     if isinstance(value, str):
         value = re.findall(r"\d{1,9}", value)
     numbers = cast("list[object]", value) if isinstance(value, list) else [value]

@@ -1,4 +1,4 @@
-"""A question as a bounded conversation: the model may look around before it answers."""
+"""A question as a bounded conversation: the model may call tools before it answers."""
 
 from __future__ import annotations
 
@@ -12,18 +12,18 @@ from redstart.toolkit.base.text import data
 from redstart.toolkit.looking.desk import Toolset
 
 AT_ONCE = 5
-"""Calls of one turn; further ones are as if they had not been made."""
+"""Tool calls of one turn; further ones are ignored."""
 SHOWN = 60_000
-"""Characters of all looks of a question together: then it has to be answered."""
+"""Characters of all tool results of a question together: after that the model has to answer."""
 
 _LAST = "That was the last look: no more are possible. Answer now, in the form that was asked for."
 
 
 class ConversationAnswer(NamedTuple):
-    """The answer at the end of a conversation, and how many looks led to it.
+    """The answer at the end of a conversation, and how many tool calls led to it.
 
-    The answer's `calls` are looks that it asks for although none was left. `ask` is the question as it was put last,
-    with all that was shown: whoever wants to ask back goes on from there.
+    The answer's `calls` are calls that it requests although none was left. `ask` is the last form of the question, with
+    all tool results: a follow-up question continues from there.
     """
 
     answer: Answer
@@ -40,12 +40,11 @@ async def converse(
     is_answer: Callable[[str], bool],
     note: Callable[[str, bool], None],
 ) -> ConversationAnswer:
-    """Asks until the model answers instead of looking, at most `limit` looks and as many turns and one long.
+    """Ask until the model answers instead of calling a tool: at most `limit` tool calls, and one turn more.
 
-    Each turn is one call to the model, so that it is recorded and paid for like any other; what a look shows is data
-    with its provenance. `is_answer` tells whether a text holds what was asked for: then a look that is written beside
-    it counts for nothing. `note` is told of each look and whether it was served. With a limit of 0 it is one plain
-    question.
+    Each turn is one call to the model, so it is recorded and paid for like any other; a tool result is data with its
+    provenance. `is_answer` tells whether a text holds the requested answer: then a tool call written beside it is
+    ignored. `note` is told of each tool call and whether it was served. With a limit of 0 it is one plain question.
     """
     if limit <= 0:
         return ConversationAnswer(await model.ask(ask), ask)
@@ -67,7 +66,7 @@ class _Turn(NamedTuple):
 
 
 def _turn(answer: Answer, desk: Toolset, is_answer: Callable[[str], bool]) -> _Turn:
-    """What the model says and what it wants to see. Small models write their calls into the text."""
+    """Return the model's text and its tool calls. Small models write their calls into the text."""
     if answer.calls:
         return _Turn(answer.text, answer.calls)
     written = desk.written(answer.text)
@@ -77,7 +76,7 @@ def _turn(answer: Answer, desk: Toolset, is_answer: Callable[[str], bool]) -> _T
 
 
 class _Table:
-    """Serves looks and counts them: one that is refused counts too, so that every conversation ends."""
+    """Serves tool calls and counts them. A refused one counts too, so that every conversation ends."""
 
     def __init__(self, desk: Toolset, limit: int, note: Callable[[str, bool], None]) -> None:
         self._desk, self._limit, self._note = desk, limit, note
@@ -91,7 +90,7 @@ class _Table:
         return max(self._limit - self.used, 0) if self._shown < SHOWN else 0
 
     def fresh_id(self, call: ToolCall) -> str:
-        """A call's own id where it has one that no other has."""
+        """Return a call's own ID if it has one and no other call has it."""
         own = call.id if call.id and call.id not in self._ids else f"look-{len(self._ids) + 1}"
         while own in self._ids:
             own += "x"
@@ -116,7 +115,7 @@ class _Table:
         asked_for = shown.source if not shown.refused else f"{call.name} {clip(call.arguments, 100)}: {shown.text}"
         self._note(clip(asked_for, 200), not shown.refused)
         if shown.refused:
-            # The words are ours, but they may quote what the model wrote.
+            # The text is ours, but it may quote the model.
             return data("look", f"not shown: {shown.text}")
         self._shown += len(shown.text)
         return data(shown.source, shown.text)

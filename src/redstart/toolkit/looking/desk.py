@@ -1,4 +1,4 @@
-"""Answers looks. Pure: what is shown depends on the snapshot and the question alone, and nothing is changed."""
+"""Serve tool calls. Pure: a result depends only on the snapshot and the call, and nothing is changed."""
 
 from __future__ import annotations
 
@@ -19,19 +19,19 @@ from redstart.toolkit.looking.search import Matches, find_pattern, find_text
 from redstart.toolkit.looking.symbols import Symbol, symbols
 
 LINES = 250
-"""Of a file at once."""
+"""Lines of a file in one result."""
 SHOWN = 8000
-"""Characters of one look."""
+"""Characters of one result."""
 FAR = 100_000
-"""A range of more lines is not meant as one."""
+"""A longer range of lines is taken for a mistake."""
 REFERENCES = 60
 ENTRIES = 120
 PARSED = 40_000
-"""Lines of a folder's files that are looked through for what they define; of further ones only the names are told."""
+"""Lines of a folder's files that are searched for definitions; further files are listed by name only."""
 
 
 class ToolResult(NamedTuple):
-    """What a look gives: text from the snapshot with where it is from, or a few words of ours on why there is none."""
+    """The result of a tool call: text from the snapshot with its source, or a short reason why there is none."""
 
     source: str
     text: str
@@ -42,7 +42,7 @@ def desk(
     run: RunState,
     ports: Ports,
 ) -> Toolset:
-    """The desk of a run: what it shows is what the next edits are made on."""
+    """Open the toolset of a run: it shows the files that the next edits change."""
 
     def read(path: str) -> bytes | None:
         return ports.trees.read(run.ground, path)
@@ -63,9 +63,10 @@ def desk(
 
 
 class Toolset:
-    """Serves looks at `files`. `find` gives where names stand; `tried` what the run did so far; `log` a file's commits.
+    """Serves tool calls on `files`.
 
-    `tried` and `log` give text that is not ours; an empty one where there is nothing to tell.
+    `search` returns where names occur, `read_attempts` what the run did so far, `read_log` a file's commits. The last
+    two return text that is not ours; it is empty if there is nothing to report.
     """
 
     tools: tuple[Tool, ...] = LOOKS
@@ -80,11 +81,11 @@ class Toolset:
         self._files, self._find, self._tried, self._log = files, find, tried, log
 
     def written(self, text: str) -> WrittenCalls:
-        """The looks that a model asked for in its text."""
+        """Parse the tool calls that a model wrote into its text."""
         return written_calls(text)
 
     def serve(self, call: ToolCall) -> ToolResult:
-        """Whatever was asked, there is an answer of a bounded size, in a bounded time."""
+        """Answer any call with a result of bounded size, in bounded time."""
         looks = {
             "read": self._read,
             "search": self._search,
@@ -160,7 +161,7 @@ class Toolset:
         return ToolResult(f"outline of {path or 'the project'}", "\n".join(self._entries(path, paths)))
 
     def _entries(self, folder: str, paths: Sequence[str]) -> list[str]:
-        """A folder's files with what they define; where there are many, its folders with how many files each has."""
+        """List a folder's files with what they define; for many files, its subfolders with their file counts."""
         if len(paths) > ENTRIES:
             depth = folder.count("/") + 1 if folder else 0
             counts: dict[str, int] = {}
@@ -212,14 +213,14 @@ class Toolset:
         return ToolResult(f"commits of {path}", self._log(path) or "no commits are known of it")
 
     def _folder(self, asked: str) -> str | ReadRefusal:
-        """A place to look below; empty for the root."""
+        """Return the folder to search; empty for the root."""
         if asked.strip() in ("", ".", "./", "*"):
             return ""
         return plain(asked)
 
 
 def _is_listed(path: str) -> bool:
-    """Whether a listing of a folder shows what this file defines."""
+    """Whether a folder's listing shows what this file defines."""
     language = language_of_file(path)
     return language is not None and path.endswith(language.listed_suffixes)
 
@@ -239,14 +240,14 @@ def _is_true(given: Arguments, key: str) -> bool:
 
 
 def _number(value: object) -> int | None:
-    """A whole number, however a model writes it."""
+    """Parse a whole number in any form that models write."""
     if isinstance(value, str) and value.strip().isascii() and value.strip().isdigit() and len(value.strip()) < 10:
         return int(value)
     return int(value) if isinstance(value, int | float) and abs(value) < 10**9 and value == int(value) else None
 
 
 def _with_lines(path: str, given: Arguments) -> tuple[str, int | None, int | None]:
-    """Path and range, where the range may also stand behind the path: `a.py:10-40`."""
+    """Return path and range; the range may also follow the path: `a.py:10-40`."""
     name, _, behind = path.rpartition(":")
     first, _, last = behind.partition("-")
     if name and first.isdigit() and (last.isdigit() or not last):

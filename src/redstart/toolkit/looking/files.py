@@ -1,4 +1,4 @@
-"""Which files of a snapshot may be shown, and what of them."""
+"""Decide which files of a snapshot may be shown, and which parts of them."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from redstart.core.secret_names import FOLDERS, is_harmless, is_secret
 from redstart.toolkit.base.code_files import Read
 
 Size = Callable[[str], int | None]
-"""Its size, told without reading it; None where that cannot be told."""
+"""Returns a file's size without reading it; None if that is not possible."""
 
 LARGEST = 1 << 20
 """A larger file is not shown."""
@@ -28,11 +28,11 @@ _SECRET_STEMS = (
     "passwords",
     "apikeys",
 )
-"""As the name of a file that is no code."""
+"""Names of files that may hold secrets, unless they are code."""
 
 
 class ReadRefusal(NamedTuple):
-    """Why something is not shown, in a few words that can go to a model."""
+    """Why something is not shown, in a few words for a model."""
 
     reason: str
 
@@ -43,7 +43,7 @@ class FileText(NamedTuple):
 
 
 class Files:
-    """The files of one snapshot. `size`, where it is given, spares the reading of what is too large anyway."""
+    """The files of one snapshot. `size`, if given, avoids reading files that are too large."""
 
     def __init__(self, paths: Iterable[str], read: Read, size: Size | None = None) -> None:
         self.paths = tuple(sorted(set(paths)))
@@ -52,7 +52,7 @@ class Files:
         self._texts: dict[str, FileText | ReadRefusal] = {}
 
     def text(self, asked: str) -> FileText | ReadRefusal:
-        """The lines of a text file, or why they are not shown. Nothing outside the snapshot is ever read."""
+        """Return the lines of a text file, or why they are not shown. Never reads outside the snapshot."""
         path = plain(asked)
         if isinstance(path, ReadRefusal):
             return path
@@ -76,7 +76,7 @@ class Files:
         return FileText(path, tuple(text.removesuffix("\n").split("\n")) if text else ())
 
     def under(self, folder: str) -> list[str]:
-        """What may be shown below a folder, or everywhere; of a file that file; nothing where there is neither."""
+        """List what may be shown below a folder, or everywhere; for a file, that file; empty if there is neither."""
         if folder in self._known:
             return [folder] if not isinstance(plain(folder), ReadRefusal) else []
         prefix = "" if folder in ("", ".") else f"{folder.strip('/')}/"
@@ -90,7 +90,7 @@ class Files:
 
 
 def plain(asked: str) -> str | ReadRefusal:
-    """A path inside the snapshot, or why it is none that may be shown."""
+    """Return a path inside the snapshot, or why it may not be shown."""
     path = asked.strip()
     while path.startswith("./"):
         path = path[2:]
@@ -109,7 +109,7 @@ def plain(asked: str) -> str | ReadRefusal:
 
 
 def secret(parts: list[str]) -> bool:
-    """Whether a path, by its names, may hold keys or passwords. Code and prose of such a name is not meant."""
+    """Whether a path, by its names, may hold keys or passwords. Code and prose with such a name does not count."""
     *folders, name = parts
     if is_secret(name) or any(folder.casefold() in FOLDERS for folder in folders):
         return True
@@ -117,6 +117,6 @@ def secret(parts: list[str]) -> bool:
 
 
 def _is_git(part: str) -> bool:
-    """`.git` in any spelling that some file system takes for it."""
+    """Whether it is `.git` in any spelling that some file system accepts for it."""
     shown = "".join(letter for letter in part if unicodedata.category(letter) != "Cf").casefold()
     return shown.rstrip(". ") == ".git" or shown.startswith("git~")

@@ -1,7 +1,7 @@
-"""Finds a regular expression in texts, as a process of its own: what a model writes may take for ever.
+"""Finds a regular expression in texts, in a process of its own: a model's pattern may run forever.
 
-Nothing of redstart is imported here. In: a line of JSON with the pattern and, of each text, its path and size; then the
-texts. Out: a line of JSON, either the lines found or what is wrong with the pattern.
+Imports nothing of redstart. In: a line of JSON with the pattern and the path and size of each text; then the texts.
+Out: a line of JSON, either the matching lines or what is wrong with the pattern.
 """
 
 from __future__ import annotations

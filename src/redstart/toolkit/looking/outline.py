@@ -1,4 +1,4 @@
-"""A project in one glance: its files, and what each of them offers."""
+"""An overview of a project: its files, and what each of them defines."""
 
 from __future__ import annotations
 
@@ -9,14 +9,14 @@ from redstart.toolkit.looking.files import Files, FileText
 from redstart.toolkit.looking.symbols import symbols
 
 OF_A_FILE = 30
-"""Names of one file."""
+"""Names listed of one file."""
 _LINE = 160
 
 
 def outline(files: Files, is_test: Callable[[str], bool], most: int) -> str:
-    """Every file by its path, code with the heads of its public names; at most so many characters, whole files only.
+    """List every file, with the heads of the public names in code; whole files, up to `max_characters`.
 
-    Code comes first, then the tests by their paths alone, then all else. What is not shown is counted.
+    Code comes first, then the tests by their paths alone, then the other files. Omitted files are counted.
     """
     code = [path for path in files.paths if is_code(path) and not is_test(path)]
     tests = [path for path in files.paths if is_code(path) and is_test(path)]

@@ -1,4 +1,4 @@
-"""What happened before: the attempts of this run, and the commits of a file."""
+"""Earlier events: the attempts of this run, and the commits of a file."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ COMMITS = 15
 
 
 def attempts(history: Sequence[AttemptSummary], diff: Callable[[str], str]) -> str:
-    """What each attempt changed, and how it ended."""
+    """Describe what each attempt changed, and how it ended."""
     told: list[str] = []
     for entry in history:
         if entry.probe:
@@ -29,12 +29,15 @@ def attempts(history: Sequence[AttemptSummary], diff: Callable[[str], str]) -> s
 
 
 def commits(environment: Environment, path: str) -> str:
-    """The last commits that changed a file: id, day and first line. Empty where the project's history is not here."""
+    """Return the last commits that changed a file: ID, day and first line.
+
+    Empty if the project's history is not available.
+    """
     objects = Path(environment.git_objects) if environment.git_objects else None
     if objects is None or not environment.git_head or not objects.is_dir():
         return ""
     with tempfile.TemporaryDirectory(prefix="redstart-log-") as folder:
-        # A repo of ours over the project's objects: nothing that the project's own configuration says is in force.
+        # A repo of ours over the project's objects: the project's own configuration has no effect.
         root = Path(folder)
         (root / "objects" / "info").mkdir(parents=True)
         (root / "refs").mkdir()

@@ -1,4 +1,4 @@
-"""Probes: reading one out of an answer, and what is run for it."""
+"""Probes: how one is read from an answer, and what is run for it."""
 
 from __future__ import annotations
 
@@ -28,29 +28,29 @@ _ID = re.compile(
 
 
 class Snippets(Protocol):
-    """How a snippet is run that a model wrote, with little of everything."""
+    """Runs a snippet that a model wrote, with tight limits."""
 
     @property
     def language(self) -> str:
-        """What a snippet is written in, as people write it."""
+        """The language of a snippet, as people write it."""
         ...
 
     def execution(
         self, snippet: str, snapshot: Snapshot, environment: Environment, suite: Suite, paths: Collection[str]
     ) -> Execution:
-        """Runs it where the suite runs, the project being importable there; `paths` are the project's files."""
+        """Run it where the suite runs, with the project importable; `paths` are the project's files."""
         ...
 
 
 class ParsedProbe(NamedTuple):
-    """A probe in an answer, and what of the answer is left without it."""
+    """A probe in an answer, and the rest of the answer without it."""
 
     probe: Probe
     rest: str
 
 
 def find_probe(answer: str) -> ParsedProbe | None:
-    """What the answer asks to be run: after `PROBE:` test ids, or a fenced snippet. None where it asks for nothing."""
+    """Parse what the answer asks to run: after `PROBE:`, test IDs or a fenced snippet; None if there is nothing."""
     label = _LABEL.search(answer) if len(answer) <= LONGEST_ANSWER else None
     if label is None:
         return None
@@ -65,7 +65,7 @@ def find_probe(answer: str) -> ParsedProbe | None:
 
 
 def _ids(said: str, after: str) -> tuple[list[str], str]:
-    """The ids on the line of the label, and on those right below it."""
+    """Return the IDs on the line of the label, and on the lines right below it."""
     words = re.split(r"[\s,]+(?![^\[]*\])", said[:2000].strip("` \t"))
     found = [match["id"] for word in words if (match := _ID.match(word))]
     lines = after.split("\n")
@@ -77,25 +77,25 @@ def _ids(said: str, after: str) -> tuple[list[str], str]:
 
 
 def language_of(suite: Suite) -> str:
-    """What a snippet is written in."""
+    """Return the language of a snippet."""
     return ability_of(suite.runner, lambda language: language.snippets).language
 
 
 def fingerprint(probe: Probe) -> str:
-    """The same for the same probe."""
+    """Return the same hash for the same probe."""
     return hashlib.sha256(("probe\x1f" + probe.model_dump_json()).encode()).hexdigest()[:32]
 
 
 def execution(
     probe: Probe, snapshot: Snapshot, environment: Environment, suite: Suite, paths: Collection[str]
 ) -> Execution:
-    """Runs the snippet in the suite's language."""
+    """Build the execution of the snippet in the suite's language."""
     snippets = ability_of(suite.runner, lambda language: language.snippets)
     return snippets.execution(probe.snippet, snapshot, environment, suite, paths)
 
 
 def printed(probe: Probe, completed: Completed) -> str:
-    """What the next attempt is told of a snippet's run."""
+    """Describe a snippet's run for the next attempt."""
     how = f"exit code {completed.exit_code}"
     if completed.cause not in (ExitCause.ok, ExitCause.failed):
         how = f"ended: {completed.cause.value} ({how})"
@@ -104,7 +104,7 @@ def printed(probe: Probe, completed: Completed) -> str:
 
 
 def outcomes(probe: Probe, cases: Sequence[Case], fault: str, output: str) -> str:
-    """What the next attempt is told of tests that were run: how each ended, and what was printed."""
+    """Describe executed tests for the next attempt: how each ended, and what was printed."""
     told = [f"tests: {', '.join(probe.ids)}"]
     for case in cases[:MOST_IDS]:
         told.append(f"{case.id}: {case.outcome.value} {clip(case.message, 500)}".rstrip())

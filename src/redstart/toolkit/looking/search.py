@@ -1,4 +1,4 @@
-"""Where a text or a pattern stands."""
+"""Find where a text or a pattern occurs."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from typing import NamedTuple, cast
 from redstart.toolkit.looking.files import Files, FileText, ReadRefusal
 
 MOST_FILES, MOST_BYTES = 20_000, 64 << 20
-"""No search goes through more than this."""
+"""The limits of a search."""
 MATCHES = 60
 LONGEST_PATTERN = 500
 CPU_SECONDS, WALL_SECONDS, MEMORY = 3, 15.0, 1 << 30
@@ -28,11 +28,11 @@ class Matches(NamedTuple):
     first: list[Match]
     more: bool = False
     left_out: int = 0
-    """Files that were not looked through, being too many."""
+    """The number of files that were not searched because there are too many."""
 
 
 def find_text(files: Files, folder: str, text: str, *, ignore_case: bool) -> Matches:
-    """The lines that hold `text` as it stands."""
+    """Find the lines that contain `text` literally."""
     wanted = text.casefold() if ignore_case else text
     texts, left_out = _texts(files, folder)
     found: list[Match] = []
@@ -46,7 +46,7 @@ def find_text(files: Files, folder: str, text: str, *, ignore_case: bool) -> Mat
 
 
 def find_pattern(files: Files, folder: str, pattern: str, *, ignore_case: bool) -> Matches | ReadRefusal:
-    """The lines that a regular expression matches; refused where it is none, or takes too long or too much."""
+    """Find the lines that a regular expression matches; refuse an invalid or too expensive one."""
     if len(pattern) > LONGEST_PATTERN:
         return ReadRefusal(f"the pattern is longer than {LONGEST_PATTERN} characters")
     texts, left_out = _texts(files, folder)
@@ -75,7 +75,7 @@ def _matched(request: bytes) -> dict[str, object] | ReadRefusal:
     program = Path(__file__).with_name("matcher.py")
     try:
         done = subprocess.run(
-            # Isolated: no variable, no user's site and no file of the folder has a say.
+            # Isolated from variables, the user's site folder and the files of the working folder.
             (sys.executable, "-I", "-S", str(program)),
             input=request,
             capture_output=True,
@@ -91,7 +91,7 @@ def _matched(request: bytes) -> dict[str, object] | ReadRefusal:
 
 
 def _texts(files: Files, folder: str) -> tuple[list[FileText], int]:
-    """The texts to look through, and how many files are not, being too many."""
+    """Return the texts to search, and the number of files that are too many."""
     paths = files.under(folder)
     texts: list[FileText] = []
     size = 0

@@ -18,7 +18,7 @@ _DEFINES = re.compile(
 
 class Symbol(NamedTuple):
     name: str
-    """With those around it: `Cart.total`."""
+    """Qualified by the surrounding names: `Cart.total`."""
     start: int
     end: int
     head: str
@@ -26,7 +26,7 @@ class Symbol(NamedTuple):
 
 
 def symbols(text: FileText) -> list[Symbol]:
-    """What the file defines, in order: exactly where its language has a parser for it, by its lines otherwise."""
+    """List what the file defines, in order: exactly if its language has a parser for it, by its lines otherwise."""
     language = language_of_file(text.path)
     exact = language.outline(text.lines) if language else None
     found = _of_lines(text.lines) if exact is None else exact
@@ -34,7 +34,7 @@ def symbols(text: FileText) -> list[Symbol]:
 
 
 def _of_lines(lines: Sequence[str]) -> list[Symbol]:
-    """Each goes on until the next that is no further right."""
+    """Let each definition extend to the next one that is not indented further."""
     heads = [(number, head) for number, line in enumerate(lines, 1) if (head := _DEFINES.match(line[:500]))]
     found: list[Symbol] = []
     for place, (number, head) in enumerate(heads):

@@ -1,4 +1,4 @@
-"""What is asked of the code in a language, to judge and to place an edit of it."""
+"""The interface of a language for checking and placing edits of its code."""
 
 from __future__ import annotations
 
@@ -15,30 +15,30 @@ class SyntaxFlaw(NamedTuple):
 
 
 class EditedCode(Protocol):
-    """A language whose parser can be relied upon: what it does not read is no program."""
+    """A language with a reliable parser: what does not parse is not a program."""
 
     def flaw(self, source: bytes | str) -> SyntaxFlaw | None:
-        """The first syntax error; None for a program."""
+        """Find the first syntax error; None if there is none."""
         ...
 
     def steps(self, source: str) -> frozenset[int]:
-        """By how many columns blocks are indented below the line that opens them; empty for what is no program."""
+        """Return the indentation widths of blocks in columns; empty if the source does not parse."""
         ...
 
     def replaced(self, lines: Sequence[str], snippet: Sequence[str]) -> list[LineReplacement] | str:
-        """The definitions of `snippet` put where the file has those of the same names; else why that cannot be done."""
+        """Replace the file's definitions by those of the same names in `snippet`; else return why it is impossible."""
         ...
 
     def defined(self, source: str) -> frozenset[str]:
-        """The functions and classes at the top of a program; nothing for what is none."""
+        """Return the top-level functions and classes; empty if the source does not parse."""
         ...
 
     def has_all_names(self, lines: Sequence[str], others: Sequence[str]) -> bool:
-        """Whether both are programs and all that the first one names at its top is named at the other's."""
+        """Return whether both parse and the second one defines all top-level names of the first."""
         ...
 
 
 def edited_code(path: str) -> EditedCode | None:
-    """What judges edits of this file by its code; None where they are judged by their lines alone."""
+    """Return the code checks for edits of this file; None if only its lines are checked."""
     language = language_of_file(path)
     return language.edited_code if language else None

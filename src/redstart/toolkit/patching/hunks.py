@@ -1,4 +1,4 @@
-"""The one shape that every form of edit is read into, and files as lines that remember how they ended."""
+"""The common representation of all edit formats, and files as lines with their line endings."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from typing import NamedTuple
 
 
 class TextLines(NamedTuple):
-    """`lines` without their ends; `ends` has one for each, the last one empty where the file does not end in one."""
+    """The lines of a file without line endings; `ends` has one ending per line, the last one empty if absent."""
 
     lines: tuple[str, ...]
     ends: tuple[str, ...]
@@ -20,13 +20,13 @@ class TextLines(NamedTuple):
 
     @property
     def end(self) -> str:
-        """The line end that the file uses most."""
+        """The most common line ending of the file."""
         counted = Counter(end for end in self.ends if end)
         return counted.most_common(1)[0][0] if counted else "\n"
 
 
 class LineReplacement(NamedTuple):
-    """Lines `start` to `stop` (exclusive) are to become `lines`."""
+    """A replacement of lines `start` to `stop` (exclusive) by `lines`."""
 
     start: int
     stop: int
@@ -34,7 +34,7 @@ class LineReplacement(NamedTuple):
 
 
 def read(data: bytes) -> TextLines:
-    """Any bytes: what is not UTF-8 is carried along and comes out as it went in."""
+    """Read any bytes; bytes that are not UTF-8 survive unchanged."""
     mark = data.startswith(codecs.BOM_UTF8)
     text = data.removeprefix(codecs.BOM_UTF8).decode("utf-8", "surrogateescape")
     parts = text.split("\n")
@@ -54,7 +54,7 @@ def write(text: TextLines) -> bytes:
 
 
 def splice(text: TextLines, spans: Sequence[LineReplacement]) -> TextLines:
-    """The text with the spans replaced. New lines end as the file's lines do, and the last one as the last one did."""
+    """Replace spans of a text. New lines get the file's usual ending, and the last line keeps the old last ending."""
     lines, ends = list(text.lines), list(text.ends)
     usual = text.end
     last = text.ends[-1] if text.ends else usual
@@ -87,19 +87,19 @@ class HunkLine(NamedTuple):
     mark: str
     text: str
     raw: str = ""
-    """A line that stays, with the marker that may have been part of it or may have been lost."""
+    """For a line that stays, the raw line: its marker may be part of the text, or may have been lost."""
 
 
 class DiffHunk(NamedTuple):
     lines: tuple[HunkLine, ...]
     start: int | None = None
-    """The line of the file where it says that it begins, from 1."""
+    """The line of the file, from 1, where the header says that the hunk begins."""
     counts: tuple[int, int] | None = None
-    """How many old and new lines it says that it has."""
+    """The numbers of old and new lines according to the header."""
     heading: str = ""
-    """A line that stands somewhere above it."""
+    """A line that is somewhere above the hunk."""
     ends_here: bool = False
-    """It says that its last line is the file's last."""
+    """Whether the hunk says that its last line is the file's last."""
 
     @property
     def old(self) -> tuple[HunkLine, ...]:
@@ -119,18 +119,18 @@ class DiffHunk(NamedTuple):
 
 
 def elision(text: str) -> bool:
-    """Whether a line stands for others that were left out."""
+    """Return whether a line stands for omitted lines."""
     marked = "..." in text or "…" in text or _IN_BRACKETS.match(text)
     return bool(_DOTS.match(text) or (_LEFT_OUT.match(text) and marked))
 
 
 def may_be_elision(text: str) -> bool:
-    """Whether a line is a comment that speaks of others as of known ones: what it stands in the place of tells."""
+    """Return whether a line is a comment that may stand for omitted lines; only the lines that it replaces can tell."""
     return bool(_LEFT_OUT.match(text))
 
 
 def of_block(search: Sequence[str], text: Sequence[str]) -> DiffHunk:
-    """Lines that both sides have stay; so the file's own form of them is what is kept."""
+    """Build a hunk from both sides of a block. Common lines stay, so the file's own form of them is kept."""
     lines: list[HunkLine] = []
     matcher = difflib.SequenceMatcher(None, search, text, autojunk=False)
     for tag, a, b, c, d in matcher.get_opcodes():
@@ -143,7 +143,7 @@ def of_block(search: Sequence[str], text: Sequence[str]) -> DiffHunk:
 
 
 def of_diff(body: Sequence[str]) -> tuple[DiffHunk, ...]:
-    """The hunks in the lines that follow a diff's header; prose between and behind them is dropped."""
+    """Parse the hunks after a diff's header, and drop prose between and after them."""
     hunks: list[DiffHunk] = []
     at = 0
     while at < len(body):
@@ -166,7 +166,7 @@ def _headed(line: str) -> DiffHunk:
 
 
 def _one(body: Sequence[str], at: int, head: DiffHunk) -> tuple[DiffHunk, int]:
-    """The hunk whose lines begin at `at`, and where the next one may begin."""
+    """Parse the hunk whose lines begin at `at`; return it and the index where the next one may begin."""
     lines: list[HunkLine] = []
     ends_here = False
     while at < len(body) and not body[at].startswith("@@"):
@@ -199,7 +199,7 @@ def _changes_follow(body: Sequence[str], at: int) -> bool:
 
 
 def _without_prose(lines: list[HunkLine], head: DiffHunk) -> tuple[HunkLine, ...]:
-    """Without what was said behind the hunk: from an empty line on, nothing that has a marker."""
+    """Drop prose after the hunk: everything from an empty line on, if no marked line follows."""
     last = max((at for at, line in enumerate(lines) if line.mark != STAYS), default=-1)
     for at in range(last + 1, len(lines)):
         rest = lines[at:]
@@ -212,5 +212,5 @@ def _without_prose(lines: list[HunkLine], head: DiffHunk) -> tuple[HunkLine, ...
 
 
 def _wanted(lines: Sequence[HunkLine], head: DiffHunk) -> bool:
-    """Whether the counts ask for an empty line at the end."""
+    """Return whether the counts require an empty line at the end."""
     return head.counts is not None and sum(line.mark != COMES for line in lines) <= head.counts[0]

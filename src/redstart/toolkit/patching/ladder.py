@@ -1,4 +1,4 @@
-"""Putting edits on a snapshot, all of them or none; and the edits that did not fit."""
+"""Applies edits to a snapshot, all or none, and reports the edits that do not fit."""
 
 from __future__ import annotations
 
@@ -15,10 +15,10 @@ _SHOWN = 5
 
 
 def resolve(named: str, names: Sequence[str], *, creates: bool = False) -> str | EditRejection:
-    """The file that `named` is; where there is none, the only one that ends as it does or that it ends as.
+    """Resolve `named` to a file: the file itself, or else the only one whose path ends like it or that it ends with.
 
-    What creates a file is taken at its word. A path that is like no file is taken as it stands: it may be a new one.
-    Several that it may be are a reject.
+    An edit that creates a file keeps its path. A path that matches no file is kept as it is: it may be a new file.
+    Several matches are a rejection.
     """
     if named.startswith('"') or not named:
         return EditRejection(path=named, reason="give the path plain, without quotes")
@@ -41,21 +41,21 @@ def resolve(named: str, names: Sequence[str], *, creates: bool = False) -> str |
 
 
 def _inside(named: str, names: Sequence[str]) -> str:
-    """The one file, the longest, whose path stands at the end of `named`; a bare name is too little to go by."""
+    """Return the longest path of a file at the end of `named`; a bare file name is not enough."""
     within = [name for name in names if "/" in name and named.endswith("/" + name)]
     longest = max(map(len, within), default=0)
     return next((name for name in within if len(name) == longest), "")
 
 
 class EditedFiles(NamedTuple):
-    """What the edits make of the files: contents by path, None for one that goes; empty where an edit is rejected."""
+    """The files after the edits: contents by path, None for a deleted file; empty if an edit is rejected."""
 
     files: dict[str, bytes | None]
     rejects: tuple[EditRejection, ...] = ()
     rungs: tuple[EditRecord, ...] = ()
-    """Of each edit, in order."""
+    """The rung of each edit, in order."""
     fits: tuple[int, ...] = ()
-    """Numbers of the edits that fit."""
+    """The numbers of the edits that fit."""
 
     @property
     def rung(self) -> EditFit:
@@ -63,7 +63,7 @@ class EditedFiles(NamedTuple):
 
 
 class LadderResult(NamedTuple):
-    """The new snapshot, or why there is none. `refused` tells policy's no from an edit that does not fit."""
+    """The new snapshot, or why there is none. `refused` distinguishes a policy violation from a misfit."""
 
     snapshot: Snapshot | None
     rejects: tuple[EditRejection, ...] = ()
@@ -74,7 +74,7 @@ class LadderResult(NamedTuple):
 
 
 def climb(trees: Trees, base: Snapshot, edits: Sequence[Edit]) -> LadderResult:
-    """Applies the edits to `base`, each on the lowest rung that has one place for it. Nothing is written otherwise."""
+    """Apply edits to `base`, each on the lowest rung with exactly one place for it; otherwise write nothing."""
     done = put(edits, lambda path: trees.read(base, path), trees.files(base))
     if done.rejects:
         return LadderResult(None, done.rejects, rungs=done.rungs, fits=done.fits)
@@ -90,9 +90,9 @@ def climb(trees: Trees, base: Snapshot, edits: Sequence[Edit]) -> LadderResult:
 
 
 def put(edits: Sequence[Edit], read: Callable[[str], bytes | None], names: Sequence[str]) -> EditedFiles:
-    """The edits on contents, all or nothing. `names` are the files there are; later edits see what earlier ones made.
+    """Apply edits to file contents, all or none. `names` are the existing files; later edits see earlier changes.
 
-    A file that was a program of its language, and one that is new, must be a program afterwards.
+    A file that parsed before, or that is new, must parse afterwards.
     """
     files: dict[str, bytes | None] = {}
     rejects: list[EditRejection] = []
@@ -122,7 +122,7 @@ def put(edits: Sequence[Edit], read: Callable[[str], bytes | None], names: Seque
 
 
 def unchanged(edits: Sequence[Edit], read: Callable[[str], bytes | None], names: Sequence[str]) -> tuple[str, ...]:
-    """The files that the edits give back as they are; none where one of them does anything else or does not fit."""
+    """List files that the edits return unchanged; empty if any edit does anything else or does not fit."""
     found: dict[str, None] = {}
     for edit in edits:
         path = resolve(edit.path, names, creates=creates(edit))
@@ -151,7 +151,7 @@ def _broken(path: str, before: bytes | None, after: bytes | None) -> EditRejecti
 def find_rejected(
     edits: Sequence[Edit], read: Callable[[str], bytes | None], names: Sequence[str]
 ) -> tuple[RejectedEdit, ...]:
-    """The edits that do not fit the files as they are, in the order of the answer; none where all of them fit."""
+    """List the edits that do not fit the current files, in the order of the answer; empty if all fit."""
     return tuple(_beside(reject, edits) for reject in put(edits, read, names).rejects)
 
 
@@ -162,7 +162,7 @@ def _beside(reject: EditRejection, edits: Sequence[Edit]) -> RejectedEdit:
 
 
 def write_edit(edit: Edit) -> str:
-    """The edit in the form in which it was given."""
+    """Write the edit in its original format."""
     if edit.kind is EditKind.block:
         return f"<<<<<<< SEARCH\n{edit.search}=======\n{edit.text}>>>>>>> REPLACE\n"
     return edit.text

@@ -1,4 +1,4 @@
-"""What a patch may not touch, and what deceives. Judged on the resulting tree, never on the patch's text."""
+"""Rules against protected files and deceptive text. They judge the resulting tree, never the patch's text."""
 
 from __future__ import annotations
 
@@ -17,12 +17,12 @@ from redstart.toolkit.languages.registry import in_test_directory, is_test_path,
 LONGEST_NAME, LONGEST_PATH, DEEPEST = 120, 400, 20
 _DEVICES = re.compile(r"(?:con|prn|aux|nul|com\d|lpt\d)(?:\..*)?", re.IGNORECASE)
 _TURNS = re.compile("[\u061c\u200e\u200f\u202a-\u202e\u2066-\u2069]")
-"""Characters that change the direction of writing, so that a line reads otherwise than it runs."""
+"""Characters that change the writing direction, so that a line reads differently than it runs."""
 _BINARY = re.compile(rb"^Binary files (?:a/(.*)|/dev/null) and (?:b/(.*)|/dev/null) differ$", re.MULTILINE)
 
 
 def odd_path(path: str) -> str:
-    """Why a new path is refused for its name alone; empty where it is an ordinary one."""
+    """Return why a new path is refused for its name alone; empty if it is acceptable."""
     parts = path.split("/")
     if len(parts) > DEEPEST or len(path) > LONGEST_PATH or any(len(part) > LONGEST_NAME for part in parts):
         return "its path is too long"
@@ -38,13 +38,13 @@ def odd_path(path: str) -> str:
 
 
 def _scripts(name: str) -> set[str]:
-    """Which of the scripts whose letters are mistaken for one another a name is written in."""
+    """Return the scripts with look-alike letters that a name uses."""
     told = (unicodedata.name(letter, "").partition(" ")[0] for letter in name if letter.isalpha())
     return {script for script in told if script in ("LATIN", "CYRILLIC", "GREEK", "ARMENIAN", "CHEROKEE")}
 
 
 def odd_text(diff: bytes) -> str:
-    """Why the lines that a diff adds are refused; empty where they are plain text."""
+    """Return why the lines that a diff adds are refused; empty if they are acceptable."""
     if _BINARY.search(diff):
         return "it adds a file that is no text"
     added = (line[1:] for line in diff.decode(errors="replace").splitlines() if line.startswith("+"))
@@ -59,10 +59,10 @@ LARGEST = 1 << 20
 
 
 def is_about_packages(path: str, before: bytes | None, after: bytes | None) -> bool:
-    """Whether a changed `pyproject.toml` or `package.json` differs only in packages and in words about the project.
+    """Return whether a changed `pyproject.toml` or `package.json` differs only in packages and project descriptions.
 
-    What says how tests are found and run, or how the project is built, must be the same; a file that is new, gone or
-    cannot be read is no such change.
+    Settings for finding and running tests or building the project must stay the same. False for a file that is new,
+    deleted or not parseable.
     """
     if before is None or after is None or len(after) > LARGEST:
         return False
@@ -94,11 +94,11 @@ def _less(table: dict[str, object], names: tuple[str, ...]) -> dict[str, object]
 
 MAX_DIFF_BYTES = 200_000
 _WRITES_MASK = re.compile("^\\+.*«secret:[\\w-]+»".encode(), re.MULTILINE)
-"""A model is shown a mask where a secret stands: what it gives back would be written over the secret."""
+"""A model sees a mask instead of a secret: an edit with the mask would overwrite the secret."""
 
 
 class Protection(StrEnum):
-    """Why a path is not the patch's to change."""
+    """The reason why a patch must not change a path."""
 
     settings = "settings"
     test = "test"
@@ -142,7 +142,7 @@ _TELLS = re.compile(
     r"(?:^|/)(?:redstart\.toml|(?:agents|claude|gemini|copilot-instructions)\.md|\.(?:cursor|windsurf|cline)rules)(?:/|$)"
     r"|(?:^|/)\.(?:cursor|claude|windsurf|clinerules)/"
 )
-"""What we, or other agents, go by from then on."""
+"""Files that instruct Redstart or other agents in later runs."""
 _INSTALLED = re.compile(
     r"(?:^|/)(?:\.venv|venv|\.tox|\.nox|node_modules|site-packages|__pycache__|[^/]*\.(?:egg|dist)-info)/"
 )
@@ -152,12 +152,13 @@ _REGULAR = ("100644", "100755", ABSENT)
 
 
 def protected(path: str, globs: Sequence[str] = (), tests: Sequence[str] = ()) -> Protection | None:
-    """Why this path is not the patch's to change; None where it is.
+    """Return why a patch must not change this path; None if it may.
 
-    `globs` are the user's, besides our own; `tests` are those of files that the suite's command starts from.
+    `globs` are the user's, in addition to the built-in rules; `tests` match files from which the suite's command
+    starts.
     """
     plain = path.casefold()
-    names = frozenset(plain.split("/"))  # a folder may be called like a file, and stand in its place elsewhere
+    names = frozenset(plain.split("/"))  # a directory may have the name of a file and replace it elsewhere
     if any(fnmatch(plain, glob.casefold()) for glob in globs):
         return Protection.settings
     if in_test_directory(path) or (is_test_path(path) and not is_test_support(plain)):
@@ -192,9 +193,9 @@ def violations(
     scope: Sequence[str] = (),
     tests: Sequence[str] = (),
 ) -> tuple[Violation, ...]:
-    """What is wrong with a change of the tree, whose diff is given; empty where it may be tested.
+    """List the violations of a change of the tree with this diff; empty if it may be tested.
 
-    `scope` bounds where it may be.
+    `scope` limits the paths that may change.
     """
     judged = (_violation(change, globs, tests) or _outside(change.path, scope) for change in changes)
     found = [violation for violation in judged if violation]
@@ -208,7 +209,7 @@ def violations(
 
 
 def _outside(path: str, scope: Sequence[str]) -> Violation | None:
-    """Unlike what is protected, a scope is kept to the letter: a folder in another case is another folder."""
+    """Check the scope. Unlike protection it is case-sensitive: a directory in another case is another directory."""
     if not scope or any(path.startswith(f"{item.rstrip('/')}/") or fnmatch(path, item) for item in scope):
         return None
     return Violation(path, f"only {', '.join(scope)} is to be changed in this run")

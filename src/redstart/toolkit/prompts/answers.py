@@ -1,6 +1,6 @@
-"""Reading what a model answered into the type that was asked for, or saying exactly why that cannot be done.
+"""Reads a model's answer into the requested type, or explains exactly why that is impossible.
 
-A wrong reading is worse than none: where an answer may mean two things, or its missing end may matter, it is refused,
+A wrong reading is worse than none. An answer that may mean two things, or whose missing end may matter, is rejected,
 and the model is asked again with the reason.
 """
 
@@ -22,9 +22,9 @@ Shape = TypeVar("Shape", bound=BaseModel)
 Value = TypeVar("Value")
 
 LONGEST = 100_000
-"""Characters of an answer that are looked at."""
+"""The maximum length of an answer in characters."""
 ERROR = 400
-"""How much of an error goes back to the model."""
+"""How many bytes of an error go back to the model."""
 
 _THOUGHT = re.compile(r"\A\s*<(think|thinking|reasoning)>.*?</\1>", re.DOTALL | re.IGNORECASE)
 _UNENDED_THOUGHT = re.compile(r"\A\s*<(?:think|thinking|reasoning)>", re.IGNORECASE)
@@ -32,32 +32,32 @@ _END_OF_THOUGHT = re.compile(r"</(?:think|thinking|reasoning)>", re.IGNORECASE)
 _BARE_FIELDS = re.compile(r"""\A\s*(?:```\w*\s+)?["'“]\w+["'”]\s*:""")
 _PLACEHOLDER = re.compile(r"\W*(?:\.\.\.|…)\W*|<[\w \-/]+>")
 _PLACE = 60
-"""The longest text, in characters, that may only stand for another."""
+"""The longest placeholder, in characters."""
 _QUOTED = re.compile(r'"([^"\n]+)"')
 
 
 class ParsedAnswer(NamedTuple, Generic[Value]):
-    """What an answer says, or None and the reason, in words that can go back to the model."""
+    """The value of an answer, or None and the reason in words that can go back to the model."""
 
     value: Value | None
     error: str = ""
 
 
 def schema(shape: type[BaseModel]) -> dict[str, object]:
-    """The JSON schema of an answer, for `Ask.shape`: without the titles, which say nothing that the names do not."""
+    """Build the JSON schema of an answer for `Ask.shape`, without titles, which only repeat the names."""
     return cast("dict[str, object]", _untitled(shape.model_json_schema()))
 
 
 def read_json(text: str, shape: type[Shape]) -> Shape | None:
-    """What `read_answer` finds, without the reason where it finds nothing."""
+    """Return the value that `read_answer` finds. None, without the reason, if it finds nothing."""
     return read_answer(text, shape).value
 
 
 def read_answer(text: str, shape: type[Shape], *, asked: str = "", truncated: bool = False) -> ParsedAnswer[Shape]:
-    """The one object of `shape` in `text`, with or without prose, fences and the usual mistakes. Never raises.
+    """Read the one object of `shape` in `text`, despite prose, fences and the usual mistakes. Never raises.
 
-    `asked` is the question: what is only copied from its example is no answer. `truncated` says that the model was
-    stopped by its token limit. Where the text ends too early, what is missing must be optional.
+    `question` is the question's text: a mere copy of its example is not an answer. `truncated` means that the model
+    reached its token limit. If the text ends too early, everything that is missing must be optional.
     """
     if len(text) > LONGEST:
         return ParsedAnswer(None, f"the answer is longer than {LONGEST} characters")
@@ -86,7 +86,7 @@ class _Candidate(NamedTuple, Generic[Value]):
 def _judge(
     found: list[LooseObject | BrokenObject], shape: type[Shape], examples: frozenset[str]
 ) -> ParsedAnswer[Shape]:
-    """The one that is meant among the objects of a text; nothing and no reason where none of them has a field of it."""
+    """Choose the intended object of a text. No value and no reason if none has a field of `shape`."""
     candidates: list[_Candidate[Shape]] = []
     for item in found:
         if isinstance(item, BrokenObject):
@@ -133,14 +133,14 @@ def _candidate(
 
 
 def _agrees(one: _Candidate[Shape], best: _Candidate[Shape]) -> bool:
-    """Whether it says the same, or less of the same, as the first part of a repeated answer does."""
+    """Whether the candidate says the same as `best`, or a part of it, like the start of a repeated answer."""
     if one.made is not None and not one.cut:
         return one.made == best.made
     return all(best.value.get(key) == value for key, value in list(one.value.items())[: -1 if one.cut else None])
 
 
 def _without(value: object, examples: frozenset[str]) -> object:
-    """`value` without texts that are the question's own example, or stand for something that was not written."""
+    """Drop texts that are copied from the question's example or are placeholders."""
     if isinstance(value, dict):
         pairs = cast("dict[str, object]", value).items()
         return {key: _without(pair, examples) for key, pair in pairs if not _is_example(pair, examples)}
@@ -157,7 +157,7 @@ def _is_example(value: object, examples: frozenset[str]) -> bool:
 
 
 def _variants(text: str) -> Iterator[str]:
-    """The answer as it stands, without what the model thought aloud, and then as it may have been escaped."""
+    """Yield the answer without the model's thinking, and then unescaped in the ways it may have been escaped."""
     plain = _THOUGHT.sub("", text.replace("\r\n", "\n").lstrip("\ufeff"))
     if _UNENDED_THOUGHT.match(plain):
         return
@@ -180,7 +180,7 @@ def _in_braces(text: str) -> str:
 
 
 def _unescaped(text: str) -> Iterator[str]:
-    """JSON that was written as a string of JSON, or escaped as if it were one."""
+    """Unescape JSON that was written as a JSON string, or escaped like one."""
     plain = re.sub(r"\A\s*```\w*\s+|\s*```\s*\Z", "", text).strip()
     for quoted in (plain, f'"{plain}"'):
         try:
@@ -193,7 +193,7 @@ def _unescaped(text: str) -> Iterator[str]:
 
 
 def _problems(error: ValidationError) -> str:
-    """What pydantic found, one short clause a field."""
+    """Describe what pydantic found, one short clause for each field."""
     found = error.errors(include_url=False, include_context=False, include_input=False)
     told = [f"{'.'.join(map(str, item['loc'])) or 'the answer'}: {item['msg']}" for item in found[:4]]
     return _short("; ".join(told))

@@ -1,4 +1,4 @@
-"""Asking for an answer of one type: what cannot be read goes back to the model with the exact reason."""
+"""Asks for an answer of one type. An unreadable answer goes back to the model with the exact reason."""
 
 from __future__ import annotations
 
@@ -23,35 +23,35 @@ Value = TypeVar("Value")
 Shape = TypeVar("Shape", bound=BaseModel)
 
 REPAIRS = 2
-"""How often a model is asked again for the same answer: who fails three times would fail a fourth time."""
+"""How often a model is asked again for the same answer: one that fails three times would fail a fourth time."""
 SHOWN = 6000
-"""How much of an answer that could not be read is shown to the model again."""
+"""How much of an unreadable answer is shown to the model again."""
 
 SHOWN_OF_CUT = 400
-"""The same of one that did not come to its end: what goes round in circles goes on so where it is shown whole."""
+"""How much of a cut-off answer is shown again: a model that repeats itself continues if it sees all of it."""
 OTHERWISE = 0.6
-"""The temperature after an answer that did not come to its end: asked at 0 again, a model says the same again."""
+"""The temperature after a cut-off answer: asked again at 0, a model repeats the same answer."""
 
 _FINAL = frozenset({AnswerFault.budget, AnswerFault.refused})
-"""Faults that asking again does not mend."""
+"""Faults that asking again does not fix."""
 _JSON_ONLY = "Answer again: the whole of it, as one JSON object in the form described above, with nothing around it."
 
 
 class AnswerOutcome(NamedTuple, Generic[Value]):
-    """What came of a question. `value` is None where no answer could be read: then `fault` says why."""
+    """The outcome of a question. If no answer could be read, `value` is None and `fault` says why."""
 
     value: Value | None
     answer: Answer
-    """The last one that the model gave."""
+    """The model's last answer."""
     fault: str = ""
     repairs: int = 0
-    """How often it was asked again."""
+    """How often the model was asked again."""
 
 
 async def ask_for(model: Model, ask: Ask, shape: type[Shape], *, repairs: int = REPAIRS) -> AnswerOutcome[Shape]:
-    """Asks for an answer of `shape`; a model that can be held to a schema is, the text of others is read tolerantly.
+    """Ask for an answer of `shape`, with a schema if the model supports one. Other answers are parsed tolerantly.
 
-    At most `repairs` times it is told, in the same conversation, what was wrong with its answer. Raises what the model
+    At most `repairs` times, the same conversation tells the model what was wrong with its answer. Raises what the model
     raises.
     """
     shaped = ask.model_copy(update={"shape": schema(shape)})
@@ -59,7 +59,7 @@ async def ask_for(model: Model, ask: Ask, shape: type[Shape], *, repairs: int = 
 
 
 def reader(ask: Ask, shape: type[Shape]) -> Callable[[Answer], ParsedAnswer[Shape]]:
-    """What reads the answers to `ask` as `shape`."""
+    """Build the function that reads the answers to `ask` as `shape`."""
     asked = "\n".join(message.text for message in ask.messages if message.role is Role.system)
 
     def read(answer: Answer) -> ParsedAnswer[Shape]:
@@ -71,7 +71,7 @@ def reader(ask: Ask, shape: type[Shape]) -> Callable[[Answer], ParsedAnswer[Shap
 async def ask_until(
     model: Model, ask: Ask, read: Callable[[Answer], ParsedAnswer[Value]], *, note: Callable[[str], str], repairs: int
 ) -> AnswerOutcome[Value]:
-    """Asks until `read` finds something in the answer, at most `repairs` times more. See `mend`."""
+    """Ask until `read` finds a value in the answer, at most `repairs` more times. See `repair_answer`."""
     return await mend(model, ask, await model.ask(ask), read, note=note, repairs=repairs)
 
 
@@ -84,10 +84,10 @@ async def mend(
     note: Callable[[str], str],
     repairs: int,
 ) -> AnswerOutcome[Value]:
-    """What `read` finds in `answer`, which `ask` was given; where that is nothing, the model is told why.
+    """Return what `read` finds in `answer`, the reply to `ask`. If it finds nothing, tell the model why and ask again.
 
-    `note` makes of the error what it is told, at most `repairs` times. An answer that was cut off is read too: it may
-    be whole, with chatter after it. Raises what the model raises.
+    `note` turns the error into the message for the model, at most `repairs` times. A cut-off answer is read too: it may
+    be complete, with chatter after it. Raises what the model raises.
     """
 
     async def at_once(answer: Answer) -> ParsedAnswer[Value]:
@@ -105,7 +105,7 @@ async def mend_tried(
     note: Callable[[str], str],
     repairs: int,
 ) -> AnswerOutcome[Value]:
-    """As `mend`, for an answer that has to be tried out before it is known whether it is of use."""
+    """Do the same as `repair_answer` for an answer whose use is known only after a trial."""
     turn = 0
     while answer.fault not in _FINAL:
         reading = await attempt(answer)
@@ -117,7 +117,7 @@ async def mend_tried(
         turn += 1
         cut = answer.fault is AnswerFault.truncated
         said = clip(answer.text, SHOWN_OF_CUT if cut else SHOWN).strip() or "(nothing)"
-        # Of the turns before, only the last: two failed answers teach a model to fail.
+        # Only the last failed answer is shown: two failed answers teach a model to fail.
         again = (
             Message(role=Role.assistant, text=said),
             Message(role=Role.user, text=note(f"{error}; be shorter" if cut else error)),
@@ -128,7 +128,7 @@ async def mend_tried(
 
 
 def why(answer: Answer, error: str) -> str:
-    """The reason that an answer cannot be used, in words for the model and for the run's record."""
+    """Describe why an answer cannot be used, for the model and for the run's record."""
     if answer.fault is AnswerFault.empty:
         return "the answer was empty"
     if answer.fault is AnswerFault.truncated:
@@ -137,35 +137,35 @@ def why(answer: Answer, error: str) -> str:
 
 
 def repair_note(fault: str, form: str = "Answer again, in the form described above.") -> str:
-    """What a model is told whose answer could not be used."""
+    """Format the message to a model whose answer could not be used."""
     return f"Your answer could not be used: {fault.rstrip('.')}.\n\n{form}\n"
 
 
 def json_note(fault: str) -> str:
-    """The same, for an answer in JSON."""
+    """Format the same message for an answer in JSON."""
     return repair_note(fault, _JSON_ONLY)
 
 
 class WriterContext(NamedTuple):
-    """What of the project its writer sees."""
+    """What the writer of a test sees of the project."""
 
     files: str
-    """Its files and what they offer."""
+    """The project's files and what they offer."""
     code: Context
     read: Callable[[str], bytes | None]
     example: tuple[str, str] | None
-    """Path and text of a test that is there."""
+    """Path and text of an existing test."""
 
 
 def told_of(run: RunState) -> str:
-    """What the test is about, in words."""
+    """Describe what the test is about."""
     plan = run.now.plan
     aims = (f"{subtask.title}\n{' '.join(subtask.criteria)}" for subtask in plan.subtasks) if plan else ()
     return "\n".join((run.spec.goal, *aims))
 
 
 def about_test(run: RunState, goal: str, shown: WriterContext, answer: int, note: ProgressNote) -> tuple[Message, ...]:
-    """The question about a goal in this section, with room for an answer of so many tokens."""
+    """Build the question about a goal in this section, with room for an answer of `answer_tokens` tokens."""
     spec = run.spec
     return fitted(
         note,

@@ -1,4 +1,4 @@
-"""Fitting a prompt to the model's window: what says the most for its length stays, and what goes is named."""
+"""Fits a prompt to the model's window: the most valuable text for its length stays, and what is cut is listed."""
 
 from __future__ import annotations
 
@@ -15,9 +15,9 @@ from redstart.toolkit.base.text import data
 from redstart.toolkit.prompts.render import render
 
 CHARACTERS_A_TOKEN = 3
-"""On the safe side: code takes between 3 and 4."""
+"""A safe estimate: code has between 3 and 4."""
 LEAST = 60
-"""Tokens of a clipped passage that still say something."""
+"""The smallest clipped passage, in tokens, that is still useful."""
 WORTH = {
     "failing": 100.0,
     "code": 100.0,
@@ -30,11 +30,11 @@ WORTH = {
     "advice": 15.0,
     "patterns": 10.0,
 }
-"""What the first passage of a section is worth; the second half as much, and so on. See `fit_question`."""
+"""The value of a section's first passage. The n-th passage has 1/n of it. See `fit_question`."""
 LITTLE = 5.0
-"""What a passage of the project's notes or of static findings is worth."""
+"""The value of a passage of the project's notes or of static findings."""
 NEEDED = frozenset({"answer", "goal", "hint", "package", "form", "looking", "ask", "fix"})
-"""Sections without which the question is another one."""
+"""Sections that the question cannot do without."""
 
 _PASSAGE = re.compile(r'^<data from="(?P<source>[^"]*)">\n(?P<text>.*?)\n</data>$', re.MULTILINE | re.DOTALL)
 
@@ -46,24 +46,24 @@ class PromptPart(NamedTuple):
     """Unique among the parts that are fitted together."""
     text: str
     value: float
-    """What the whole of it is worth beside the other parts; infinite for what must not go before anything else."""
+    """The value of the complete part, relative to the other parts. Infinite for a part that must be cut last."""
     least: int | None = None
-    """Tokens below which a clipped part says nothing; None where it is of use only as a whole."""
+    """The number of tokens below which a clipped part is useless. None if the part is useful only as a whole."""
     wrap: Callable[[str], str] = str
-    """Put around what stays of the text, so that clipping never cuts a wrapping in two."""
+    """Applied to the text after clipping, so that the wrapping itself is never cut."""
 
 
 class LeftOutPart(NamedTuple):
     name: str
     tokens: int
-    """How many of its tokens are not shown."""
+    """How many of the part's tokens are not shown."""
     all: bool
-    """Whether nothing of it is."""
+    """Whether the whole part is left out."""
 
 
 class FittedPrompt(NamedTuple):
     shown: dict[str, str]
-    """What is shown of each part that is shown, wrapped, in the order in which they were given."""
+    """The wrapped text of each part that is shown, in the original order."""
     left_out: tuple[LeftOutPart, ...]
     tokens: int
 
@@ -71,11 +71,11 @@ class FittedPrompt(NamedTuple):
 class BuiltQuestion(NamedTuple):
     messages: tuple[Message, ...]
     left_out: tuple[str, ...]
-    """What of the sections is not in them, each in a few words."""
+    """Short descriptions of the passages that are left out."""
 
 
 def fitted(note: ProgressNote, question: str, room: int, **sections: str) -> tuple[Message, ...]:
-    """The messages of a question in that room; `note` is told what of its sections is not in them."""
+    """Build the messages of a question within `room` tokens. `note` receives what is left out."""
     asked = fit_question(question, room, **sections)
     if asked.left_out:
         note(not_shown=list(asked.left_out))
@@ -83,10 +83,10 @@ def fitted(note: ProgressNote, question: str, room: int, **sections: str) -> tup
 
 
 def fit_question(question: str, room: int, **sections: str) -> BuiltQuestion:
-    """The messages of a question in at most about `room` tokens; see `render`. A `room` of 0 has no end.
+    """Build the messages of a question in at most about `room` tokens; see `render`. A `room` of 0 means no limit.
 
-    Sections lose whole passages (what stands between `<data>` and `</data>`), or the middle of one, the least
-    valuable for their length first; what the question needs to be itself is never cut.
+    Sections lose whole passages (the text between `<data>` and `</data>`), or the middle of one. The least valuable
+    for their length go first. Required sections are never cut.
     """
     messages = render(question, **sections)
     over = sum(tokens(message.text) for message in messages) - room
@@ -107,7 +107,7 @@ def _passages(name: str, section: str) -> Iterator[PromptPart]:
 
 
 def _with_passages(name: str, section: str, shown: dict[str, str]) -> str:
-    """The section with what is shown of its passages; empty where it had some and none is left."""
+    """Return the section with the passages that are shown. Empty if it had passages and none is left."""
     if name in NEEDED or not section:
         return section
     found = list(_PASSAGE.finditer(section))
@@ -124,15 +124,15 @@ def _named(section: str, number: int, source: str) -> str:
 
 
 def tokens(text: str) -> int:
-    """At most so many, as far as that can be said without the model's own tokenizer."""
+    """Estimate an upper bound of the tokens without the model's own tokenizer."""
     return math.ceil(len(text) / CHARACTERS_A_TOKEN)
 
 
 def fit(parts: Sequence[PromptPart], room: int, *, cost: Callable[[str], int] = tokens) -> FittedPrompt:
-    """The parts that fit into `room` tokens, chosen by value per token; of equal ones, the first given.
+    """Choose the parts that fit into `room` tokens by value per token. Among equals, the first one wins.
 
-    A part that does not fit as a whole is clipped to the room that is left, where it allows that and enough is left;
-    else it is left out, and smaller ones after it may still fit. Empty parts are neither shown nor left out.
+    A part that does not fit is clipped to the remaining room if it allows that and enough remains. Otherwise it is
+    left out, and smaller parts after it may still fit. Empty parts are neither shown nor listed as left out.
     """
     real = [part for part in parts if part.text.strip()]
     whole = {part.name: cost(part.wrap(part.text)) for part in real}
@@ -152,7 +152,7 @@ def fit(parts: Sequence[PromptPart], room: int, *, cost: Callable[[str], int] = 
 
 
 def _within(part: PromptPart, room: int, cost: Callable[[str], int]) -> str:
-    """As much of the part as fits into `room`; empty where that would be too little."""
+    """Return as much of the part as fits into `room`. Empty if that would be too little."""
     whole = part.wrap(part.text)
     if cost(whole) <= room:
         return whole

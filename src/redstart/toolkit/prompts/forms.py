@@ -1,4 +1,4 @@
-"""In which form edits are asked for."""
+"""Chooses and describes the form in which a question asks for edits."""
 
 from __future__ import annotations
 
@@ -13,19 +13,19 @@ from redstart.toolkit.languages.registry import language_of_file
 from redstart.toolkit.prompts.render import form_of_answer, section
 
 REJECTS = 2
-"""After so many attempts whose edits of a file did not fit, the whole file is asked for."""
+"""After this many attempts whose edits of a file did not fit, the question asks for the whole file."""
 LARGEST = 30_000
 
 
 def form_words(asked: EditKind, *, shaped: bool = False) -> str:
-    """What the question says of the form of its answer: edits in this form, in text or as JSON."""
+    """Describe the form of the answer: edits in this form, as text or as JSON."""
     if not shaped:
         return form_of_answer(asked.value)
     return form_of_answer("json_whole" if asked is EditKind.whole else "json_block")
 
 
 def brief_form(asked: EditKind, path: str, *, shaped: bool = False) -> str:
-    """The same in few words, with the path of a file that was shown: a small model takes an example at its word."""
+    """Describe the form briefly, with the path of a file that was shown: a small model copies examples literally."""
     kinds = (EditKind.whole, EditKind.block) if shaped else (EditKind.whole, EditKind.block, EditKind.diff)
     kind = asked if asked in kinds else EditKind.block
     form = form_of_answer(f"brief_{'json_' if shaped else ''}{kind.value}").replace("{path}", path)
@@ -33,7 +33,7 @@ def brief_form(asked: EditKind, path: str, *, shaped: bool = False) -> str:
 
 
 def given_whole(paths: Sequence[str], read: Callable[[str], bytes | None]) -> str:
-    """That these files are to be given as a whole, as they stand now; empty where there are none."""
+    """Build a section that asks for these whole files and shows their current text. Empty if there are none."""
     blocks: list[str] = []
     for path in paths:
         text = (read(path) or b"").decode(errors="replace")
@@ -47,7 +47,7 @@ def given_whole(paths: Sequence[str], read: Callable[[str], bytes | None]) -> st
 
 
 def often_rejected(history: Sequence[AttemptSummary]) -> tuple[str, ...]:
-    """The files whose edits did not fit in several attempts."""
+    """Find the files whose edits did not fit in several attempts."""
     counted = Counter(
         path
         for attempt in history

@@ -1,4 +1,4 @@
-"""Objects and strings that a model wrote loosely: as people write them in a chat, not as a program does."""
+"""Reads the loosely written JSON of models, which looks like people's chat messages, not a program's output."""
 
 from __future__ import annotations
 
@@ -11,19 +11,19 @@ DOUBLE = '"“”„‟'
 SINGLE = "'‘’‚‛"
 
 _SIMPLE = {"n": "\n", "t": "\t", "r": "\r", "\n": ""}
-"""Not `\\b` and `\\f`: no model means a backspace or a form feed, but some write `\\frac` as it stands."""
+"""Without `\\b` and `\\f`: no model means a backspace or a form feed, but some write `\\frac` unescaped."""
 _LITERAL = "\"'\\/`“”‘’"
 _CODED = re.compile(r"u\{([0-9a-fA-F]{1,6})\}|u([0-9a-fA-F]{4})|x([0-9a-fA-F]{2})")
 _LOW = re.compile(r"\\u(d[c-f][0-9a-f]{2})", re.IGNORECASE)
 _AFTER_COMMA_IN_OBJECT = re.compile(r"""\s*(?:["'“”‘’`]?[^\W\d][\w -]*["'“”‘’`]?\s*[:：=]|[}\]])""")
 _AFTER_COMMA_IN_LIST = re.compile(r"""\s*(?:["'“‘{\[\]}\d-])""")
 _HIDES_STRUCTURE = re.compile(r"""["'“”]\s*[:：,，\[\]{}"“”\\]|[:：,，\[{]\s*["'“”]""")
-"""Quotes beside what holds JSON together: more likely two strings and what is between them than one."""
+"""Quotes next to JSON punctuation: more likely two strings and the text between them than one string."""
 _SPACES = re.compile(r"\s*")
 
 
 class UnreadableJson(ValueError):
-    """What stands there is no JSON, however loosely it is read; the message says what and where."""
+    """The text is not JSON, however loosely it is read. The message says what is wrong and where."""
 
 
 class TextCut(Exception):
@@ -33,14 +33,14 @@ class TextCut(Exception):
 class ReadString(NamedTuple):
     text: str
     end: int
-    """Where the text goes on after the closing quote."""
+    """The position after the closing quote."""
 
 
 def read_string(text: str, at: int, *, guess: bool, key: bool, in_list: bool) -> ReadString:
-    """The string that opens at `at`. With `guess`, a quote closes it only where what follows fits.
+    """Read the string that opens at `at`. With `guess`, a quote closes it only if the following text fits.
 
-    Raises `TextCut` where it is not closed, and `UnreadableJson` where quotes inside it cannot be told from
-    the closing one.
+    Raises `TextCut` if the string is not closed, and `UnreadableJson` if quotes inside it cannot be told from the
+    closing one.
     """
     opener = text[at]
     if text.startswith((opener * 3,), at) and opener in "\"'":
@@ -81,7 +81,7 @@ def _run_without(closers: str) -> re.Pattern[str]:
 
 
 def _apostrophe(text: str, at: int) -> bool:
-    """Whether the quote at `at` stands inside a word."""
+    """Whether the quote at `at` is inside a word."""
     return text[at] in SINGLE and 0 < at < len(text) - 1 and text[at - 1].isalnum() and text[at + 1].isalnum()
 
 
@@ -99,7 +99,7 @@ def _closes(text: str, at: int, *, key: bool, in_list: bool) -> bool:
 
 
 def _escape(text: str, at: int) -> tuple[str, int]:
-    """What the backslash at `at` stands for, and where the text goes on. An unknown one stands for itself."""
+    """Read the escape at `at`. Return its text and the next position. An unknown backslash means itself."""
     if at + 1 >= len(text):
         raise TextCut("the answer ends in the middle of a text")
     char = text[at + 1]
@@ -129,10 +129,10 @@ def _tripled(text: str, at: int) -> ReadString:
 DEEPEST = 40
 LONGEST_NUMBER = 30
 MOST_STARTS = 50
-"""How many braces of one answer are looked at: what has more is no answer."""
+"""How many opening braces of an answer are examined. A text with more is not an answer."""
 
 FAR = 20_000
-"""How many characters after an object are looked at for more of it."""
+"""How many characters after an object are searched for more of it."""
 
 _SPACE = re.compile(r"(?:[\s\u200b\ufeff]|//[^\n]*|/\*.*?\*/|#[^\n]*)*", re.DOTALL)
 _BARE_KEY = re.compile(r"[^\W\d][\w$-]*")
@@ -149,18 +149,18 @@ _WORDS: dict[str, object] = {"true": True, "false": False, "null": None, "none":
 
 
 class LooseObject(NamedTuple):
-    """An object in a text. What it lacks because the text ended too early is left out of `value`, in whole items."""
+    """An object in a text. If the text ends too early, `value` omits the incomplete items."""
 
     value: dict[str, object]
     start: int
     end: int
     cut: bool = False
     elided: bool = False
-    """It says `...` somewhere: an example, or something that was not written out."""
+    """Whether it contains `...`: an example, or something that was not written out."""
 
 
 class BrokenObject(NamedTuple):
-    """Something that begins as an object and cannot be read: why, and the name of its first field."""
+    """Text that begins like an object and cannot be read, with the reason and the name of its first field."""
 
     reason: str
     start: int
@@ -168,9 +168,9 @@ class BrokenObject(NamedTuple):
 
 
 def objects(text: str, *, truncated: bool = False) -> Iterator[LooseObject | BrokenObject]:
-    """The outermost objects of `text`, in order, whatever stands around them. Never raises.
+    """Yield the outermost objects of `text`, in order, whatever surrounds them. Never raises.
 
-    `truncated` says that the model was stopped by its token limit: then a string that ends with the text may go on.
+    `truncated` means that the model reached its token limit: a string that ends with the text may then be incomplete.
     """
     at = 0
     for _ in range(MOST_STARTS):
@@ -198,7 +198,7 @@ def _object_at(text: str, start: int, truncated: bool) -> LooseObject | BrokenOb
             found = LooseObject(value, start, reader.at, reader.cut, reader.elided)
             if not found.cut:
                 return found
-            # To guess where a string ends and what followed it, both at once, would be to make an answer up.
+            # To guess both where a string ends and what followed it would mean to invent an answer.
             if not guess:
                 partial = found
     if partial is not None:
@@ -208,19 +208,19 @@ def _object_at(text: str, start: int, truncated: bool) -> LooseObject | BrokenOb
 
 
 def _goes_on(text: str, start: int, end: int) -> bool:
-    """Whether what follows an object reads as more of it; in a list of objects it may well be the next one."""
+    """Whether the text after an object reads like more of it. In a list, it may be the next object instead."""
     rest = text[end : end + FAR].lstrip("\n\r\t ]}")
     if rest[:1] in (",", "，") and not text[:start].rstrip().endswith(("[", ",")):
         return re.match(r"""[,，]\s*["'“{\[]""", rest) is not None or _NEXT_KEY.match(rest[1:].lstrip()) is not None
     if rest[:1] in ('"', "“") or _QUOTED_KEY.search(rest.partition("{")[0]):
         return True
-    # A closer that nothing opened closes something that was taken for closed.
+    # An unmatched closing bracket closes something that was already taken for closed.
     open_before = sum(text.count(mark, 0, start) for mark in "[{") - sum(text.count(mark, 0, start) for mark in "]}")
     return _lowest(rest) + max(open_before, 0) < 0
 
 
 def _lowest(text: str) -> int:
-    """The depth of brackets at the deepest point below where the text begins."""
+    """Find the lowest bracket depth, relative to the start of the text."""
     depth = lowest = 0
     for mark in re.findall(r"[\[\]{}]", text):
         depth += 1 if mark in "[{" else -1
@@ -229,7 +229,7 @@ def _lowest(text: str) -> int:
 
 
 class _Reader:
-    """Reads one value. `guess` allows quotes inside strings that nothing escapes; `unsure` is `truncated`."""
+    """Reads one value. `guess` allows unescaped quotes inside strings. `unsure` is `truncated`."""
 
     def __init__(self, text: str, start: int, *, guess: bool, unsure: bool) -> None:
         self._text, self.at, self._guess, self._unsure = text, start, guess, unsure
@@ -244,7 +244,7 @@ class _Reader:
         return value
 
     def _peek(self) -> str:
-        """The next character that means something; `TextCut` at the end of the text."""
+        """Return the next significant character. Raises `TextCut` at the end of the text."""
         passed = _SPACE.match(self._text, self.at)
         if passed is not None:
             if _CODE.search(passed[0]):
@@ -300,14 +300,14 @@ class _Reader:
         return said.text
 
     def _ended(self, reason: str) -> Exception:
-        """In the middle of a value only the token limit ends an answer: else something before it is amiss."""
+        """Build the error for a text that ends inside a value: without a token limit, an earlier part is wrong."""
         return TextCut(reason) if self._unsure else UnreadableJson(reason)
 
     def _object(self) -> dict[str, object]:
         self._enter("}")
         value: dict[str, object] = {}
         try:
-            if self._peek() == "{":  # {{ ... }}, as a template would write it
+            if self._peek() == "{":  # {{ ... }}, as in a template
                 value = self._object()
             while not self._ends("}"):
                 self._pair(value)
@@ -345,7 +345,7 @@ class _Reader:
         try:
             while not self._ends("]"):
                 found = self._value()
-                # An item that the end of the text cut in two is none: the items before it are whole.
+                # An item that the end of the text cut off does not count. The items before it are complete.
                 if found is not _ELIDED and not self.cut:
                     items.append(found)
                 if not self.cut:
@@ -354,12 +354,12 @@ class _Reader:
             self._cut_off()
             return items
         if self._text[self.at - 1] != "]" and items and isinstance(last := items[-1], str):
-            # The list was not closed: its bracket may have come to stand before the last quote.
+            # The list was not closed: its bracket may be inside the last quotes.
             items[-1] = last[:-1] if last.endswith("]") and "[" not in last else last
         return items
 
     def _separate(self, before: object) -> None:
-        """Passes over the comma after an item. Between containers, and before a field's name, it may be missing."""
+        """Skip the comma after an item. It may be missing between containers and before a field's name."""
         if self.cut:
             return
         ended = self.at
@@ -383,7 +383,7 @@ class _Reader:
         self.at += 1
 
     def _ends(self, closer: str) -> bool:
-        """Whether the container ends here; a closer of the one around it ends it too."""
+        """Whether the container ends here. The closing bracket of an outer container ends it too."""
         if self.cut:
             return self._popped()
         char = self._peek()

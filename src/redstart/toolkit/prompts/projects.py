@@ -1,4 +1,4 @@
-"""What a question says of a program that is new: its language, its name, its kind, and how tests are written for it."""
+"""Describes a new program in a question: its language, name and kind, and how its tests are written."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ _HTTP = (
     "An application that answers over HTTP{started}. Its tests use the test client of its framework, or start it on a "
     "free port of 127.0.0.1 inside their own process, ask it over HTTP and stop it again."
 )
-"""A web application where the plan may choose, or has chosen, what it is made with."""
+"""A web application whose packages the plan may choose or has chosen."""
 _ANSWER = """Answer with one block for each file, without code fences, the SEARCH part empty:
 
 {path}
@@ -28,7 +28,7 @@ the whole file
 
 
 def project(spec: RunSpec, packages: Sequence[str] = (), *, planned: bool = True) -> str:
-    """Language, name and kind of a new program, and the packages it is made with; a plan may still choose those."""
+    """Describe the language, name and kind of a new program and its packages, which a plan may still choose."""
     said, kind = _words(spec), spec.task_of(CreateTask).kind
     made_with = said.alone if planned else ""
     if packages:
@@ -42,7 +42,7 @@ def project(spec: RunSpec, packages: Sequence[str] = (), *, planned: bool = True
 
 
 def rules_of_tests(spec: RunSpec, packages: Sequence[str] = ()) -> str:
-    """How tests of it are written."""
+    """Describe how the program's tests are written."""
     offers = spec.task_of(CreateTask).offers
     named = "".join(f", {name}" for name in (*packages, *offers))
     said = _words(spec)
@@ -50,7 +50,7 @@ def rules_of_tests(spec: RunSpec, packages: Sequence[str] = ()) -> str:
 
 
 def names_that_are_taken(spec: RunSpec, files: Iterable[str]) -> str:
-    """Of a part of a program: what is there already, and how the files of its tests are to be called."""
+    """Describe, for a part of a program, the existing files and how to name its new test files."""
     if not spec.whole:
         return ""
     words = "_".join(re.findall(r"[a-z0-9]+", spec.goal.casefold()))[:40].strip("_") or f"part_{spec.errand}"
@@ -61,12 +61,12 @@ def names_that_are_taken(spec: RunSpec, files: Iterable[str]) -> str:
 
 
 def answer_with_tests(spec: RunSpec) -> str:
-    """The form of the answer that holds them."""
+    """Describe the form of an answer that contains tests."""
     return _ANSWER.format(path=_words(spec).test_example)
 
 
 def brief_answer_with_tests(spec: RunSpec) -> str:
-    """The same for a small model, which takes an example at its word and does not find the end of a long list."""
+    """Describe that form for a small model, which copies examples literally and loses track of a long list."""
     said = _words(spec)
     form = form_of_answer("brief_tests").replace("{language}", said.fence)
     named = {"runner": said.runner, "main": said.imported, "path": said.first_test}
@@ -76,7 +76,7 @@ def brief_answer_with_tests(spec: RunSpec) -> str:
 
 
 def brief_answer_with_program(spec: RunSpec) -> str:
-    """The form of the answer that holds a small program: one file."""
+    """Describe the form of an answer that contains a small program: one file."""
     said = _words(spec)
     path = said.main.format(name=spec.repo)
     return form_of_answer("brief_new").replace("{path}", path).replace("{language}", said.fence)

@@ -1,4 +1,4 @@
-"""Filling in a question. What comes from a repo, a test or memory goes in as data, with where it is from."""
+"""Fills in a question. Text from a repo, a test or memory is included as data, with its source."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ _HOLE = re.compile(r"^\{\{(\w+)\}\}\n", re.MULTILINE)
 
 
 def render(question: str, **sections: str) -> tuple[Message, ...]:
-    """The messages of a question. A section that is empty leaves no trace; one that the question lacks is an error."""
+    """Build the messages of a question. Empty sections disappear. Raises `KeyError` for a section it does not have."""
     template = _template(question)
     if unknown := set(sections) - {hole for part in template for hole in _HOLE.findall(part)}:
         raise KeyError(f"the question {question!r} has no place for {sorted(unknown)}")
@@ -26,18 +26,18 @@ def render(question: str, **sections: str) -> tuple[Message, ...]:
 
 
 def form_of_answer(name: str) -> str:
-    """What a question says of the form of its answer, where it has several; `name` is a file in questions/forms."""
+    """Load the description of one of several answer forms. `name` is a file in questions/forms."""
     return _text(f"forms/{name}.md")
 
 
 def section(title: str, *blocks: str) -> str:
-    """A titled part of a prompt; empty where it has nothing to say."""
+    """Format a titled part of a prompt. Empty if all blocks are empty."""
     said = [block for block in blocks if block]
     return "\n".join((f"## {title}", *said)) if said else ""
 
 
 def names() -> tuple[str, ...]:
-    """Every question there is."""
+    """List all questions."""
     folder = files("redstart.toolkit.prompts") / "questions"
     return tuple(sorted(entry.name.removesuffix(".md") for entry in folder.iterdir() if entry.name.endswith(".md")))
 

@@ -1,4 +1,4 @@
-"""The parts of a prompt that more than one question shows."""
+"""Builds the parts of a prompt that more than one question shows."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ ANSWERED = "Give edits that differ from what was tried, and follow what was lear
 
 
 def request_to_reflect(history: Sequence[AttemptSummary], *, shaped: bool) -> str:
-    """What the next question for edits asks about the last attempt; less where a reflection on it is there already."""
+    """Choose what the next question for edits asks about the last attempt: less if a reflection on it exists."""
     last = next((entry for entry in reversed(history) if not entry.probe), None)
     if last is not None and last.reflection is not None and last.reflection.explains:
         return ANSWERED
@@ -39,7 +39,7 @@ def request_to_reflect(history: Sequence[AttemptSummary], *, shaped: bool) -> st
 
 
 def reflected(reflection: Reflection | None) -> list[str]:
-    """The reflection on one attempt, a line for each part. What was only noted is one line without a name."""
+    """Format the reflection on one attempt, one line for each part. A mere note is one line without a name."""
     if reflection is None:
         return []
     if not reflection.explains:
@@ -53,7 +53,7 @@ def reflected(reflection: Reflection | None) -> list[str]:
 
 
 def learned(history: Sequence[AttemptSummary], shown: int = 3) -> str:
-    """The reflections alone, for a question that shows no diffs of earlier attempts."""
+    """Build a section with the reflections alone, for a question that shows no diffs of earlier attempts."""
     explained = [entry for entry in history if entry.reflection is not None and entry.reflection.explains]
     blocks = (
         data(f"attempt {item.number}", "\n".join(reflected(item.reflection)), 2000) for item in explained[-shown:]
@@ -62,7 +62,7 @@ def learned(history: Sequence[AttemptSummary], shown: int = 3) -> str:
 
 
 def this_attempt(attempt: Attempt, diff: str) -> str:
-    """What the attempt at hand changed, and what its author meant by it."""
+    """Build a section with the change of the current attempt and its author's reason."""
     why = f"WHY: {attempt.patch.why}" if attempt.patch and attempt.patch.why else ""
     text = "\n".join(part for part in (why, diff) if part)
     return section("What was tried", data("attempt", text, 6000)) if text else ""
@@ -71,11 +71,11 @@ def this_attempt(attempt: Attempt, diff: str) -> str:
 CASES_SHOWN = 8
 DETAIL = 3000
 PLAN = 16_000
-"""Bytes of a plan: all criteria that a run carries, with their titles."""
+"""Bytes of a plan: enough for all criteria of a run, with their titles."""
 
 
 def goal(text: str, whole: str = "") -> str:
-    """What is to be reached. Of a part of something larger also that: it is for orientation, the part is the task."""
+    """Build the section with the goal. For a part of a larger goal, it also shows that goal, for orientation only."""
     if not text:
         return ""
     told = ("It is a part of this, whose other parts are made apart from it:", data("user", whole, 16_000))
@@ -83,12 +83,12 @@ def goal(text: str, whole: str = "") -> str:
 
 
 def hint(text: str, said: Iterable[str] = ()) -> str:
-    """The user's words: what they gave along, and what they said since."""
+    """Build a section with the user's messages: the initial hint and later ones."""
     return section("The user says", *(data("user", message, 4000) for message in (text, *said) if message))
 
 
 def notes(read: Callable[[str], bytes | None]) -> str:
-    """What the project tells those who work on it: data like everything else in a repo."""
+    """Build a section with the project's notes for contributors: data, like everything else in a repo."""
     for name in ("AGENTS.md", "CLAUDE.md"):
         if text := (read(name) or b"").decode(errors="replace").strip():
             return section("The project's own notes", data(name, text, 4000))
@@ -105,9 +105,9 @@ def plan(made: Plan | None) -> str:
 
 
 def failing(cases: Sequence[Case], total: int) -> str:
-    """The red tests: ids, what was expected and what came, the runner's own words.
+    """Build a section with the failing tests: IDs, expected and actual values, and the runner's output.
 
-    Of a test with several sets of parameters the first is told in full; of the others what differs.
+    Of a test with several sets of parameters, it shows the first in full and only the differences of the others.
     """
     blocks: list[str] = []
     known: set[str] = set()
@@ -128,7 +128,7 @@ def failing(cases: Sequence[Case], total: int) -> str:
 
 
 def failing_briefly(cases: Sequence[Case], shown: int = 3) -> str:
-    """Of the first red tests what they call, what they expect and what came."""
+    """Build a section with the calls, expected values and actual values of the first failing tests."""
     blocks: list[str] = []
     for case in cases[:shown]:
         told = [case.id, _parameters(case.detail), clip(case.message, 300)]
@@ -139,7 +139,7 @@ def failing_briefly(cases: Sequence[Case], shown: int = 3) -> str:
 
 
 def tried_briefly(history: Sequence[AttemptSummary], diff: Callable[[str], str], shown: int = 2) -> str:
-    """What the last attempts changed; those that changed nothing teach nothing."""
+    """Build a section with the last attempts' changes. Attempts without a change teach nothing."""
     made = [entry for entry in history if entry.diff and not entry.probe][-shown:]
     texts = ("\n".join((clip(diff(item.diff), 1500), *_explained(item.reflection))) for item in made)
     return section("This was tried and is not right", *(data("attempt", text, 3000) for text in texts))
@@ -150,13 +150,13 @@ def _explained(reflection: Reflection | None) -> list[str]:
 
 
 def _parameters(detail: str) -> str:
-    """What pytest says of a test's parameters: the lines before its source."""
+    """Find pytest's lines about a test's parameters, which come before its source."""
     head = detail.strip("\n").partition("\n\n")[0]
     return head if " = " in head.partition("\n")[0] and not head.startswith((" ", ">", "def ", "@")) else ""
 
 
 def code(context: Context | None, read: Callable[[str], bytes | None]) -> str:
-    """The chunks that were retrieved, as they stand in the snapshot."""
+    """Build a section with the retrieved chunks, as they are in the snapshot."""
     if context is None:
         return ""
     blocks: list[str] = []
@@ -178,7 +178,7 @@ _LIKE = {"signature": "the same failure", "family": "the same kind of failure"}
 
 
 def lessons(recalled: Iterable[RecalledCard]) -> str:
-    """Cards of verified fixes, as hints. What they say is words: no line of theirs passes for one of ours."""
+    """Build a section with the cards of verified fixes, as hints. Their text cannot pass for lines of ours."""
     blocks: list[str] = []
     for item in recalled:
         card = item.card
@@ -191,7 +191,7 @@ def lessons(recalled: Iterable[RecalledCard]) -> str:
 
 
 def advised(taught: LessonDraws | None) -> str:
-    """Lessons that apply, as hints: those that were not withheld."""
+    """Build a section with the lessons that apply and were not withheld, as hints."""
     shown = [coin for coin in taught.coins if coin.shown] if taught else []
     told = ((item.taught_by, f"when: {one_line(item.when)}\nadvice: {one_line(item.advice)}") for item in shown)
     return section("Lessons of earlier runs", *(data(f"lesson of run {run}", text, 1500) for run, text in told))
@@ -202,7 +202,7 @@ PATTERN = 1600
 
 
 def patterns(recalled: Iterable[RecalledPattern]) -> str:
-    """How goals like this one were reached before, and where that is from: examples for a plan; words, as of cards."""
+    """Build a section with earlier solutions of similar goals and their origin: examples for a plan, as plain text."""
     blocks: list[str] = []
     for item in recalled:
         made, origin = item.pattern, item.pattern.provenance
@@ -217,7 +217,7 @@ def patterns(recalled: Iterable[RecalledPattern]) -> str:
 
 
 def tried(history: Sequence[AttemptSummary], diff: Callable[[str], str], shown: int = 3) -> str:
-    """What the last attempts changed, and why that was not enough. Those that only probed changed nothing."""
+    """Build a section with the last attempts' changes and why they failed. Attempts that only probed are left out."""
     blocks: list[str] = []
     for attempt in [entry for entry in history if not entry.probe][-shown:]:
         told = [f"attempt {attempt.number}"]
@@ -239,26 +239,26 @@ ADVICE = {
     Strategy.hypothesis: "What was tried does not lead there. Think of other causes that would explain the failure, "
     "and mend the likeliest that no attempt was about.",
 }
-"""By strategy, what the question for edits says of it."""
+"""What the question for edits says about each strategy."""
 
 
 def advice(turn: CourseChange | None) -> str:
-    """What a run that went in circles is told to do otherwise; empty where something else is changed than its words."""
+    """Build the advice to a run that goes in circles. Empty if the change is not one of wording."""
     if turn is None or turn.strategy not in ADVICE:
         return ""
     return ADVICE[turn.strategy].format(attempts=", ".join(map(str, turn.attempts)))
 
 
 def probed(history: Sequence[AttemptSummary], printed: Callable[[str], str]) -> str:
-    """What the probes of this run were and printed."""
+    """Build a section with the probes of this run and their output."""
     told = [data(f"probe of attempt {entry.number}", printed(entry.probe), 9000) for entry in history if entry.probe]
     return section("What was run to find out more", *told)
 
 
 def looking(limit: int, probes: int = 0, language: str = "Python") -> str:
-    """That the model may look around before it answers, and ask for so many more probes; empty where it may not.
+    """Build a section that allows tool calls before the answer, and `probes` more probes. Empty if `limit` is 0.
 
-    `language` is what a snippet of a probe is written in.
+    `language` is the language of a probe's snippet.
     """
     if not limit:
         return ""
@@ -278,9 +278,9 @@ _AT = {"signature": "at this failure"}
 
 
 def tried_before(recalled: Iterable[RecalledFailure], repo: str) -> str:
-    """What was tried before and failed, how, and in which run; words of models, so all of it is data.
+    """Build a section with edits that failed in earlier runs, how, and in which run. All of it is data from models.
 
-    Lines of code are shown only in the repo that they are from.
+    Lines of code are shown only in the repo that they come from.
     """
     blocks = [data(f"failed attempt {item.record.id}", _lines(item, repo), 2500) for item in recalled]
     said = "These edits did not work in earlier runs. Do not give them again." if blocks else ""
@@ -308,7 +308,7 @@ SENT, NEAREST, REASON, PATH = 1500, 800, 400, 200
 
 
 def rejected(edits: Sequence[RejectedEdit], shown: int = 3) -> str:
-    """The edits as they were sent and the text of the file that comes closest; empty where all fitted."""
+    """Build a section with the rejected edits and the closest text of the file. Empty if all edits fit."""
     blocks = [_block(edit) for edit in edits[:shown]]
     if not blocks:
         return ""

@@ -1,4 +1,4 @@
-"""The answer types: what each question that is answered in JSON asks for, those of an audit too."""
+"""The answer types of all questions that are answered in JSON, including those of an audit."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ class SubtaskAnswer(BaseModel):
     title: str
     criteria: list[str] = []
     needs: list[str] = []
-    """Places in the list, from 1; a title, where a model writes that instead."""
+    """Positions in the list, from 1, or a title if a model writes that instead."""
 
 
 class PlanAnswer(BaseModel):
@@ -32,7 +32,7 @@ class ProgramPlanAnswer(PlanAnswer):
     @field_validator("packages", mode="before")
     @classmethod
     def _accept_bare_names(cls, value: object) -> object:
-        """Some models list the names alone."""
+        """Accept a list of bare names, as some models write it."""
         if not isinstance(value, list):
             return value
         return [{"name": item} if isinstance(item, str) else item for item in cast("list[object]", value)]
@@ -57,7 +57,7 @@ class CardAnswer(BaseModel):
     debug_steps: list[str] = []
     when: str = ""
     advice: str = ""
-    """With `when`, a lesson; both empty where there is none."""
+    """Together with `when`, a lesson. Both are empty if there is none."""
 
 
 class EditAnswer(BaseModel):
@@ -72,7 +72,7 @@ class PatchAnswer(BaseModel):
     test_change: str = ""
 
 
-# No docstring here: it would be part of the schema that the model is given.
+# No docstring here: it would become part of the schema that the model sees.
 class ReflectingPatchAnswer(PatchAnswer):
     root_cause: str = ""
     what_failed: str = ""
@@ -85,7 +85,10 @@ SHAPES: dict[str, type[BaseModel]] = {
     "reflect": ReflectionAnswer,
     "remember": CardAnswer,
 }
-"""By question. A patch is asked for in text, in one of several forms, unless the model's profile says otherwise."""
+"""The answer type of each question.
+
+A patch is requested as text, in one of several forms, unless the model's profile says otherwise.
+"""
 
 
 class ScopeAnswer(BaseModel):

@@ -1,4 +1,4 @@
-"""From what a model wrote to the fields that were asked for: other spellings of names, a text where a list belongs."""
+"""Coerces a model's output to the requested fields: other spellings of names, a text in place of a list."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ _DEEPEST = 3
 
 
 def own_fields(value: Mapping[str, object], shape: type[BaseModel]) -> dict[str, object]:
-    """`value` with the names of its fields as `shape` spells them, where they are the same words; others stay."""
+    """Rename the fields of `value` to the spelling of `shape` if the words match. Other fields stay."""
     named: dict[str, object] = {}
     for key, item in value.items():
         plain = spelt(key)
@@ -30,9 +30,9 @@ def spelt(key: str) -> str:
 
 
 def unwrap(value: Mapping[str, object], shape: type[BaseModel], deep: int = 0) -> dict[str, object] | None:
-    """The object with fields of `shape` in `value`: itself, or one that it wraps as `{"answer": {...}}` does.
+    """Find the object in `value` with fields of `shape`: `value` itself, or a wrapped one as in `{"answer": {...}}`.
 
-    None where it has none of them, or where more than one inner object has.
+    None if there is no such object, or if more than one inner object has such fields.
     """
     named = own_fields(value, shape)
     if any(name in shape.model_fields for name in named):
@@ -45,9 +45,9 @@ def unwrap(value: Mapping[str, object], shape: type[BaseModel], deep: int = 0) -
 
 
 def bend(value: Mapping[str, object], shape: type[BaseModel], *, whole: bool = True) -> dict[str, object]:
-    """`value` with each field brought to the kind that `shape` has there, where nothing is lost by it.
+    """Coerce each field of `value` to the type that `shape` declares, if nothing is lost.
 
-    Where it is not `whole`, a list may be the beginning of one, and makes no text.
+    If `is_complete` is false, a list may be only the start of one, so it does not become a text.
     """
     bent: dict[str, object] = {}
     for name, item in own_fields(value, shape).items():
@@ -62,9 +62,9 @@ def bend(value: Mapping[str, object], shape: type[BaseModel], *, whole: bool = T
 
 
 def strangers(value: Mapping[str, object], shape: type[BaseModel]) -> list[str]:
-    """Fields that `shape` has not and that may not be passed over: what they hold may belong to one that it has.
+    """List the unknown fields that must not be ignored, because their value may belong to a field of `shape`.
 
-    So it is with lists and objects where a field of `shape` is missing or empty, and with names of inner objects.
+    These are lists and objects if a field of `shape` is missing or empty, and names of inner objects' fields.
     """
     full = all(value.get(name) for name in shape.model_fields)
     inner = {name for field in shape.model_fields.values() for name in _names_inside(field.annotation)}
@@ -78,7 +78,7 @@ def strangers(value: Mapping[str, object], shape: type[BaseModel]) -> list[str]:
 
 
 def _names_inside(kind: object) -> set[str]:
-    """The names of the fields of a model in an annotation."""
+    """List the field names of the models in an annotation."""
     if isinstance(kind, type) and issubclass(kind, BaseModel):
         return set(kind.model_fields)
     return {name for arg in get_args(kind) for name in _names_inside(arg)}
@@ -109,7 +109,7 @@ def _as_list(value: object) -> list[object]:
 
 
 def _as_model(value: object, kind: type[BaseModel]) -> object:
-    """An object; a text where the object needs nothing but one text."""
+    """Return the value as an object. A text becomes the only required field of an object."""
     required = [name for name, field in kind.model_fields.items() if field.is_required()]
     if isinstance(value, str) and len(required) == 1 and not _as_object(value):
         return {required[0]: value}
@@ -136,7 +136,7 @@ def _as_object(value: object) -> dict[str, object]:
 
 
 def _decoded(value: object) -> object:
-    """What a text says in JSON; None where it is no text, or no JSON."""
+    """Decode JSON text. None if the value is not a text or not a JSON object or list."""
     if not isinstance(value, str) or value.lstrip()[:1] not in ("{", "["):
         return None
     try:

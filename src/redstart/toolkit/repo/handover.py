@@ -1,4 +1,4 @@
-"""Putting a verified patch into a user's folder or on a branch, and taking it back: all of it or nothing."""
+"""Put a verified patch into a user's folder or on a branch, and take it back: all of it or nothing."""
 
 from __future__ import annotations
 
@@ -33,15 +33,15 @@ from redstart.toolkit.repo.worktree import (
 class HandoverEvent(StrEnum):
     done = "done"
     already = "already"
-    """There was nothing left to do: it is as it was asked for."""
+    """There was nothing left to do: everything is already as requested."""
     refused = "refused"
-    """A file conflicts, so that nothing at all was written."""
+    """A file conflicts, so nothing at all was written."""
     unknown = "unknown"
-    """There is nothing to undo: the patch was not applied, or was undone before."""
+    """There is nothing to undo: the patch was not applied, or was already undone."""
 
 
 class FileOutcome(NamedTuple):
-    """What became of one file: `written`, `merged` with other changes in it, `deleted`, `already` or `refused`."""
+    """What happened to one file: `written`, `merged` with other changes in it, `deleted`, `already` or `refused`."""
 
     path: str
     what: Literal["written", "merged", "deleted", "already", "refused"]
@@ -52,11 +52,11 @@ class HandoverOutcome(NamedTuple):
     happened: HandoverEvent
     files: tuple[FileOutcome, ...] = ()
     commit: str = ""
-    """The commit that was made, where a branch was asked for."""
+    """The commit that was made, if a branch was requested."""
 
 
 class _Entry(NamedTuple):
-    """What a file was before it was written, what was written, and (while undoing) what it is to be again."""
+    """A file before it was written, after it, and (during an undo) as it is to be restored."""
 
     before: Version | None
     after: Version | None
@@ -71,9 +71,9 @@ class _Record(NamedTuple):
 
 
 class HandoverContext(NamedTuple):
-    """Where a patch is handed over: the user's folder, and what we keep about it.
+    """Where a patch is handed over: the user's folder, and our record of it.
 
-    `record` is written before the first byte of the folder is, so that whatever is interrupted can be finished.
+    `record` is written before the first byte of the folder, so that any interrupted handover can be finished.
     """
 
     root: Path
@@ -81,11 +81,11 @@ class HandoverContext(NamedTuple):
     record: Path
     """The file that says what was applied."""
     mark: str
-    """Names our temporary files; the run's id."""
+    """Names our temporary files; the run's ID."""
 
 
 def changes_between(trees: Trees, old: Snapshot, new: Snapshot) -> list[FileChange | FileRefusal]:
-    """The files of a patch. One that is or becomes no regular file is a refusal."""
+    """List the files of a patch. A file that is not or does not stay a regular file is a refusal."""
 
     def version(snapshot: Snapshot, path: str, mode: str) -> Version | None:
         data = trees.read(snapshot, path)
@@ -94,16 +94,16 @@ def changes_between(trees: Trees, old: Snapshot, new: Snapshot) -> list[FileChan
     found: list[FileChange | FileRefusal] = []
     for path, old_mode, new_mode in trees.changes(old, new):
         if any(mode not in ("000000", "100644", "100755") for mode in (old_mode, new_mode)):
-            found.append(FileRefusal(path, "the patch changes something that is no regular file"))
+            found.append(FileRefusal(path, "the patch changes something that is not a regular file"))
         else:
             found.append(FileChange(path, version(old, path, old_mode), version(new, path, new_mode)))
     return found
 
 
 def apply_patch(desk: HandoverContext, changes: Sequence[FileChange | FileRefusal]) -> HandoverOutcome:
-    """Puts the changes into the folder, merged with what was changed there since. Git's index is not touched.
+    """Apply the changes to the folder, merged with later changes there. Git's index is not touched.
 
-    Where a file conflicts nothing is written. Interrupted, it is finished by doing it again, or by `undo_patch`.
+    If a file conflicts, nothing is written. An interrupted handover is finished by repeating it, or by `undo_patch`.
     """
     record = _load(desk)
     known: Mapping[str, _Entry] = record.files if record.state != "undone" else {}
@@ -124,7 +124,7 @@ def apply_patch(desk: HandoverContext, changes: Sequence[FileChange | FileRefusa
 
 
 def undo_patch(desk: HandoverContext) -> HandoverOutcome:
-    """Takes back what `apply_patch` wrote and leaves in place what was changed since. Refuses in the same way."""
+    """Undo what `apply_patch` wrote and keep later changes. Refuses in the same way."""
     record = _load(desk)
     if record.state == "undone":
         return HandoverOutcome(HandoverEvent.unknown)
@@ -150,7 +150,7 @@ def undo_patch(desk: HandoverContext) -> HandoverOutcome:
 
 
 def _plan(root: Path, change: FileChange | FileRefusal, settled: Sequence[Version | None]) -> FileMove | FileRefusal:
-    """What to do with one file. It stays as it is where it is one of `settled`, without a merge."""
+    """Plan one file. It stays unchanged, without a merge, if it equals one of `settled`."""
     if isinstance(change, FileRefusal):
         return change
     ours = look(root, change.path)
@@ -163,7 +163,7 @@ def _plan(root: Path, change: FileChange | FileRefusal, settled: Sequence[Versio
 
 
 def _outcome(changes: Sequence[FileChange | FileRefusal], planned: Sequence[FileMove | FileRefusal]) -> HandoverOutcome:
-    """What the plan comes to. Where one file is refused, only those that are refused are told of."""
+    """Summarize the plan. If any file is refused, only the refused files are reported."""
     refused = tuple(FileOutcome(item.path, "refused", item.reason) for item in planned if isinstance(item, FileRefusal))
     if refused:
         return HandoverOutcome(HandoverEvent.refused, refused)
@@ -186,7 +186,7 @@ def _told(change: FileChange, move: FileMove) -> FileOutcome:
 def _carry_out(
     desk: HandoverContext, moves: Sequence[FileMove], outcome: HandoverOutcome, earlier: _Record
 ) -> HandoverOutcome:
-    """Makes the moves. The earlier record is in force again where a file was changed meanwhile."""
+    """Make the moves. The earlier record is restored if a file was changed meanwhile."""
     needed = [move for move in moves if not same(move.old, move.new)]
     refused = replace_files(desk.root, needed, desk.mark)
     if not refused:
@@ -201,7 +201,7 @@ def _carry_out(
 
 
 def _load(desk: HandoverContext) -> _Record:
-    """What was applied; as if undone where nothing ever was. Raises `StoreError` where it cannot be read."""
+    """Load what was applied; "undone" if nothing ever was. Raises `StoreError` if it cannot be read."""
     try:
         kept = json.loads(desk.record.read_bytes())
         files = {
@@ -220,7 +220,7 @@ def _version(blobs: Blobs, side: Mapping[str, Any] | None) -> Version | None:
 
 
 def _save(desk: HandoverContext, record: _Record) -> None:
-    """All of the record or none of it, and on the disk. ASCII, since a path may be no valid Unicode."""
+    """Save all of the record or none of it, durably. ASCII, since a path may be invalid Unicode."""
 
     def side(version: Version | None) -> dict[str, Any] | None:
         if version is None:
@@ -247,10 +247,10 @@ def _save(desk: HandoverContext, record: _Record) -> None:
 def commit_on_branch(
     root: Path, changes: Sequence[FileChange | FileRefusal], branch: str, message: str
 ) -> HandoverOutcome:
-    """Makes a branch from HEAD with one commit that holds the changes; nothing else of the repo is touched.
+    """Make a branch from HEAD with one commit that holds the changes; touch nothing else of the repo.
 
-    Raises `ConfigError` where there is no commit to begin from, where the branch exists or cannot be called that, and
-    where git does not know who commits.
+    Raises `ConfigError` if there is no commit to start from, if the branch exists or its name is invalid, and if git
+    does not know who commits.
     """
     head, prefix = _start(root, branch)
     entries = _files_of(root, head)
@@ -270,38 +270,38 @@ def commit_on_branch(
     except GitFailed as error:
         if "tell me who you are" not in str(error):
             raise
-        remedy = "tell it: git config user.name NAME; git config user.email ADDRESS"
+        remedy = "run git config user.name NAME and git config user.email ADDRESS"
         raise ConfigError("git does not know who commits", remedy=remedy) from error
     try:
         git("update-ref", f"refs/heads/{branch}", commit, "0" * len(head), cwd=root)
     except GitFailed as error:
-        raise ConfigError(f"the branch {branch} cannot be made: {error}", remedy="name another one") from error
+        raise ConfigError(f"the branch {branch} cannot be created: {error}", remedy="choose another name") from error
     return outcome._replace(commit=commit)
 
 
 def _start(root: Path, branch: str) -> tuple[str, str]:
-    """The commit of HEAD and the folder's path inside the repo, with a slash at its end."""
+    """Return the commit of HEAD and the folder's path inside the repo, ending with a slash."""
     try:
         prefix = os.fsdecode(git("rev-parse", "--show-prefix", cwd=root, ours=False)).removesuffix("\n")
     except GitFailed as error:
-        raise ConfigError(f"{root} is no git repo", remedy="leave --branch out to change the files there") from error
+        raise ConfigError(f"{root} is not a git repo", remedy="omit --branch to change the files there") from error
     try:
         head = git("rev-parse", "--verify", "-q", "HEAD^{commit}", cwd=root).decode().strip()
     except GitFailed as error:
-        raise ConfigError("there is no commit yet to begin a branch from", remedy="leave --branch out") from error
+        raise ConfigError("there is no commit yet to start a branch from", remedy="omit --branch") from error
     try:
         if branch.startswith("-") or branch == "HEAD":
-            raise GitFailed(f"{branch!r} is no name of a branch")
+            raise GitFailed(f"{branch!r} is not a valid branch name")
         git("check-ref-format", f"refs/heads/{branch}")
     except GitFailed as error:
-        raise ConfigError(f"{branch!r} is no name for a branch") from error
+        raise ConfigError(f"{branch!r} is not a valid branch name") from error
     if git("for-each-ref", f"refs/heads/{branch}", cwd=root):
-        raise ConfigError(f"the branch {branch} exists already", remedy="name another one")
+        raise ConfigError(f"the branch {branch} already exists", remedy="choose another name")
     return head, prefix
 
 
 def _files_of(root: Path, head: str) -> dict[str, tuple[str, str]]:
-    """Mode and object by path, of every file of the commit."""
+    """Return mode and object by path, for every file of the commit."""
     listed = (line.partition("\t") for line in split_z(git("ls-tree", "-r", "-z", "--full-tree", head, cwd=root)))
     return {path: (meta.split(" ")[0], meta.split(" ")[2]) for meta, _, path in listed}
 
@@ -314,19 +314,19 @@ def _plan_on(
     path = prefix + change.path
     outer = (path[:at] for at, letter in enumerate(path) if letter == "/")
     if any(item in entries for item in outer) or any(entry.startswith(f"{path}/") for entry in entries):
-        return FileRefusal(change.path, "in the last commit, a folder stands where a file should, or the reverse")
+        return FileRefusal(change.path, "in the last commit, there is a folder instead of a file, or the reverse")
     ours: Version | None = None
     if path in entries:
         mode, name = entries[path]
         if not mode.startswith("100"):
-            return FileRefusal(change.path, "in the last commit, it is no regular file")
+            return FileRefusal(change.path, "in the last commit, it is not a regular file")
         ours = Version(git("cat-file", "blob", name, cwd=root), mode == "100755")
     new = three_way(_as_committed(change, ours), ours)
     return new if isinstance(new, FileRefusal) else FileMove(change.path, ours, new)
 
 
 def _as_committed(change: FileChange, ours: Version | None) -> FileChange:
-    """The change with the line ends of the commit: git may have kept a CRLF file with plain ones."""
+    """Return the change with the line ends of the commit: git may store a CRLF file with LF."""
     if ours is None or b"\r\n" in ours.data or change.before is None or b"\r\n" not in change.before.data:
         return change
     before, after = (

@@ -1,7 +1,7 @@
 """Snapshots as git trees in a store of our own: no file of the user's repo is ever written.
 
-`git add` writes a file for each file, which takes most of the time of a snapshot; what is taken in is a pack instead,
-which is kept anyway.
+`git add` writes a file for each file, which takes most of the time of a snapshot. A snapshot is packed instead, and the
+pack is kept anyway.
 """
 
 from __future__ import annotations
@@ -34,7 +34,7 @@ class RepoIntake(NamedTuple):
 
 
 def take_in(root: Path, names: Iterable[str], git_dir: Path) -> RepoIntake:
-    """Packs these files of `root` into the empty folder `git_dir`. A file that vanishes meanwhile is left out."""
+    """Pack these files of `root` into the empty folder `git_dir`. A file that vanishes meanwhile is left out."""
     git("init", "-q", "--bare", str(git_dir))
     stream = b"".join(_stream(root, names))
     settings = ("-c", "core.compression=1", "-c", "fastimport.unpackLimit=0")
@@ -77,10 +77,10 @@ def _quoted(name: str) -> bytes:
 
 
 ATTRIBUTES = "* -text !eol -filter -ident !working-tree-encoding !diff !merge\n"
-"""Outranks every .gitattributes: files are kept byte for byte, and no filter of a repo is run."""
+"""Overrides every .gitattributes: files are stored byte for byte, and no filter of a repo is run."""
 
 NOT_SOURCE = "\n".join((".git", ".venv/", "venv/", "__pycache__/", "node_modules/", ".tox/", ".nox/", ""))
-"""Left out of folders that are no git repo, besides what their .gitignore says."""
+"""Left out of folders that are not git repos, in addition to what their .gitignore says."""
 
 
 class _Place(TypedDict):
@@ -114,19 +114,19 @@ class GitTrees:
     # -- taking and rebuilding -------------------------------------------------------------------------------------
 
     def take(self, root: Path) -> Snapshot:
-        """The files of a folder as they lie there, uncommitted ones too, ignored ones not."""
+        """Take a snapshot of a folder's files as they are: including uncommitted ones, without ignored ones."""
         with self._scratch() as folder:
             tree, pack = take_in(root, self._list(root), folder / "intake.git")
             name = self._blobs.put(pack.read_bytes())
             kept = self._git_dir / "objects" / "pack"
-            # The index last: git looks at a pack only when it has one.
+            # The index comes last: git ignores a pack without one.
             for part in (pack, pack.with_suffix(".idx")):
                 part.replace(kept / part.name)
         self._known.add(tree)
         return Snapshot(tree=tree, base=tree, pack=name)
 
     def empty(self) -> Snapshot:
-        """A snapshot without files."""
+        """Return a snapshot without files."""
         with self._index() as index:
             tree = git("write-tree", **self._at(index)).decode().strip()
         pack = git("pack-objects", "-q", "--stdout", "--revs", stdin=f"{tree}\n".encode(), git_dir=self._git_dir)
@@ -221,7 +221,7 @@ class GitTrees:
     # -- inside ----------------------------------------------------------------------------------------------------
 
     def _commit(self, snapshot: Snapshot, *parents: str) -> str:
-        """A commit of the snapshot's tree: git finds by its parents what two trees have in common."""
+        """Commit the snapshot's tree: git finds by the parents what two trees have in common."""
         self._ensure(snapshot)
         who = ("-c", "user.name=redstart", "-c", "user.email=redstart@localhost")
         above = [word for parent in parents for word in ("-p", parent)]
@@ -242,7 +242,7 @@ class GitTrees:
                 shutil.rmtree(left, ignore_errors=True)
 
     def _init(self) -> None:
-        """Makes the store of objects under another name first: of two processes that begin at once, one's is kept."""
+        """Make the object store under another name first: if two processes start at once, one store is kept."""
         self._home.mkdir(parents=True, exist_ok=True)
         with tempfile.TemporaryDirectory(prefix="init-", dir=self._home) as folder:
             made = Path(folder) / "objects.git"
@@ -289,7 +289,7 @@ class GitTrees:
         return snapshot.model_copy(update={"tree": tree, "diff": self._blobs.put(git(*full, git_dir=self._git_dir))})
 
     def _ensure(self, snapshot: Snapshot) -> None:
-        """Makes the snapshot's tree readable here, from the blobs where this machine has not seen it yet."""
+        """Make the snapshot's tree readable here, from the blobs if this machine has not seen it yet."""
         if snapshot.tree in self._known or self._has(snapshot.tree):
             return
         git("index-pack", "--stdin", stdin=self._blobs.get(snapshot.pack), git_dir=self._git_dir)
@@ -301,7 +301,7 @@ class GitTrees:
                 git("apply", "--cached", "--whitespace=nowarn", "-", stdin=patch, **self._at(index))
                 git("write-tree", **self._at(index))
         if not self._has(snapshot.tree):
-            raise StoreError(f"the blobs of snapshot {snapshot.tree[:12]} do not give its files")
+            raise StoreError(f"the blobs of snapshot {snapshot.tree[:12]} do not contain its files")
 
     def _has(self, tree: str) -> bool:
         """Whether all of a tree is here: an interrupted write may have left a part."""
@@ -339,7 +339,7 @@ class GitTrees:
 
 
 def _is_environment(link: Path) -> bool:
-    """Whether a link leads to a virtual environment: that is shown as it is, and cannot be where its link stands."""
+    """Whether a link leads to a virtual environment: that is mounted at its own path, not at its link."""
     return (link / "pyvenv.cfg").is_file()
 
 
@@ -351,7 +351,7 @@ def _inside_work_tree(root: Path) -> bool:
 
 
 def _refuse_bad_path(path: str) -> None:
-    """Git leaves such paths out with a warning; here they are an error."""
+    """Raise an error for paths that git leaves out with a warning."""
     parts = path.split("/")
     if path.startswith("/") or "\\" in path or "\0" in path or any(part in ("", ".", "..") for part in parts):
         raise PolicyViolation(f"{path!r} is no path inside the repo")
@@ -360,7 +360,7 @@ def _refuse_bad_path(path: str) -> None:
 
 
 def _refuse_file_and_folder(made: set[str], files: Mapping[str, bytes | None], there: Mapping[str, _Entry]) -> None:
-    """Git would quietly drop the one or the other."""
+    """Raise an error where git would silently drop one of the two."""
     left = made | {path for path in there if path not in files}
     for path in made:
         parts = path.split("/")
@@ -370,13 +370,16 @@ def _refuse_file_and_folder(made: set[str], files: Mapping[str, bytes | None], t
 
 
 def _is_git_folder(part: str) -> bool:
-    """`.git` as any file system may spell it: other case, trailing dots or blanks, a short name, hidden characters."""
+    """Whether it is `.git` in any spelling of a file system.
+
+    For example in other case, with trailing dots or blanks, as a short name or with hidden characters.
+    """
     shown = "".join(letter for letter in part if unicodedata.category(letter) != "Cf").casefold()
     return shown.split(":")[0].rstrip(". ") == ".git" or shown.startswith("git~")
 
 
 def alive(pid: int) -> bool:
-    """Whether there is a process of that number, whoever's it is."""
+    """Whether there is a process with that ID, whoever owns it."""
     try:
         os.kill(pid, 0)
     except (ProcessLookupError, OverflowError):
@@ -387,14 +390,14 @@ def alive(pid: int) -> bool:
 
 
 NEUTRAL = {"user.name": "redstart", "user.email": "redstart@localhost"}
-"""Who commits where the user's git does not know them."""
+"""The committer if the user's git does not know them."""
 
 
 def commit_first(folder: Path, message: str) -> bool:
-    """Makes a git repo of the folder, with one commit of all that is in it. Whether it has made one.
+    """Make a git repo of the folder, with one commit of all its files. Returns whether it made a commit.
 
-    Nothing is done where the folder lies in a repo already, or was committed before. The commit is the user's, where
-    their git knows who they are. Raises `GitFailed`.
+    Does nothing if the folder lies in a repo, or already has a commit. The user is the committer if their git knows
+    them. Raises `GitFailed`.
     """
     top = _said(folder, "rev-parse", "--show-toplevel")
     if top and Path(top).resolve() != folder.resolve():
@@ -405,14 +408,14 @@ def commit_first(folder: Path, message: str) -> bool:
         git("init", "--quiet", "--initial-branch=main", cwd=folder, ours=False)
     git("add", "--all", cwd=folder, ours=False)
     unknown = {name: value for name, value in NEUTRAL.items() if not _said(folder, "config", "--get", name)}
-    # A signature may have to be typed for, and nobody may be there.
+    # A signature may ask for a passphrase, and nobody may be there to type it.
     flags = [word for pair in {**unknown, "commit.gpgsign": "false"}.items() for word in ("-c", "=".join(pair))]
     git(*flags, "commit", "--quiet", "--no-verify", "--file=-", stdin=message.encode(), cwd=folder, ours=False)
     return True
 
 
 def _said(folder: Path, *arguments: str) -> str:
-    """What git answers; empty where it has no answer."""
+    """Return git's answer; empty if it has none."""
     return (ask_git(folder, *arguments) or b"").decode(errors="replace").strip()
 
 
@@ -421,9 +424,9 @@ _HUNK = re.compile(r"^@@ -\S+ \+(\d+)(?:,(\d+))? @@")
 
 
 def changed_lines(root: Path, ref: str) -> dict[str, tuple[int, ...]]:
-    """By path from `root`: the lines that were added or altered since `ref`, uncommitted and untracked ones too.
+    """Return the lines added or changed since `ref`, by path from `root`, including uncommitted and untracked ones.
 
-    Raises `ConfigError` where there is no repo or no such ref. No hook and no program of the repo is run.
+    Raises `ConfigError` if there is no repo or no such ref. No hook and no program of the repo is run.
     """
     try:
         commit = git("rev-parse", "--verify", "--end-of-options", f"{ref}^{{commit}}", cwd=root).decode().strip()
@@ -431,7 +434,7 @@ def changed_lines(root: Path, ref: str) -> dict[str, tuple[int, ...]]:
                    cwd=root, ours=False)  # fmt: skip
         untracked = git("ls-files", "-z", "--others", "--exclude-standard", cwd=root, ours=False)
     except GitFailed as error:
-        raise ConfigError(f"{ref} is no commit of this repo", remedy="name a branch, a tag or a commit") from error
+        raise ConfigError(f"{ref} is not a commit of this repo", remedy="name a branch, a tag or a commit") from error
     lines: dict[str, list[int]] = {}
     path = ""
     for line in said.decode(errors="replace").split("\n"):

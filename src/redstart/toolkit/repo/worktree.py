@@ -1,4 +1,4 @@
-"""Files of a user's folder: three-way merged, read and replaced without following a link or losing a byte."""
+"""Merge, read and replace files of a user's folder without following a link or losing a byte."""
 
 from __future__ import annotations
 
@@ -19,12 +19,12 @@ from redstart.toolkit.base.git import GitFailed, git
 _LOOKS_BINARY = 8000
 """How many bytes are searched for a NUL: git's own rule."""
 _CONFLICTS = re.compile(r"exit code \d+$")
-"""How `git merge-file` fails when the sides conflict: it says nothing but the number."""
+"""How `git merge-file` fails when the sides conflict: it prints only the number."""
 _FOLDER = os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW
 
 
 class Version(NamedTuple):
-    """A regular file. `mode` holds its exact permissions where they are known; a snapshot knows one bit only."""
+    """A regular file. `mode` holds its exact permissions if they are known; a snapshot stores only one bit."""
 
     data: bytes
     executable: bool
@@ -32,7 +32,7 @@ class Version(NamedTuple):
 
 
 class FileChange(NamedTuple):
-    """What is to become of one file. None stands for no file."""
+    """The planned change of one file. None means no file."""
 
     path: str
     before: Version | None
@@ -47,7 +47,7 @@ class FileRefusal(NamedTuple):
 
 
 class FileMove(NamedTuple):
-    """One file as it lies there, and as it will."""
+    """One file as it is now, and as it will be."""
 
     path: str
     old: Version | None
@@ -62,16 +62,16 @@ def same(one: Version | None, other: Version | None) -> bool:
 
 
 def three_way(change: FileChange, ours: Version | None) -> Version | FileRefusal | None:
-    """`ours` with the change made. It is `ours` itself where the change is in it already."""
+    """Return `current` with the change made; `current` unchanged if it contains the change already."""
     path, before, after = change
     if before is None:
         if ours is None or (after is not None and ours.data == after.data):
             return ours or after
-        return FileRefusal(path, "a file with other content is there already")
+        return FileRefusal(path, "a file with different content already exists")
     if ours is None:
-        return None if after is None else FileRefusal(path, "it is not there")
+        return None if after is None else FileRefusal(path, "it does not exist")
     if after is None:
-        return None if ours.data == before.data else FileRefusal(path, "it is to be deleted, but was changed since")
+        return None if ours.data == before.data else FileRefusal(path, "the patch deletes it, but it was changed since")
     data = _merge(before.data, ours.data, after.data)
     if data is None:
         return FileRefusal(path, "it was changed in the same place")
@@ -80,7 +80,7 @@ def three_way(change: FileChange, ours: Version | None) -> Version | FileRefusal
 
 
 def _merge(base: bytes, ours: bytes, theirs: bytes) -> bytes | None:
-    """Both changes in one text; None where they conflict, or where they meet in a file that is no text."""
+    """Return both changes in one text; None if they conflict, or if the file is binary."""
     if ours in (base, theirs) or base == theirs:
         return theirs if ours == base else ours
     if any(b"\0" in side[:_LOOKS_BINARY] for side in (base, ours, theirs)):
@@ -97,7 +97,7 @@ def _merge(base: bytes, ours: bytes, theirs: bytes) -> bytes | None:
 
 
 def look(root: Path, path: str) -> Version | FileRefusal | None:
-    """The file at a path of a folder, None where there is none; a refusal where no file of ours may be written."""
+    """Return the file at a path of a folder, None if there is none; a refusal if we may not write a file there."""
     try:
         with _parent(root, path) as (folder, name):
             return _read(folder, name)
@@ -110,16 +110,17 @@ def look(root: Path, path: str) -> Version | FileRefusal | None:
 
 
 def missing_folders(root: Path, paths: Iterable[str]) -> list[str]:
-    """The folders that must be made before files can lie at these paths, outer ones first."""
+    """List the folders that must be made for files at these paths, outer ones first."""
     parents = {str(parent) for path in paths for parent in Path(path).parents if str(parent) != "."}
     return sorted(parent for parent in parents if not (root / parent).is_dir())
 
 
 def replace_files(root: Path, moves: Sequence[FileMove], mark: str) -> list[FileRefusal]:
-    """Makes all the moves. First every new file is put beside its place, then each is renamed into it.
+    """Make all the moves: first write every new file beside its place, then rename each into it.
 
-    Refused with nothing changed where a file is not `old` any more. Raises `StoreError` where the disk says no; before
-    the first rename nothing was changed then. `mark` names the temporary files, for `sweep` after a crash.
+    Returns refusals, with nothing changed, if a file is no longer `old`. Raises `StoreError` if the disk fails; before
+    the first rename nothing is changed then. `mark` names the temporary files, for `remove_temporary_files` after a
+    crash.
     """
     made = missing_folders(root, (move.path for move in moves if move.new is not None))
     try:
@@ -129,7 +130,7 @@ def replace_files(root: Path, moves: Sequence[FileMove], mark: str) -> list[File
         changed = [move.path for move in moves if not _is_still(root, move)]
         if changed:
             _clear(root, moves, mark, made)
-            return [FileRefusal(path, "it was changed at this very moment") for path in changed]
+            return [FileRefusal(path, "it was changed during the handover") for path in changed]
     except (OSError, _Refused) as error:
         _clear(root, moves, mark, made)
         raise StoreError(f"nothing was changed: {error}") from error
@@ -137,19 +138,19 @@ def replace_files(root: Path, moves: Sequence[FileMove], mark: str) -> list[File
         for move in moves:
             _settle(root, move, mark)
     except (OSError, _Refused) as error:
-        raise StoreError(f"only a part was written: {error}", remedy="type the same again, or undo it") from error
+        raise StoreError(f"only a part was written: {error}", remedy="repeat the command, or undo it") from error
     return []
 
 
 def sweep(root: Path, paths: Iterable[str], mark: str) -> None:
-    """Removes the temporary files that a killed `replace_files` left."""
+    """Remove the temporary files that a killed `replace_files` left."""
     for path in paths:
         with suppress(OSError, _Refused), _parent(root, path) as (folder, _):
             os.unlink(_temporary(path, mark), dir_fd=folder)
 
 
 def remove_empty(root: Path, folders: Iterable[str]) -> None:
-    """Removes those of the folders that hold nothing, inner ones first."""
+    """Remove the empty ones among the folders, inner ones first."""
     for name in sorted(folders, reverse=True):
         with suppress(OSError, _Refused), _parent(root, name) as (folder, last):
             os.rmdir(last, dir_fd=folder)
@@ -161,11 +162,11 @@ class _Refused(Exception):
 
 @contextmanager
 def _parent(root: Path, path: str, *, make: bool = False) -> Generator[tuple[int, str]]:
-    """The open folder that a path's file lies in, reached without following a link, and the file's name."""
+    """Open the folder that contains a path's file, without following a link, and yield it and the file's name."""
     *parents, name = path.split("/")
     for part in (*parents, name):
         if part in ("", ".", "..") or part.casefold() == ".git":
-            raise _Refused("it is no path for a file of a project")
+            raise _Refused("it is not a valid path for a project file")
     folder = os.open(root, os.O_RDONLY | os.O_DIRECTORY)
     try:
         for part in parents:
@@ -185,7 +186,7 @@ def _enter(folder: int, part: str) -> int:
         inner = os.open(part, _FOLDER, dir_fd=folder)
     except OSError as error:
         if error.errno in (errno.ELOOP, errno.ENOTDIR):
-            raise _Refused(f"{part} is no folder any more, but a link or a file") from error
+            raise _Refused(f"{part} is not a folder but a link or a file") from error
         raise
     try:
         os.stat(".git", dir_fd=inner, follow_symlinks=False)
@@ -250,12 +251,12 @@ def _clear(root: Path, moves: Sequence[FileMove], mark: str, made: Sequence[str]
 
 
 def _permissions(mode: int, executable: bool) -> int:
-    """The mode with the executable bits set for all who may read, or taken away; as it was where they fit."""
+    """Return the mode with the executable bits set for all who may read, or cleared; unchanged if they fit."""
     if bool(mode & stat.S_IXUSR) == executable:
         return mode
     return mode | (mode & 0o444) >> 2 if executable else mode & ~0o111
 
 
 def _temporary(path: str, mark: str) -> str:
-    """The same name each time, so that what a crash left is found again."""
+    """Return the same name each time, so that what a crash left is found again."""
     return f".redstart-{mark}-{hashlib.sha256(os.fsencode(path)).hexdigest()[:12]}"

@@ -1,4 +1,4 @@
-"""Cutting files to what is worth showing, and filling a budget with it."""
+"""Cut files into the parts worth showing, and fill a budget with them."""
 
 from __future__ import annotations
 
@@ -11,19 +11,19 @@ from redstart.toolkit.retrieval.code_reader import LineRange
 from redstart.toolkit.retrieval.sources import Sources
 
 WHOLE = 250
-"""A file of at most so many lines is shown whole."""
+"""A file of at most this many lines is shown whole."""
 LONG = 120
-"""Of a longer function or class, only the lines around what was found are shown."""
+"""In a longer function or class, only the lines around the matches are shown."""
 WORTH = 0.1
-"""Where less than this share of the budget is left, a file that does not fit is not cut any more."""
+"""If less than this share of the budget is left, a file that does not fit is not cut."""
 MARGIN = 2
 AROUND = 20
 PIECES = 6
-"""At most so many pieces of one file."""
+"""The maximum number of pieces of one file."""
 
 
 class ChunkCandidate(NamedTuple):
-    """A file worth showing. `marks` are lines in it with what was found there: name of the thing to its weight."""
+    """A file worth showing. `marks` maps its lines to what was found there: a name to its weight."""
 
     path: str
     score: float
@@ -32,7 +32,7 @@ class ChunkCandidate(NamedTuple):
 
 
 class _Offer(NamedTuple):
-    """What is to be shown next, in the order of the queue: a file, or (once it was cut) a piece of one."""
+    """The next part to show, in the order of the queue: a file, or (once it was cut) a piece of one."""
 
     rank: float
     path: str
@@ -43,9 +43,9 @@ class _Offer(NamedTuple):
 
 
 def fill(first: Sequence[Chunk], candidates: Sequence[ChunkCandidate], sources: Sources, budget: int) -> Context:
-    """`first` and then the candidates by score, within `budget` characters; what overlaps is merged.
+    """Fill `budget` characters with `first` and then the candidates by score; overlapping chunks are merged.
 
-    The first chunk of `first` is always in, and no other one where it would take `first` beyond half of the budget.
+    The first chunk of `first` is always included, the others only while `first` takes at most half of the budget.
     """
     taken: list[Chunk] = []
     spent = left_out = 0
@@ -56,7 +56,7 @@ def fill(first: Sequence[Chunk], candidates: Sequence[ChunkCandidate], sources: 
             continue
         taken.append(chunk)
         spent += cost
-    # a piece never scores more than its file, so that no file is parsed before its turn comes
+    # a piece never scores more than its file, so no file is parsed before its turn
     queue = [_Offer(-item.score, item.path, 0, 0, item, None) for item in candidates]
     heapq.heapify(queue)
     while queue:
@@ -81,7 +81,7 @@ def _whole(one: ChunkCandidate, sources: Sources) -> Chunk:
 
 
 def cut(candidate: ChunkCandidate, sources: Sources) -> list[Chunk]:
-    """The functions and classes around the marks, best first; the best has the candidate's own score."""
+    """Return the functions and classes around the marks, best first; the best has the candidate's own score."""
     length = len(sources.lines(candidate.path))
     spans = sources.reader(candidate.path).line_ranges(candidate.path)
     found: dict[LineRange, dict[str, float]] = {}
@@ -114,7 +114,7 @@ def _around(line: int, spans: Sequence[LineRange], length: int) -> LineRange:
 
 
 def _merged(chunks: Iterable[Chunk]) -> list[Chunk]:
-    """Those of one file that overlap or touch made one, named after the best of them; a test's name wins."""
+    """Merge overlapping or adjacent chunks of one file under the source of the best one; a test's source wins."""
     merged: list[Chunk] = []
     for chunk in sorted(chunks, key=lambda item: (item.path, item.start, item.end)):
         last = merged[-1] if merged else None

@@ -1,4 +1,4 @@
-"""What retrieval asks of the code of a language."""
+"""How retrieval reads the code of a language."""
 
 from __future__ import annotations
 
@@ -19,28 +19,28 @@ class CodePlace(NamedTuple):
 
 
 class ReadTest(NamedTuple):
-    """A test function: where it stands, and what it speaks of."""
+    """A test function: where it is, and what it refers to."""
 
     place: CodePlace
     words: Sequence[str]
-    """The names it uses, those that it imports first."""
+    """The names that it uses, imported names first."""
     imports: Sequence[str]
     """Files of the tree that it imports from."""
     helpers: Sequence[CodePlace] = ()
-    """What it uses of its own file."""
+    """What it uses from its own file."""
 
 
 class CodeReader:
-    """Reads the files of one tree in one language. A language that reads less of its code keeps the defaults."""
+    """Reads the files of one tree in one language. A language with less support keeps the defaults."""
 
     def read_test(self, path: str, names: Sequence[str]) -> ReadTest | None:
-        """The test with these names around it, or as much of the file as they lead to; None if it cannot be read."""
+        """Return the test with these names around it, or what the names lead to; None if it cannot be read."""
         return None
 
     def line_ranges(self, path: str) -> list[LineRange]:
-        """The lines of each function and class, nested ones too."""
+        """Return the lines of each function and class, including nested ones."""
         return []
 
     def imported_files(self, path: str) -> set[str]:
-        """The files of the tree that this one imports."""
+        """Return the files of the tree that this file imports."""
         return set()

@@ -1,4 +1,4 @@
-"""What the failing tests ask about."""
+"""Build the search query from the failing tests."""
 
 from __future__ import annotations
 
@@ -25,22 +25,22 @@ _IDLE = frozenset(
     the this that where should when has object attribute are was
     """.split()  # noqa: SIM905  a list of sixty strings is no easier to read
 ).union(dir(builtins), keyword.kwlist, keyword.softkwlist)
-"""Words that nearly every test and every message has."""
+"""Words that nearly every test and every message contains."""
 
 
 class RetrievalQuery(NamedTuple):
     words: list[str]
-    """Identifiers to look for, the most telling first."""
+    """Identifiers to look for, the most informative first."""
     imports: list[str]
     """Files that the failing tests import from."""
     tests: list[CodePlace]
     """The failing test functions, in the order of the cases."""
     helpers: list[CodePlace]
-    """What they use of their own files."""
+    """What they use from their own files."""
 
 
 def ask(cases: Sequence[Case], goal: str, tests: Sequence[str], sources: Sources) -> RetrievalQuery:
-    """Reads the failing tests: what they call, import and complain of is what the search is for."""
+    """Read the failing tests: what they call, import and report is what to search for."""
     told: dict[str, None] = {}
     used: dict[str, None] = {}
     imports: dict[str, None] = {}
@@ -64,7 +64,7 @@ def ask(cases: Sequence[Case], goal: str, tests: Sequence[str], sources: Sources
 
 
 def locate(test_id: str, tests: Sequence[str]) -> tuple[str, list[str]]:
-    """The file of a test id and the names inside it: `a/test_b.py::C::test_d[1]` or `a.test_b.C.test_d`."""
+    """Return the file of a test ID and the names inside it: `a/test_b.py::C::test_d[1]` or `a.test_b.C.test_d`."""
     bare = test_id.partition("[")[0]
     path = bare.partition("::")[0]
     language = language_of_file(path)

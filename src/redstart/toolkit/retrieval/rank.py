@@ -1,4 +1,4 @@
-"""Which code matters for a failure, best first."""
+"""Rank the code that matters for a failure, best first."""
 
 from __future__ import annotations
 
@@ -23,16 +23,16 @@ from redstart.toolkit.retrieval.sources import Sources
 
 MAX_CASES = 10
 MAX_FILES = 12
-"""So many of the best files are usually cut to chunks; the others are counted as left out."""
+"""The default number of best files to cut into chunks; the others are counted as left out."""
 BUDGET = 24_000
-"""Characters that are usually shown."""
+"""The default number of characters to show."""
 
 FRAME, LEXICAL, NAME, DEFINED, IMPORTED, RUN = 1.0, 1.0, 1.0, 0.7, 0.5, 2.0
 OUTER = 0.7
-"""What a frame counts beside the one that it called."""
+"""The weight of a frame relative to the frame that it called."""
 PROSE_FACTOR, TEST_FACTOR, NOT_RUN_FACTOR = 0.2, 0.1, 0.5
 SUSPECT = 0.7
-"""A large file is cut around lines that are at least so suspicious beside the most suspicious one in it."""
+"""A large file is cut around lines with at least this share of the suspicion of its most suspicious line."""
 
 _CAMEL = re.compile(r"(?<=[a-z0-9])(?=[A-Z])")
 _BETWEEN = re.compile(r"[_.-]")
@@ -43,23 +43,23 @@ Scores = dict[str, float]
 
 class RankingQuestion(NamedTuple):
     cases: Sequence[Case]
-    """The red ones, with their `detail`; the first ten are looked at."""
+    """The failing ones, with their `detail`; only the first ten are used."""
     goal: str
     tests: Sequence[str]
-    """Paths of the files that hold the failing tests."""
+    """Paths of the files that contain the failing tests."""
     is_test: Callable[[str], bool]
     budget: int = BUDGET
     """In characters."""
     files: int = MAX_FILES
     spectrum: Spectrum | None = None
-    """Where the tests were seen running: which lines they ran."""
+    """The lines that the tests ran, if that was recorded."""
 
 
 def retrieve(question: RankingQuestion, files: Sequence[str], read: Read, search: Search) -> Context:
-    """The failing tests first, then the code that they most likely fail for, within the budget.
+    """Return the failing tests, then the code that most likely makes them fail, within the budget.
 
-    Depends on its arguments alone: the same question of the same files has the same answer. A file that is binary,
-    huge or neither code nor prose is passed over; code that does not parse is still found by its words.
+    Depends only on its arguments: the same question about the same files has the same answer. A file that is binary,
+    huge or neither code nor prose is skipped; code that does not parse is still found by its words.
     """
     cases = [case for case in question.cases if case.red][:MAX_CASES]
     sources = Sources(files, read)
@@ -83,7 +83,7 @@ def _signals(
     hits: Sequence[WordHit],
     sources: Sources,
 ) -> dict[str, Scores]:
-    """By `Chunk.source`, and by file. Each is about 1 at its best."""
+    """Score files by `Chunk.source`. Each signal is about 1 at its best."""
     code = [hit for hit in hits if not question.is_test(hit.path)]
     signals = {
         "frame": [(FRAME, _by_frame(trail, question.is_test))],
@@ -98,7 +98,7 @@ def _signals(
 
 
 def _run(question: RankingQuestion, sources: Sources) -> dict[str, dict[int, float]]:
-    """How suspicious the lines of code are that the red tests ran, the most suspicious at 1."""
+    """Return how suspicious the lines of code are that the failing tests ran; the most suspicious line is at 1."""
     found = question.spectrum.suspicion() if question.spectrum else {}
     code = {path: lines for path, lines in found.items() if path in sources.files and not question.is_test(path)}
     most = max((item for lines in code.values() for item in lines.values()), default=1.0)
@@ -106,12 +106,12 @@ def _run(question: RankingQuestion, sources: Sources) -> dict[str, dict[int, flo
 
 
 def _by_lines(run: Mapping[str, Mapping[int, float]]) -> Scores:
-    """Squared: what is half as suspicious as the most suspicious line is seldom to blame."""
+    """Square the suspicion: a line half as suspicious as the most suspicious one is rarely the cause."""
     return {path: RUN * max(lines.values()) ** 2 for path, lines in run.items() if lines}
 
 
 def _factors(question: RankingQuestion, run: Mapping[str, object]) -> Callable[[str], float]:
-    """What a file's signals count for: less in prose and tests, and in code that no red test ran."""
+    """Weight a file's signals: lower for prose and tests, and for code that no failing test ran."""
     seen_running = tuple({ending for path in run if (ending := splitext(path)[1])})
 
     def factor(path: str) -> float:
@@ -144,7 +144,7 @@ def _by_frame(trail: Sequence[Sequence[Frame]], is_test: Callable[[str], bool]) 
 
 
 def _by_words(hits: Sequence[WordHit], sources: Sources) -> Scores:
-    """BM25 over the lines that use the words: a rare word counts for more, a long file for less."""
+    """Score by BM25 over the lines that use the words: a rare word counts for more, a long file for less."""
     counts: dict[str, dict[str, int]] = defaultdict(lambda: defaultdict(int))
     for hit in hits:
         if not hit.defines:
@@ -165,7 +165,7 @@ def _rarity(holders: int, files: int) -> float:
 
 
 def _by_definition(hits: Sequence[WordHit]) -> Scores:
-    """A name that is defined in one place says more than one that is defined in many."""
+    """A name that is defined in one place says more than a name that is defined in many."""
     places: dict[str, list[str]] = defaultdict(list)
     for hit in hits:
         if hit.defines:
@@ -178,7 +178,7 @@ def _by_definition(hits: Sequence[WordHit]) -> Scores:
 
 
 def _by_name(tests: Sequence[str], is_test: Callable[[str], bool], sources: Sources) -> Scores:
-    """How much a file is called like a failing test's file, and a little for lying in a folder of the same name."""
+    """Score how similar a file's name is to that of a failing test's file; a folder of the same name adds a little."""
     asked = [(_name_parts(test), set(dirname(test).split("/"))) for test in sorted(set(tests))]
     scores: Scores = {}
     for path in sorted(sources.files) if asked else ():
@@ -206,7 +206,7 @@ def _name_parts(path: str) -> set[str]:
 def _marks(
     trail: Sequence[Sequence[Frame]], hits: Sequence[WordHit], run: Mapping[str, Mapping[int, float]]
 ) -> dict[str, dict[int, dict[str, float]]]:
-    """By file and line: what was found there, and what that weighs when a large file is cut."""
+    """Map file and line to what was found there, and its weight when a large file is cut."""
     spread: dict[str, set[str]] = defaultdict(set)
     for hit in hits:
         spread[hit.word].add(hit.path)

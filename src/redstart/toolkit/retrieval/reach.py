@@ -1,4 +1,4 @@
-"""Which tests can notice a change, by what they import: enough to try an idea on, never enough to call it green."""
+"""Find the tests that can notice a change, by their imports: enough to try an idea, never enough to verify it."""
 
 from __future__ import annotations
 
@@ -10,15 +10,15 @@ from redstart.toolkit.languages.registry import is_code
 from redstart.toolkit.retrieval.sources import Sources
 
 MOST_PARSED = 600
-"""So many files are parsed at the most; beyond that the answer may miss some."""
+"""The maximum number of files to parse; beyond that the answer may miss some."""
 
 
 def tests_reaching(
     touched: Iterable[str], files: Sequence[str], read: Read, is_test: Callable[[str], bool]
 ) -> tuple[str, ...]:
-    """The test files from which a touched file is imported, over however many others; a conftest counts for its folder.
+    """List the test files that import a touched file, directly or not; a conftest counts for its folder.
 
-    What is imported by a name made at run time is not seen.
+    Imports by a name computed at run time are not seen.
     """
     sources = Sources(files, read)
     code = [path for path in sorted(sources.files) if is_code(path)]
@@ -39,7 +39,7 @@ def tests_reaching(
 
 
 def _word(path: str) -> str:
-    """What an import of this file has to say."""
+    """Return the word that any import of this file must contain."""
     name = basename(path).rpartition(".")[0]
     return basename(dirname(path)) if name in ("__init__", "index") else name
 

@@ -19,7 +19,7 @@ class Sources:
         self._readers: dict[Language | None, CodeReader] = {}
 
     def data(self, path: str) -> bytes:
-        """Empty where there is no text to be had."""
+        """Empty if the file has no readable text."""
         if path not in self._bytes:
             data = self._read(path) if path in self.files and is_searchable(path) else None
             self._bytes[path] = data if data is not None and is_readable(data) else b""
@@ -32,7 +32,7 @@ class Sources:
         return self._lines[path]
 
     def reader(self, path: str) -> CodeReader:
-        """What reads the code of this file; one that reads nothing where Redstart does not know how."""
+        """Return the reader for this file's code; a reader that finds nothing if Redstart has none."""
         language = language_of_file(path)
         if language not in self._readers:
             reader = language.code_reader(self) if language else None

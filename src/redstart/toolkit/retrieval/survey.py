@@ -1,4 +1,4 @@
-"""Code for a reader who judges a program as a whole: all of it where it fits, else other files each time."""
+"""Code for a reader who reviews a program as a whole: all of it if it fits, else other files each time."""
 
 from __future__ import annotations
 
@@ -8,16 +8,16 @@ from redstart.core.context import Chunk, Context
 from redstart.toolkit.base.code_files import Read
 
 LONGEST_PIECE = 20_000
-"""Characters of a file from which it is shown in several pieces."""
+"""Characters of a file above which it is shown in several pieces."""
 LEAST_PART = 2_000
-"""Characters of a file that still say something, where the whole of it does not fit."""
+"""The minimum number of characters of a useful part, if the whole file does not fit."""
 
 
 def survey(files: Sequence[str], read: Read, *, first: Iterable[str], turn: int, budget: int) -> Context:
     """Choose files to show whole, in at most `budget` characters.
 
-    Where all of them fit, all are shown. Else `first` gets half of the budget, and the others the rest: by `turn`, from
-    1, each time other ones, until every file was shown and it begins again.
+    If all of them fit, all are shown. Otherwise `preferred` gets half of the budget, and the others the rest: different
+    ones for each `turn`, from 1, until every file was shown and it starts over.
     """
     texts = {path: (read(path) or b"").decode(errors="replace") for path in files}
     sizes = {path: len(text) for path, text in texts.items() if text.strip()}
@@ -36,7 +36,7 @@ def survey(files: Sequence[str], read: Read, *, first: Iterable[str], turn: int,
 
 
 def _pages(paths: Sequence[str], sizes: dict[str, int], budget: int) -> list[list[str]]:
-    """The paths in order, in groups that fill the budget each."""
+    """Group the paths, in order, so that each group fills the budget."""
     pages: list[list[str]] = []
     room = 0
     for path in paths:
@@ -49,7 +49,7 @@ def _pages(paths: Sequence[str], sizes: dict[str, int], budget: int) -> list[lis
 
 
 def _filled(paths: Sequence[str], texts: dict[str, str], budget: int) -> list[Chunk]:
-    """As many of the files as fit, in their order; of the first that does not, the beginning."""
+    """Show as many of the files as fit, in their order, and the beginning of the first file that does not fit."""
     chunks: list[Chunk] = []
     for path in paths:
         if len(texts[path]) <= budget:
@@ -63,7 +63,7 @@ def _filled(paths: Sequence[str], texts: dict[str, str], budget: int) -> list[Ch
 
 
 def _chunks(path: str, text: str) -> list[Chunk]:
-    """The text's lines in pieces, none of which is so long that a prompt would cut it."""
+    """Split the text's lines into pieces that are short enough for a prompt to show uncut."""
     chunks: list[Chunk] = []
     start, size = 1, 0
     lines = text.splitlines(keepends=True)

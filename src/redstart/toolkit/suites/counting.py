@@ -1,4 +1,4 @@
-"""Count the tests that have ended by what a runner prints while it runs: for progress, never for a result."""
+"""Counts finished tests from a runner's output while it runs: for progress display, never for a result."""
 
 from __future__ import annotations
 
@@ -6,21 +6,21 @@ import codecs
 import re
 
 LONGEST = 2_000
-"""Characters of a line that is looked at."""
+"""The longest line, in characters, that is examined."""
 
 _COLLECTED = re.compile(r"^collected (\d{1,7}) items?(?: / .*?(\d{1,7}) selected)?")
 _LETTERS = re.compile(r"^(?:[\w./\\ -]+\.py )?([.FEsxXu]+)(?:\s*\[\s*\d{1,3}%\])?\s*$")
-"""pytest, and unittest's dots: a letter for each test, after the file's name where pytest shows it."""
+"""pytest's and unittest's letters and dots, one for each test, after the file name if pytest shows it."""
 _NAMED = re.compile(
     r"(?:\s(?:PASSED|FAILED|ERROR|SKIPPED|XFAIL|XPASS)\b.*\[\s*\d{1,3}%\]|\.\.\. (?:ok|FAIL|ERROR|skipped.*))\s*$"
 )
-"""A line for each test, of `pytest -v` and `unittest -v`."""
+"""One line for each test, from `pytest -v` and `unittest -v`."""
 _TAP = re.compile(r"^(?:✔|✖|(?:not )?ok \d+ )")
-"""Node's own runner, for tests at the top."""
+"""Node's own runner, for top-level tests."""
 
 
 class OutcomeCounter:
-    """Takes output in pieces. `done` is how many tests have ended, `total` how many there are; 0 where unknown."""
+    """Takes output in chunks. `done` counts the finished tests and `total` all tests; 0 means unknown."""
 
     def __init__(self, total: int = 0) -> None:
         self.done = 0
@@ -30,7 +30,7 @@ class OutcomeCounter:
         self._decoder = codecs.getincrementaldecoder("utf-8")("replace")
 
     def feed(self, chunk: bytes) -> bool:
-        """Whether something is new. What a test prints may be counted wrongly: the figures are for show alone."""
+        """Read a chunk and return whether a count changed. A test's own output may be miscounted: display only."""
         before = self.done, self.total
         *whole, last = (self._line + self._decoder.decode(chunk)).split("\n")
         for line in whole:

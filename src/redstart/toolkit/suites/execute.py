@@ -1,4 +1,4 @@
-"""One run of a suite in the sandbox, as a report."""
+"""Runs a suite once in the sandbox and builds the report."""
 
 from __future__ import annotations
 
@@ -24,13 +24,13 @@ class SuiteRun(NamedTuple):
     trouble: SuiteProblem
     """Why there are no results per test."""
     unexplained: str
-    """Where the exit code and the report contradict each other."""
+    """How the exit code and the report contradict each other. Empty if they agree."""
     misplaced: str = ""
-    """Where the tests import a copy of the project that no edit would reach: what to do about it."""
+    """What to do if the tests import a copy of the project that no edit would reach."""
 
 
 def warm_session(sandbox: Sandbox, blobs: Blobs, spec: RunSpec) -> AbstractAsyncContextManager[SandboxSession]:
-    """A session for runs of this suite that follow one another, none of which is a verdict."""
+    """Open a session for consecutive runs of this suite, none of which decides a verdict."""
     return session_of(sandbox, environment_of(blobs, spec), spec.sandbox)
 
 
@@ -45,12 +45,12 @@ async def run_suite(
     packages: Sequence[str] = (),
     vary: Variation = PINNED,
 ) -> SuiteRun:
-    """Runs the suite, or only the tests `ids`, on a fresh copy of the snapshot. Raises what the sandbox raises.
+    """Run the suite, or only the tests `ids`, on a fresh copy of the snapshot. Raises what the sandbox raises.
 
-    `sandbox` is one, or a session of one.
+    `sandbox` is a sandbox or one of its sessions.
 
-    With `packages` (the project's own) it also looks where the tests import those from. `vary` is what a repeat does in
-    another way than the first run. Where `selects` is false, or our plugin cannot be imported, `ids` do not narrow it.
+    With `packages` (the project's own), it also records where the tests import those from. `vary` is what a repeat does
+    differently from the first run. `ids` have no effect if `can_select_tests` is false or our plugin is not importable.
     """
     environment = environment_of(blobs, spec)
     asked = runner.request(spec.suite, environment, ids, sentinel=packages, vary=vary, test_cpu=spec.test_cpu)
@@ -80,17 +80,17 @@ async def run_suite(
 
 
 def environment_of(blobs: Blobs, spec: RunSpec) -> Environment:
-    """Where the run's suite is at home."""
+    """Load the environment of the run's suite."""
     return Environment.model_validate_json(blobs.get(spec.suite.environment))
 
 
 def _plugins(blobs: Blobs, names: str) -> str:
-    """A command may start pytest several times: each plugin counts once."""
+    """Store the plugin names, each once: a command may start pytest several times."""
     return blobs.put("\n".join(sorted(set(names.splitlines()))).encode()) if names else ""
 
 
 def execution(spec: RunSpec, snapshot: Snapshot, environment: Environment, asked: SuiteRequest) -> Execution:
-    """What the suite asks for, on that snapshot, with the run's own limits."""
+    """Build the execution of the suite's request on that snapshot, with the run's own limits."""
     return Execution(
         argv=asked.argv,
         snapshot=snapshot,

@@ -1,4 +1,4 @@
-"""Any runner that writes JUnit XML: its command is run, and what it wrote is gathered inside and read here."""
+"""Supports any runner that writes JUnit XML: the reports are collected inside the sandbox and read here."""
 
 from __future__ import annotations
 
@@ -19,25 +19,25 @@ REPORTS = "reports.json"
 
 
 class GatheredReports(FrozenValue):
-    """What a run left: path to text, in the order of the paths."""
+    """The reports of a run: path to text, in path order."""
 
     reports: dict[str, str] = {}
     whole: bool = True
-    """Whether that is all of it: reports that are too large or too many are left out."""
+    """Whether all reports are included. Reports that are too large or too many are left out."""
 
 
 def command(suite: Suite, environment: Environment, *, vary: Variation = PINNED) -> SuiteRequest:
-    """The request that runs the user's command, whole: such a runner's ids are not known to be arguments of it.
+    """Build the request that runs the user's whole command, since a foreign runner may not accept IDs as arguments.
 
-    Reports that lie there before do not count. Raises `ConfigError` where there is no command, or where the reports
-    would lie outside of the suite's folder.
+    Reports from before the run do not count. Raises `ConfigError` if there is no command, or if the reports would lie
+    outside the suite's directory.
     """
     path = PurePosixPath(suite.junit)
     if not suite.command:
         raise ConfigError("--junit needs a command that writes the report", remedy='--test-cmd "..." --junit PATH')
     if path.is_absolute() or ".." in path.parts:
         raise ConfigError(
-            f"{suite.junit} is outside of the directory of the tests",
+            f"{suite.junit} is outside the directory of the tests",
             remedy="give the path of the JUnit XML relative to it, as in --junit build/test-results/*.xml",
         )
     start = (environment.python, f"{IN}/{COLLECTOR}", f"{OUT}/{REPORTS}", suite.junit)
@@ -46,7 +46,7 @@ def command(suite: Suite, environment: Environment, *, vary: Variation = PINNED)
 
 
 def gathered(completed: Completed) -> GatheredReports:
-    """What the run says that it left; nothing where it says nothing that can be read."""
+    """Read the reports that the run lists. Empty if the list cannot be read."""
     try:
         return GatheredReports.model_validate(json.loads(completed.files.get(REPORTS, "{}")))
     except (ValueError, ValidationError, RecursionError):

@@ -1,4 +1,4 @@
-"""What a suite needs run."""
+"""The request that a suite makes for one execution."""
 
 from __future__ import annotations
 
@@ -9,18 +9,18 @@ from typing import NamedTuple
 from redstart.core.shell import IN, OUT, Environment
 
 JUNIT = "junit.xml"
-"""The name under which a request's report is collected."""
+"""The name of a request's collected report."""
 
 PLUGINS = "plugins.txt"
-"""Where it says who else took part."""
+"""Where the run lists the plugins that took part."""
 RUNNING = "running.txt"
-"""Where that says which test runs, until the run ends by itself."""
+"""Where the run names the test that is running, until the run ends normally."""
 
 
 class SuiteRequest(NamedTuple):
-    """The part of an `Execution` that the suite decides; a step adds snapshot, environment and limits.
+    """The part of an `Execution` that the suite decides. A step adds snapshot, environment and limits.
 
-    `variables` holds only what the suite adds or changes: it goes over the environment's own.
+    `variables` holds only what the suite adds or changes. It overrides the environment's own variables.
     """
 
     argv: tuple[str, ...]
@@ -28,18 +28,18 @@ class SuiteRequest(NamedTuple):
     files_in: dict[str, str]
     collect: tuple[str, ...]
     hostname: str = ""
-    """What the machine is to call itself; empty for its usual name."""
+    """The machine's host name inside the sandbox. Empty for the usual one."""
 
 
 def inside(name: str) -> str:
-    """The text of a file of ours that is given along into the sandbox."""
+    """Read one of our files that is copied into the sandbox."""
     return (Path(__file__).parent / "inside" / name).read_text(encoding="utf-8")
 
 
 def importing(request: SuiteRequest, files: Iterable[str], environment: Environment) -> SuiteRequest:
-    """The same request, whose Python processes can import these files of ours.
+    """Return the request with our files added, so that its Python processes can import them.
 
-    They are last on the path, so that nothing is imported from another place than without them.
+    They are last on the path, so that every other import still comes from the same place.
     """
     before = request.variables.get("PYTHONPATH") or environment.variables.get("PYTHONPATH", "")
     own = before.removesuffix(IN).removesuffix(":")
@@ -50,7 +50,7 @@ def importing(request: SuiteRequest, files: Iterable[str], environment: Environm
 
 
 def loading(hook: str, answer: str, request: SuiteRequest, environment: Environment) -> SuiteRequest:
-    """The same request, each of whose Python processes loads a file of ours when it starts, and adds to that answer."""
+    """Return the request with a hook of ours that each Python process loads at start and that adds to `answer`."""
     asked = importing(request, (), environment)
     return asked._replace(
         variables={**asked.variables, "REDSTART_HOOK": f"{OUT}/{answer}"},

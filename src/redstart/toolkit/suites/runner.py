@@ -1,4 +1,4 @@
-"""The door of the kit: what to run for a suite, and what its run says."""
+"""Entry points of the package: build the request for a suite and read the results of its run."""
 
 from __future__ import annotations
 
@@ -38,7 +38,7 @@ EXIT_CODES = {
     5: "no tests were collected",
     6: "too many warnings",
 }
-"""Of pytest; our unittest runner uses 0, 1 and 5 in the same sense."""
+"""pytest's exit codes. Our unittest runner uses 0, 1 and 5 with the same meaning."""
 
 NOT_FOUND = 127
 OTHER_CODE = "not a code of the runner's"
@@ -50,7 +50,7 @@ LAST_SIZE = 1500
 class ParsedRun(NamedTuple):
     cases: list[Case]
     fault: str = ""
-    """In a sentence, why there are no results per test; empty where there are."""
+    """A sentence that explains why there are no results per test. Empty if there are."""
     kind: SuiteProblem = SuiteProblem.none
 
 
@@ -63,10 +63,10 @@ def request(
     vary: Variation = PINNED,
     test_cpu: int = 0,
 ) -> SuiteRequest:
-    """What runs the suite, or at least the tests `ids` of it, and leaves where the packages `sentinel` come from.
+    """Build the request that runs the suite, or at least the tests `ids`, and records where `sentinel` packages lie.
 
-    The latter is left by pytest and by our unittest runner, not by a foreign one. Raises `ConfigError` for a runner
-    that is not known.
+    pytest and our unittest runner record that; a foreign runner does not. Raises `ConfigError` for a runner that
+    Redstart does not know.
     """
     if suite.junit:
         return foreign.command(suite, environment, vary=vary)
@@ -78,7 +78,7 @@ def request(
 
 
 def runner_of(suite: Suite) -> SuiteRunner | None:
-    """What starts the suite's runner; None where only the report of its command is read, or nobody knows it."""
+    """Find what starts the suite's runner. None if only its command's report is read, or the runner is unknown."""
     language = None if suite.junit else language_of_runner(suite.runner)
     return language.runner if language else None
 
@@ -86,19 +86,19 @@ def runner_of(suite: Suite) -> SuiteRunner | None:
 def another_request(
     suite: Suite, environment: Environment, completed: Completed, vary: Variation = PINNED
 ) -> SuiteRequest | None:
-    """What to run in place of a run that did not come to its tests because of us; None for any other run."""
+    """Build the request that replaces a run that did not reach its tests because of us. None for any other run."""
     runner = runner_of(suite)
     return runner.another_command(suite, environment, completed, vary) if runner else None
 
 
 def selects(suite: Suite) -> bool:
-    """Whether some tests can be run without the others; if not, each run is a run of the whole command."""
+    """Whether some tests can run without the others. If not, each run executes the whole command."""
     runner = runner_of(suite)
     return runner is not None and runner.selects(suite)
 
 
 def read(suite: Suite, completed: Completed) -> ParsedRun:
-    """The results per test, or why there are none."""
+    """Read the results per test, or the reason that there are none."""
     if suite.junit:
         found = foreign.gathered(completed)
         texts = list(found.reports.values())
@@ -117,7 +117,7 @@ def _parsed(suite: Suite, completed: Completed, cases: list[Case] | None, has_re
 
 
 def contradiction(suite: Suite, cases: Sequence[Case], completed: Completed) -> str:
-    """A sentence where exit code and report do not agree on red or green; empty where they do or there is none."""
+    """Describe how exit code and report disagree on pass or fail. Empty if they agree or there is no report."""
     if not cases:
         return ""
     red, runner = sum(case.red for case in cases), runner_of(suite)
@@ -171,13 +171,13 @@ def _fault(suite: Suite, completed: Completed, has_report: bool, readable: bool)
 
 
 def _absent(suite: Suite) -> str:
-    """What a shell's `not found` is about, and what to do."""
+    """Explain what a shell's `not found` refers to and what to do."""
     language = language_of_runner(suite.runner)
     return ((language and language.runner) or SuiteRunner()).absent(suite)
 
 
 def _hint(suite: Suite, completed: Completed) -> str:
-    """What to do about it, as far as it can be said."""
+    """Suggest what to do, as far as possible."""
     if suite.junit:
         return f"Does the command write JUnit XML to {suite.junit}? A report from before the run does not count. "
     runner = runner_of(suite)

@@ -1,4 +1,4 @@
-"""Which tests the user means: by id, file, folder or class, and by an expression as pytest's `-k` takes it."""
+"""Selects tests by ID, file, directory or class, and by an expression like pytest's `-k`."""
 
 from __future__ import annotations
 
@@ -15,9 +15,9 @@ _PARTS = re.compile(r"::| > |[/.\[\]]")
 
 
 def chooser(targets: Sequence[str], keyword: str) -> Chooses:
-    """Tells for a test id whether it is meant; with neither argument every test is.
+    """Build a predicate that tells whether a test ID is selected. With neither argument, every test is.
 
-    Raises `ConfigError` where the expression cannot be read.
+    Raises `ConfigError` if the expression cannot be parsed.
     """
     chosen = parse_keyword(keyword) if keyword.strip() else None
     wanted = [target.removeprefix("./").rstrip("/") for target in targets]
@@ -30,20 +30,20 @@ def chooser(targets: Sequence[str], keyword: str) -> Chooses:
 
 
 def parse_keyword(expression: str) -> Chooses:
-    """Words joined by `and`, `or`, `not` and brackets; a word is looked for in a test's id, in whatever case.
+    """Parse words joined by `and`, `or`, `not` and parentheses. A word matches anywhere in a test ID, ignoring case.
 
-    Unlike pytest's own it knows no markers: it chooses among results, which have none. Raises `ConfigError`.
+    Unlike pytest's `-k`, it knows no markers, because it selects among results, which have none. Raises `ConfigError`.
     """
     tokens = [found.group().strip() for found in _TOKEN.finditer(expression)]
     parser = _Parser(tokens, expression)
     chosen = parser.either()
     if parser.left:
-        raise parser.fault(f"there is {parser.left[0]!r} where nothing was expected")
+        raise parser.fault(f"unexpected {parser.left[0]!r}")
     return chosen
 
 
 class _Parser:
-    """Recursive descent, a method for each level of binding."""
+    """Recursive descent, with one method for each precedence level."""
 
     def __init__(self, tokens: list[str], expression: str) -> None:
         self.left = tokens
@@ -71,10 +71,10 @@ class _Parser:
         if self._take("("):
             inner = self.either()
             if not self._take(")"):
-                raise self.fault("a bracket is not closed")
+                raise self.fault("a parenthesis is not closed")
             return inner
         if not self.left or not re.match(r"[\w:+\-.\[\]\\/]", self.left[0]) or self.left[0] in ("and", "or"):
-            raise self.fault(f"a word was expected {f'before {self.left[0]!r}' if self.left else 'at the end'}")
+            raise self.fault(f"expected a word {f'before {self.left[0]!r}' if self.left else 'at the end'}")
         word = self.left.pop(0).casefold()
         return lambda id_: word in id_.casefold()
 
@@ -94,11 +94,11 @@ def _all(one: Chooses, other: Chooses) -> Chooses:
 
 
 def _within(id_: str, target: str) -> bool:
-    """Whether the id is the target or lies in it: in its folder, file, module, class, or one set of parameters."""
+    """Whether the ID is the target or lies in it: in its directory, file, module, class, or one set of parameters."""
     if target in ("", "."):
         return True
     if not id_.startswith(target):
-        # A file may be named as a path where the runner names it as a module.
+        # The user may name a file as a path that the runner names as a module.
         module = "" if "::" in id_ else dotted_module(target)
         return bool(module) and _within(id_, module)
     rest = id_[len(target) :]

@@ -1,4 +1,4 @@
-"""Sees which lines the red tests run, by running them once more with some green ones beside them."""
+"""Records which lines the failing tests run, by running them again together with some passing tests."""
 
 from __future__ import annotations
 
@@ -17,19 +17,19 @@ from redstart.toolkit.suites.request import SuiteRequest
 from redstart.toolkit.suites.runner import runner_of
 
 ANSWER = "spectrum.json"
-"""The name under which what was seen is collected."""
+"""The name of the collected result file."""
 SECONDS = 30
-"""After so long it is enough: what was seen until then counts."""
+"""The time limit for tracing. What was recorded until then counts."""
 WALL = 120
-"""A single test that takes longer, watched, has told nothing."""
+"""A single test that takes longer under tracing reveals nothing."""
 
 
 async def watch(
     sandbox: SandboxSession, blobs: Blobs, spec: RunSpec, red: Sequence[str], cases: Sequence[Case]
 ) -> Spectrum | None:
-    """The lines that the red tests run on the code as it is; None where nobody could see it.
+    """Record the lines that the failing tests run on the current code. None if they cannot be recorded.
 
-    `cases` are those of a run of the whole suite. Raises what the sandbox raises.
+    `cases` come from a run of the whole suite. Raises what the sandbox raises.
     """
     environment = environment_of(blobs, spec)
     asked = watching(spec.suite, environment, red, cases)
@@ -40,16 +40,16 @@ async def watch(
 
 
 def watching(suite: Suite, environment: Environment, red: Sequence[str], cases: Sequence[Case]) -> SuiteRequest | None:
-    """What runs the red tests and the green ones of their files under watch; None where that cannot be done.
+    """Build the request that traces the failing tests and the passing tests of their files. None if that is impossible.
 
-    Red tests that take long by themselves are not run again.
+    Failing tests that take long by themselves are not run again.
     """
     ids, started = _beside(red, cases), runner_of(suite)
     return started.watched(suite, environment, red, ids) if started and ids else None
 
 
 def read_spectrum(completed: Completed) -> Spectrum | None:
-    """What the run has seen; None where it left no word that can be read."""
+    """Read what the run recorded. None if it left nothing readable."""
     try:
         return Spectrum.model_validate_json(completed.files.get(ANSWER, ""))
     except ValidationError:

@@ -1,4 +1,4 @@
-"""A tree as it is seen from the folder that its suite runs in: ids, tracebacks and imports are meant from there."""
+"""A tree as seen from the directory that its suite runs in, which IDs, tracebacks and imports are relative to."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from redstart.toolkit.languages.registry import module_suffixes
 
 
 class TreeView:
-    """`kept` maps each path as the runner shows it to the snapshot's own. What was read is remembered."""
+    """`snapshot_paths` maps each path that the runner shows to the path in the snapshot. File contents are cached."""
 
     def __init__(self, suite: Suite, paths: Iterable[str], read: Callable[[str], bytes | None]) -> None:
         self.kept = {suite.as_shown(path): path for path in paths}
@@ -17,17 +17,17 @@ class TreeView:
         self._texts: dict[str, bytes | None] = {}
 
     def read(self, shown: str) -> bytes | None:
-        """None where there is no such file."""
+        """Read a file. None if it does not exist."""
         if shown not in self._texts:
             self._texts[shown] = self._read(self.kept[shown]) if shown in self.kept else None
         return self._texts[shown]
 
     def source(self, protected: Callable[[str], object]) -> Callable[[str], bool]:
-        """Tells the project's own code, as the runner shows its paths, from its tests and from all else."""
+        """Build a predicate that accepts only the project's own code, by the paths that the runner shows."""
         return lambda shown: shown in self.kept and not protected(shown)
 
     def file_of(self, id_: str) -> str:
-        """The file of a test id: `a/b.py::Class::test`, `a/b.py` or `a.b.Class.test`; empty where there is none."""
+        """Find the file of a test ID: `a/b.py::Class::test`, `a/b.py` or `a.b.Class.test`. Empty if there is none."""
         path = id_.split("::", maxsplit=1)[0]
         if path in self.kept:
             return path

@@ -1,4 +1,4 @@
-"""What the doctor says of machines well and ill, and that it leaves everything as it was."""
+"""The doctor reports on healthy and broken machines and changes nothing."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ pytestmark = pytest.mark.slow
 
 @pytest.fixture(autouse=True)
 def home(tmp_path, monkeypatch) -> Path:
-    """Of a user with no key, no file and no data yet."""
+    """Return the data folder of a user with no key, settings file or data yet."""
     for name in list(os.environ):
         if name.startswith("REDSTART_") or name.endswith(("_API_KEY", "_BASE_URL")):
             monkeypatch.delenv(name)
@@ -47,19 +47,19 @@ def home(tmp_path, monkeypatch) -> Path:
 
 @pytest.fixture
 def tried() -> None:
-    """For a test that tries every sandbox of this machine."""
+    """Mark a test that tries every sandbox of this machine."""
 
 
 @pytest.fixture(autouse=True)
 def untried(request, monkeypatch) -> None:
-    """To try them takes seconds: for tests of something else nobody does."""
+    """Skip the sandboxes in tests of something else: trying them takes seconds."""
     if not {"tried", "path"} & set(request.fixturenames):
         monkeypatch.setattr(checks, "_sandboxes", lambda settings, platform: iter(()))
 
 
 @pytest.fixture
 def path(tmp_path, monkeypatch):
-    """A folder that is all of PATH, in which the sandbox's program is looked for too."""
+    """Make an empty folder the whole PATH and the place of the sandbox program."""
     folder = tmp_path / "bin"
     folder.mkdir()
     monkeypatch.setenv("PATH", str(folder))
@@ -77,7 +77,7 @@ def script(path: Path, text: str) -> None:
 
 def found(name: str, project: Path | None = None) -> DoctorCheck:
     [check] = [item for item in examine(project=project).checks if item.name == name]
-    assert check.health is Health.ok or check.name == "keys" or check.remedy, "what is not well has a remedy"
+    assert check.health is Health.ok or check.name == "keys" or check.remedy, "a check that is not ok has a remedy"
     return check
 
 
@@ -89,7 +89,7 @@ def fill(home: Path) -> None:
 
 
 def everything(folder: Path) -> dict[str, tuple[str, int]]:
-    """Every path below, with hash and time of change."""
+    """Map every path below the folder to its hash and modification time."""
     paths = [folder, *folder.rglob("*")] if folder.exists() else []
     return {
         str(path): (hashlib.sha256(path.read_bytes()).hexdigest() if path.is_file() else "", path.stat().st_mtime_ns)
@@ -145,7 +145,7 @@ def examined_without_a_trace(
     after = everything(tmp_path)
     if database:
         database.close()
-    own = {str(scratch)}  # its time of change tells of the folders that came and went
+    own = {str(scratch)}  # folders that come and go change its modification time
     assert {k: v for k, v in after.items() if k not in own} == {k: v for k, v in before.items() if k not in own}
     assert home.exists() is (state_of_home != "none")
     return examination
@@ -223,7 +223,7 @@ def test_a_database_of_a_newer_redstart_fails(home):
 
 def test_a_database_that_is_in_use_is_read_as_it_stands(home):
     with Database.open(home / "redstart.db"):
-        assert (home / "redstart.db-wal").stat().st_size > 0, "what was just written is not in the file itself yet"
+        assert (home / "redstart.db-wal").stat().st_size > 0, "recent writes are not in the database file yet"
         assert found("database").detail == f"revision {HEAD}"
 
 
@@ -274,7 +274,7 @@ def test_online_each_model_is_asked_once(monkeypatch):
         checks = {check.name: check for check in examine(online=True).checks}
         assert [(item.model, item.max_tokens) for item in server.requests] == [("one", 16), ("two", 16)]
         examine()
-        assert len(server.requests) == 2, "without --online nobody is asked"
+        assert len(server.requests) == 2, "without --online no model is called"
     assert checks["strong"].health is checks["fast"].health is Health.ok
     host = server.anthropic_url.removeprefix("http://")
     assert f"openai:one at {host} answered in" in checks["strong"].detail

@@ -1,4 +1,4 @@
-"""What a proof says of a run, whatever way it ended, and that it says it again."""
+"""A proof reports how a run ended, and proving the run again gives the same proof."""
 
 from __future__ import annotations
 
@@ -42,14 +42,14 @@ class Ended(NamedTuple):
     state: RunState
 
     def prove(self, **over: Any) -> Proof:
-        """The proof of the run, as if its state said this."""
+        """Prove the run with these values in its state."""
         return asyncio.run(prove(self.house, self.state.model_copy(update=over)))
 
     def records(self) -> list[JournalRecord]:
         return asyncio.run(self.rig.adapters.journal.records(self.state.run_id))
 
     def judged(self, **over: Any) -> RunState:
-        """The state as if its verdict said this."""
+        """Return the state with these values in its verdict."""
         assert self.state.now.test
         verdict = self.state.now.test.verdict.model_copy(update=over)
         tested = self.state.now.test.model_copy(update={"verdict": verdict})
@@ -58,7 +58,7 @@ class Ended(NamedTuple):
 
 @pytest.fixture
 def ended(tmp_path: Path) -> Iterator[Callable[..., Ended]]:
-    """Drives a run of the rig to its end with these answers."""
+    """Return a function that drives a run to its end with these answers."""
     rigs: list[Rig] = []
 
     def drive_it(*answers: str, until: Step | None = None, **asked: Any) -> Ended:
@@ -97,8 +97,8 @@ def test_a_verified_run_shows_what_was_checked_with_its_figures(ended):
     assert said(proof, "able_to_fail") == "1 of 1 failed when altered, 4 runs"
     assert said(proof, "neutral") == "1 of 1 passed in surroundings that look like production, 2 runs"
     assert said(proof, "others") == "before: 1 passed, 1 red, 0 skipped; after: 2 passed, 0 red, 0 skipped"
-    assert said(proof, "repeats").startswith("4 repeats, each with one thing other (hash seed, random seed, time zone")
-    assert said(proof, "red_without") == "1 of 1 red on the code without it"
+    assert said(proof, "repeats").startswith("4 reruns, each with one difference (hash seed, random seed, time zone")
+    assert said(proof, "red_without") == "1 of 1 fail on the code without it"
     assert [(case.id, case.target, case.before, case.after) for case in proof.cases] == [
         (play.RED, True, "failed", "passed")
     ]
@@ -138,7 +138,7 @@ def test_made_again_or_elsewhere_it_is_the_same_to_the_byte(ended, tmp_path):
 
 
 class Changed:
-    """A journal in which somebody wrote afterwards."""
+    """A journal whose records were changed afterwards."""
 
     def __init__(self, inner: Any, change: Callable[[list[Any]], list[Any]]) -> None:
         self._inner, self._change = inner, change
@@ -215,7 +215,7 @@ def test_quick_says_in_the_first_line_that_less_was_checked(ended):
 
 def test_strict_counts_how_often_a_thing_was_varied(ended):
     proof = ended(play.RIGHT, verify=Level.strict).prove()
-    assert "8 repeats, each with one thing other (hash seed 2 times, random seed 2 times" in said(proof, "repeats")
+    assert "8 reruns, each with one difference (hash seed 2 times, random seed 2 times" in said(proof, "repeats")
 
 
 def test_a_flake_is_named_and_nothing_is_verified(ended):
@@ -225,7 +225,7 @@ def test_a_flake_is_named_and_nothing_is_verified(ended):
     proof = run.prove(now=now, result=Result.unsolved)
     assert not proof.verified
     assert marks(proof)["repeats"] == "failed"
-    assert "3 tests not green every time" in said(proof, "repeats")
+    assert "3 tests did not pass every time" in said(proof, "repeats")
     assert proof.flaky[:3] == (
         "t (green …)",
         f"{play.RED} (not green in every repeat)",
@@ -314,11 +314,11 @@ def test_a_test_that_a_person_let_change_is_shown_as_changed(ended):
     assert (proof.verified, proof.by_person) == (False, True)
     assert {name for name, mark in marks(proof).items() if mark == "failed"} == {"untouched"}
     assert said(proof, "untouched") == "2 files in the patch, 1 of them a test or part of how tests are run"
-    assert [line for line in proof.lacking if line.startswith(f"not its own to change: {play.TESTS}: it is a test")]
+    assert [line for line in proof.lacking if line.startswith(f"changed a protected file: {play.TESTS}: it is a test")]
 
 
 def with_results(run: Ended, keep: Callable[[str], bool], *more: Case) -> Any:
-    """The last attempt as if its run on the patch had given these results."""
+    """Return the last attempt as if its run on the patch had given these results."""
     now, blobs = run.state.now, run.rig.adapters.blobs
     every = CaseList.model_validate_json(blobs.get(now.test.report.full)).cases
     cases = (*(case for case in every if keep(case.id)), *more)
@@ -365,7 +365,7 @@ def test_a_question_that_the_budget_stopped_names_a_model_only_if_it_was_put_to_
 
 
 class Edited:
-    """A store whose last attempt's edits fitted like this."""
+    """A store that returns these edit records for the last attempt."""
 
     def __init__(self, inner: Any, rungs: tuple[EditRecord, ...]) -> None:
         self._inner, self._rungs = inner, rungs

@@ -1,4 +1,4 @@
-"""A proof as it is shown: nothing of a repo leaves its place in it, or looks like a line of ours."""
+"""A proof as shown: no text of a repo leaves its place or looks like one of our lines."""
 
 from __future__ import annotations
 
@@ -34,11 +34,11 @@ from redstart.core.visible import visible_line
 
 SCHEMA = Path(__file__).parents[4] / "docs" / "reference" / "proof.schema.json"
 BODY_LIMIT = 65_536
-"""What a pull request's body may hold."""
+"""The longest body of a pull request."""
 
 
 def proof_with(text: str, *, verified: bool = True, diff: str | None = None, **over: object) -> Proof:
-    """A proof that holds `text` wherever something may come from a repo, a model or a person."""
+    """Make a proof with `text` wherever a value may come from a repo, a model or a person."""
     return Proof(
         run="run-1",
         parent=text,
@@ -80,7 +80,7 @@ def proof_with(text: str, *, verified: bool = True, diff: str | None = None, **o
 
 
 def structure(markdown: str) -> list[tuple[str, str, str]]:
-    """What a reader of Markdown makes of it, without what stands in code blocks."""
+    """Return the tokens of a Markdown parser, without the content of code blocks."""
     tokens = MarkdownIt("commonmark").enable(["table", "strikethrough"]).parse(markdown)
     found: list[tuple[str, str, str]] = []
     for token in tokens:
@@ -90,7 +90,7 @@ def structure(markdown: str) -> list[tuple[str, str, str]]:
 
 
 def frame(text: str) -> list[str]:
-    """The lines of a text that are ours alone: all but those that are set in."""
+    """Return the lines of a text that are ours alone: all that are not indented."""
     return [line for line in text.splitlines() if line.strip() and not line.startswith("    ")]
 
 
@@ -230,7 +230,7 @@ def test_json_is_ascii_and_holds_everything_as_it_was(text):
 
 def test_the_published_schema_is_that_of_the_noun():
     anew = "python -c 'from redstart.app.proof.evidence import schema; print(schema(), end=\"\")'"
-    assert SCHEMA.read_text() == schema(), f"write what this prints to {SCHEMA.name}: {anew}"
+    assert SCHEMA.read_text() == schema(), f"write the output of this command to {SCHEMA.name}: {anew}"
 
 
 def test_what_is_printed_as_json_is_what_the_schema_describes():

@@ -1,4 +1,4 @@
-"""Which layer wins, what a project may say, and how what is wrong is named."""
+"""Which layer wins, what a project may set, and how errors are reported."""
 
 from __future__ import annotations
 
@@ -42,7 +42,7 @@ class Places:
         self._patch.setenv(name, value)
 
     def put(self, layer: str, name: str, value: object) -> str:
-        """Sets it there; returns the origin that is to be told."""
+        """Set the value in that layer and return the origin that must be reported."""
         if layer == "variable":
             variable = "REDSTART_" + name.replace(".", "__").upper()
             self.variable(variable, value if isinstance(value, str) else json.dumps(value))

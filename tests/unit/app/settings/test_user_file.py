@@ -1,4 +1,4 @@
-"""Changing the user's settings file: one setting, and nothing else in it."""
+"""Setting one value in the user's settings file changes nothing else in it."""
 
 from __future__ import annotations
 
@@ -136,7 +136,7 @@ def test_links_and_permissions_stay(path, tmp_path):
 def test_what_outranks_it_is_said(path, monkeypatch):
     monkeypatch.setenv("REDSTART_LIMITS__USD", "7")
     ran = run("set", "limits.usd", "3")
-    assert "note: REDSTART_LIMITS__USD outranks it: limits.usd = 7.0 is in force" in ran.output
+    assert "note: REDSTART_LIMITS__USD overrides it: limits.usd = 7.0 is in effect" in ran.output
 
 
 @pytest.mark.slow

@@ -1,8 +1,8 @@
-"""An evaluation of a few tasks that kills itself after so many events, for test_eval_runner.py.
+"""Run an evaluation of a few tasks that kills itself after so many events, for test_eval_runner.py.
 
     python small_eval.py HOME [EVENTS]
 
-The suite is computed, the clock stands still, and the model is a noisy oracle: what is left is what the harness does.
+The suite is computed, the clock stands still, and the model is a noisy oracle: what remains is the work of the harness.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""A copy of the graph, by the official driver against a real server that speaks Bolt and Cypher: ArcadeDB."""
+"""Mirroring the graph with the official driver to a real server that speaks Bolt and Cypher: ArcadeDB."""
 
 from __future__ import annotations
 
@@ -58,7 +58,7 @@ def server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Neo4jServer]:
 
 @pytest.fixture
 def ask(server: Neo4jServer) -> Iterator[Ask]:
-    """Asks the server; before, what other tests left is removed."""
+    """Query the server, after removing the data of other tests."""
     with GraphDatabase.driver(server.url, auth=(server.user, server.password)) as driver:
 
         def asked(text: Any, **bound: object) -> list[dict[str, Any]]:
@@ -134,7 +134,7 @@ def test_the_command_copies_what_runs_left(server: Neo4jServer, ask: Ask, tmp_pa
 
 
 def test_what_is_wrong_is_told_apart(server: Neo4jServer, tmp_path: Path) -> None:
-    with pytest.raises(ConfigError, match="does not take"):
+    with pytest.raises(ConfigError, match="does not accept"):
         mirror(graph(), server._replace(password="wrong"))
     with pytest.raises(PortError, match="does not work"):
         mirror(graph(), server._replace(database="nobody"))

@@ -125,8 +125,8 @@ def test_without_caps_everything_fits() -> None:
 CALLS = st.lists(
     st.tuples(
         st.integers(0, 4000),  # characters of the question
-        st.integers(500, 4000),  # most tokens of the answer
-        st.floats(0.2, 2),  # what it really takes, as a share of what was held
+        st.integers(500, 4000),  # maximum tokens of the answer
+        st.floats(0.2, 2),  # the actual usage, as a share of the reserve
         st.booleans(),  # whether the call fails
     ),
     min_size=5,
@@ -145,8 +145,8 @@ CALLS = st.lists(
 def test_spending_never_passes_the_cap_by_more_than_one_calls_reserve(
     calls: list[tuple[int, int, float, bool]], tokens: int | None, usd: float | None, at_once: bool
 ) -> None:
-    """Also where each call takes up to twice what was held for it, one after the other; and where calls are made at
-    once and keep to it, the cap itself holds."""
+    """This holds even if sequential calls take up to twice their reserve. If concurrent calls keep to their reserve,
+    the limit itself holds."""
     ledger = RunLedger(Limits(tokens=tokens, usd=usd), Spend())
     overshoot = [0, 0.0]
 
@@ -191,4 +191,4 @@ def test_spending_never_passes_the_cap_by_more_than_one_calls_reserve(
     asyncio.run(run())
     keeps_to_the_caps()
     if tokens is not None and (left := tokens - ledger.spend_of_step.tokens) >= 0:
-        ledger.reserve(None, left)  # nothing is still held
+        ledger.reserve(None, left)  # no reserve is left over

@@ -1,4 +1,4 @@
-"""Cassettes that hold what was asked: the same question finds its answer, another one says where it differs."""
+"""Cassettes that record questions: the same question gets its answer, a different one an error with the difference."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ SEEN = Message(role=Role.tool, text="def a(): ...", reply_to="c1")
 
 
 def recorded() -> Cassette:
-    """Two turns of a conversation, then the next attempt."""
+    """Build a cassette of two turns of a conversation and the next attempt."""
     cassette = Cassette(model="openai:large").with_call(
         "1/patch/0", Answer(text="", model="openai:large", calls=(LOOK,)), (SYSTEM, CODE)
     )
@@ -80,7 +80,7 @@ def test_a_miss_shows_the_line_that_differs_and_not_the_rest() -> None:
 
 def test_a_long_difference_is_cut() -> None:
     said = miss("1/patch/0", SYSTEM, Message(role=Role.user, text="\n".join(str(n) for n in range(500))))
-    assert said.endswith("lines more")
+    assert said.endswith("more lines")
     assert len(said) < 1000
 
 
@@ -88,9 +88,9 @@ def test_a_long_difference_is_cut() -> None:
     ("messages", "expected"),
     [
         ((SYSTEM.model_copy(update={"text": "You sing."}), CODE), "message 1 (system) differs"),
-        ((SYSTEM, CODE, CALLED), "message 4 (tool) was recorded and is not asked now"),
-        ((SYSTEM, CODE, CALLED, SEEN, CODE), "message 5 (user) was not recorded: ## Code"),
-        ((SYSTEM, CODE, CODE, SEEN), "message 3 is of the user, recorded was one of the assistant"),
+        ((SYSTEM, CODE, CALLED), "message 4 (tool) was recorded but is missing now"),
+        ((SYSTEM, CODE, CALLED, SEEN, CODE), "message 5 (user) is not in the recording: ## Code"),
+        ((SYSTEM, CODE, CODE, SEEN), "message 3 has role user, but was recorded with role assistant"),
         (
             (SYSTEM, CODE, CALLED.model_copy(update={"calls": (LOOK.model_copy(update={"name": "search"}),)}), SEEN),
             "+calls search",

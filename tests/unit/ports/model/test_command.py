@@ -1,4 +1,4 @@
-"""A program of the user's own as a model: real processes, and each way in which one can fail."""
+"""A user's own program as the model: real processes, and each way in which one can fail."""
 
 from __future__ import annotations
 
@@ -107,11 +107,11 @@ def test_one_that_prints_nothing_said_nothing() -> None:
     [
         ("import sys; print('lost'); sys.exit('no such model')", ModelRefused, "exit code 1: no such model"),
         ("import sys; sys.exit(75)", ModelBusy, "exit code 75"),
-        ("import os; os.kill(os.getpid(), 9)", ModelUnreachable, "ended by SIGKILL"),
+        ("import os; os.kill(os.getpid(), 9)", ModelUnreachable, "killed by SIGKILL"),
         ('print(\'{"text": "half of\')', ModelGarbled, "cut off"),
         ("print('{\"text\": 5}')", ModelGarbled, "text: "),
         ('print(\'{"text": "a", "fault": "tired"}\')', ModelGarbled, "fault: "),
-        ("import sys; sys.stdout.buffer.write(b'\\xff\\xfe')", ModelGarbled, "no UTF-8"),
+        ("import sys; sys.stdout.buffer.write(b'\\xff\\xfe')", ModelGarbled, "not UTF-8"),
         (f"import sys; sys.stdout.write('x' * {LARGEST + 5})", ModelGarbled, "more than 8 MB"),
     ],
 )
@@ -137,7 +137,7 @@ def test_one_that_takes_too_long_is_ended_with_all_that_it_started(tmp_path: Pat
 
 
 def _alive(pid: int) -> bool:
-    """A process that was killed and that nobody has waited for yet is dead."""
+    """Tell whether a process is alive; a killed process that nobody has waited for yet counts as dead."""
     try:
         return Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[0] != "Z"
     except OSError:

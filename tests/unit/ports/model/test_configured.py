@@ -1,4 +1,4 @@
-"""From the settings to the model that answers."""
+"""How the settings determine the model that answers."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ Configure = Callable[[str], None]
 
 @pytest.fixture(autouse=True)
 def configure(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Configure:
-    """Writes the user's file. No variable of the outside is seen."""
+    """Write the user's file, with the variables of the outside hidden."""
     monkeypatch.setenv("XDG_CONFIG_HOME", str(tmp_path))
     for variable in ("OPENAI_API_KEY", "ANTHROPIC_API_KEY", "GROQ_API_KEY"):
         monkeypatch.delenv(variable, raising=False)

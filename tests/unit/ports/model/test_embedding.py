@@ -1,4 +1,4 @@
-"""An embedding model over real HTTP: what it is sent, what is made of its answers, and each fault in its class."""
+"""An embedding model over real HTTP: its requests, how its answers are used, and the class of each fault."""
 
 from __future__ import annotations
 
@@ -191,7 +191,7 @@ def failure(reply: Reply, kind: type[ModelError], deadline: float = PATIENT) -> 
     error = caught.value
     assert type(error) is kind
     assert KEY not in f"{error} {error.remedy}"
-    assert error.__cause__ is None, "the cause holds the request, and with it the key"
+    assert error.__cause__ is None, "the cause contains the request, and with it the key"
     assert NAME in str(error)
     assert len(str(error)) < 350
     return error
@@ -209,7 +209,7 @@ def test_what_does_not_come_in_time_is_a_timeout(reply: Reply) -> None:
         (401, ModelRefused, "OPENAI_API_KEY"),
         (404, ModelRefused, "name and address"),
         (302, ModelRefused, ""),
-        (429, ModelBusy, "rate or quota"),
+        (429, ModelBusy, "rate limit or quota"),
         (503, ModelBusy, "down or overloaded"),
     ],
 )
@@ -276,7 +276,7 @@ def test_what_it_used_is_held_and_settled() -> None:
             ledger.reserve(0.0, 1)
         with pytest.raises(BudgetExceeded):
             asyncio.run(mine.embed(["word"]))
-        assert len(server.requests) == 1, "what does not fit is not sent"
+        assert len(server.requests) == 1, "a request beyond the budget is not sent"
     ledger.settle(0.0, 1000 - counted, Usage())
     ledger.reserve(1.0 - counted / 1000, 0)
     with pytest.raises(BudgetExceeded):

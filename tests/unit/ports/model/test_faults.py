@@ -1,4 +1,4 @@
-"""What endpoints do wrong, on both wires: each in its class, none past its deadline, none retried."""
+"""Faults of endpoints, on both wires: each has its class, none exceeds its deadline, none is retried."""
 
 from __future__ import annotations
 
@@ -18,12 +18,12 @@ pytestmark = pytest.mark.slow
 KEY = "key-0123456789"
 DEADLINE = 0.6
 PATIENT = 120.0
-"""For faults that must be told at once: were one only told by the deadline, its test would say so."""
+"""For faults that must be reported at once: a test fails if its fault is reported only at the deadline."""
 
 ASK = Ask(question="patch", tier=Tier.strong, messages=(Message(role=Role.user, text="Why is it red?"),))
 
 MOST = Usage(input_tokens=25, output_tokens=4096)
-"""All that the question can take: 5 tokens of text at 3 characters each, and what the wire adds."""
+"""The most that the question can use: 5 tokens of text at 3 characters each, and what the wire adds."""
 
 HTML = b"<!doctype html><html><body>Sign in to the wireless network</body></html>"
 WRONG_TYPES = b'{"choices": "none", "content": 7, "stop_reason": ["end_turn"], "usage": null}'
@@ -37,7 +37,7 @@ def joined(server: ScriptedServer, wire: Wire, deadline: float) -> Model:
 
 @pytest.fixture(params=list(Wire), scope="module")
 def wire(request: pytest.FixtureRequest) -> Wire:
-    """A wire that was used once, so that no test pays for loading its SDK."""
+    """Return a wire that was used once, so that no test waits for its SDK to load."""
     with ScriptedServer(lambda _: "ready") as server:
         asyncio.run(joined(server, request.param, PATIENT).ask(ASK))
     return request.param
@@ -53,12 +53,12 @@ def failure(reply: Reply, wire: Wire, deadline: float = PATIENT) -> tuple[ModelE
         assert len(server.requests) <= 1, "the call was made again"
     shown = f"{caught.value} {caught.value.remedy}"
     assert KEY not in shown
-    assert caught.value.__cause__ is None, "the cause holds the request, and with it the key"
+    assert caught.value.__cause__ is None, "the cause contains the request, and with it the key"
     assert "openai:gpt-4o" in shown or "anthropic:claude-sonnet-4-6" in shown
     assert len(str(caught.value)) < 350
     error = caught.value
     if error.usage.output_tokens == ASK.max_tokens:
-        assert error.usage.usd, "the most that it can have cost is known"
+        assert error.usage.usd, "the maximum cost is known"
         error.usage = MOST
     return error, elapsed
 
@@ -113,7 +113,7 @@ def test_a_call_ends_at_its_deadline(reply: Reply, wire: Wire) -> None:
     assert "did not answer within 0.6 s" in str(error)
     assert type(error) is ModelTimeout
     assert error.usage == MOST
-    assert DEADLINE * 0.9 < elapsed < DEADLINE + 5.0  # the rest is how busy the machine is
+    assert DEADLINE * 0.9 < elapsed < DEADLINE + 5.0  # the margin is for a busy machine
 
 
 def test_a_reset_connection(wire: Wire) -> None:
@@ -196,7 +196,7 @@ def test_one_call_that_hangs_holds_up_no_other(wire: Wire) -> None:
 
     with ScriptedServer(lambda request: "quick" if "quick" in request.text else Reply(hang=True)) as server:
         hung, quick = asyncio.run(both(joined(server, wire, DEADLINE)))
-        if not isinstance(quick, Answer):  # on a busy machine even what is quick needs its time
+        if not isinstance(quick, Answer):  # on a busy machine even the quick call may be late
             hung, quick = asyncio.run(both(joined(server, wire, 20 * DEADLINE)))
     assert isinstance(hung, ModelError)
     assert isinstance(quick, Answer)

@@ -1,4 +1,4 @@
-"""The retry loop on a clock that only moves when somebody waits."""
+"""The retry loop, on a clock that moves only when a call waits."""
 
 from __future__ import annotations
 
@@ -26,11 +26,11 @@ from redstart.testing.model import ScriptedModel
 
 ASK = Ask(question="patch", tier=Tier.strong, messages=(Message(role=Role.user, text="x" * 240),), max_tokens=900)
 MOST = 1000
-"""Tokens that are held for one call of it."""
+"""Tokens reserved for one call of `ASK`."""
 
 
 class Clock:
-    """Time that passes by waiting alone."""
+    """A clock that moves only when a call waits."""
 
     def __init__(self) -> None:
         self.time = 0.0
@@ -45,7 +45,7 @@ class Clock:
 
 
 class Bench:
-    """A gateway over scripted models, the first being the one that is meant."""
+    """A gateway over scripted models, of which the first is the configured one."""
 
     def __init__(
         self,
@@ -189,9 +189,9 @@ def test_a_question_ends_at_its_own_deadline() -> None:
             await asyncio.Event().wait()
             raise AssertionError(ask)
 
-    still = TimeAndChance(now=lambda: 0.0)  # on a busy machine the time could be over before anybody was asked
+    still = TimeAndChance(now=lambda: 0.0)  # on a busy machine the time could run out before any model is asked
     gateway = Gateway(lambda _: [ModelRoute("openai:x-local", Hangs())], RetryPolicy(patience=0.05, tries=1), still)
-    with pytest.raises(ModelTimeout, match="end of the time") as caught:
+    with pytest.raises(ModelTimeout, match="time limit of the question") as caught:
         asyncio.run(gateway.ask(ASK))
     assert caught.value.usage.input_tokens + caught.value.usage.output_tokens == MOST
 
@@ -215,10 +215,10 @@ def test_a_model_that_fails_too_often_is_left_alone_then_tried_once() -> None:
     policy = RetryPolicy(tries=2, failures=4, rest=60.0, longest_wait=5.0)
     bench = Bench([ModelBusy("no")] * 5 + ["back", "still"], ["a", "b", "c", "d"], policy=policy)
     assert [bench.ask().text for _ in range(3)] == ["a", "b", "c"]
-    assert bench.asked[0] == 4  # the third question went to the second model at once
+    assert bench.asked[0] == 4  # the third question went straight to the second model
     bench.clock.time += 61
     assert bench.ask().text == "d"
-    assert bench.asked[0] == 5  # the one that may try failed: closed again
+    assert bench.asked[0] == 5  # the trial call failed: the model rests again
     bench.clock.time += 61
     assert [bench.ask().text for _ in range(2)] == ["back", "still"]
 
@@ -315,7 +315,7 @@ def test_a_rate_that_does_not_come_in_time_is_told_and_nothing_is_sent() -> None
     said = Answer(text="x", model="m", usage=Usage(input_tokens=100, output_tokens=900))
     bench = Bench([said] * 2, options=RouteOptions(tokens_a_minute=MOST), policy=RetryPolicy(patience=30))
     bench.ask()
-    with pytest.raises(ModelBusy, match="tokens a minute") as caught:
+    with pytest.raises(ModelBusy, match="tokens per minute") as caught:
         bench.ask()
     assert "tokens_a_minute" in caught.value.remedy
     assert bench.asked == [1]

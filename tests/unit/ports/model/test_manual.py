@@ -1,4 +1,4 @@
-"""A model by hand: files that a person reads and writes, also half written, wrong or late."""
+"""A manual model: files that a person reads and writes, including incomplete, wrong and late ones."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ ASK = Ask(
 
 
 class Told:
-    """Somebody at the screen, who does `act` with the answer's file as soon as a question is shown."""
+    """A user at the screen who calls `act` with the answer's file as soon as a question is shown."""
 
     def __init__(self, act: Callable[[str, Path], None] = lambda question, answer: None) -> None:
         self._act = act
@@ -98,7 +98,7 @@ def test_an_answer_without_its_last_line_is_taken_when_nobody_changes_it_any_mor
 
 @pytest.mark.parametrize("written", [b"half an edit\n", b"  \n", b""])
 def test_an_answer_that_is_not_whole_is_waited_for(written: bytes, tmp_path: Path) -> None:
-    with pytest.raises(ModelTimeout, match="no answer in"):
+    with pytest.raises(ModelTimeout, match="no answer appeared in"):
         asked(tmp_path, puts(written), deadline=1.5, quiet=60.0)
 
 
@@ -108,7 +108,7 @@ def test_an_end_alone_says_nothing(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize(
     ("written", "complaint"),
-    [(b"\xff\xfea\x00\nEND\n", "no UTF-8"), (b'{"text": "cut\nEND\n', "cut off"), (None, "cannot be read")],
+    [(b"\xff\xfea\x00\nEND\n", "not UTF-8"), (b'{"text": "cut\nEND\n', "cut off"), (None, "cannot be read")],
 )
 def test_one_that_cannot_be_used_is_said_once_and_another_waited_for(
     written: bytes | None, complaint: str, tmp_path: Path
@@ -119,7 +119,7 @@ def test_one_that_cannot_be_used_is_said_once_and_another_waited_for(
     class Mends(Told):
         def __call__(self, text: str) -> None:
             super().__call__(text)
-            if "waiting for another" in text:
+            if "waiting for a new answer" in text:
                 (answer,) = tmp_path.glob("*.answer.md")
                 answer.rmdir() if answer.is_dir() else answer.unlink()
                 answer.write_text("mended\nEND\n")
@@ -179,5 +179,5 @@ def test_tools_are_offered_in_words_and_their_results_shown(tmp_path: Path) -> N
 
 def test_a_folder_that_cannot_be_had(tmp_path: Path) -> None:
     (tmp_path / "file").write_text("")
-    with pytest.raises(ConfigError, match="cannot be made"):
+    with pytest.raises(ConfigError, match="cannot be created"):
         ManualModel(tmp_path / "file" / "below", Told())

@@ -1,4 +1,4 @@
-"""No secret leaves in a question, and ordinary code is left alone."""
+"""No question contains a secret, and ordinary code is unchanged."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ def token() -> str:
     return ".".join([*(base64.urlsafe_b64encode(part.encode()).decode().rstrip("=") for part in parts), drawn(43)])
 
 
-# Put together here, so that no text of the repository looks like a key.
+# Assembled here, so that no text of the repository looks like a key.
 SHAPED = {
     "anthropic-key": "sk-" + "ant-api03-" + drawn(60),
     "openai-key": "sk-" + "proj-" + drawn(48),

@@ -1,4 +1,4 @@
-"""What is held under the name of a secret is masked, short or split as it may be; what only looks like it stays."""
+"""A value under the name of a secret is masked, even if short or split; text that only looks like one is unchanged."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ import pytest
 
 from redstart.ports.model.mask import mask
 
-# Put together here, so that no text of the repository looks like a key.
+# Assembled here, so that no text of the repository looks like a key.
 SHORT = "a8F5k2" + "M9x1"
 PASSWORD = "Tr0ub4dor" + "&3"
 LONG = "Zk3v9Qw7Lm2Xr8" + "Tb5Yc1Nd6Hf4Gs0Pj"

@@ -1,4 +1,4 @@
-"""How a question goes out and what is made of the answer."""
+"""How a question is sent and how its answer is read."""
 
 from __future__ import annotations
 

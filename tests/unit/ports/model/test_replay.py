@@ -74,7 +74,7 @@ def test_it_says_what_the_recording_cost() -> None:
 @pytest.mark.parametrize(
     ("content", "complaint"),
     [
-        ("{", "is no recording"),
+        ("{", "is not a recording"),
         ('{"v": 4, "model": "m"}', r"demo\.json: this recording was stored by a newer version"),
         ('{"v": 1, "model": "m", "calls": {"patch": {"text": ""}}}', "calls/patch"),
         ('{"v": 1, "model": "m", "calls": {"1/patch/0": {"txt": ""}}}', "calls/1/patch/0/text"),

@@ -1,4 +1,4 @@
-"""The server that the other tests stand on."""
+"""The scripted server that the other tests rely on."""
 
 from __future__ import annotations
 
@@ -50,7 +50,7 @@ def test_a_reply_can_be_held_back() -> None:
         assert not server.requests[0].answered
         go.set()
         client.join()
-    # Looked at when the server's threads are joined: a client may have its reply before the server notes it.
+    # Checked after the server's threads are joined: a client may have its reply before the server records it.
     assert server.requests[0].answered
 
 

@@ -1,4 +1,4 @@
-"""Who is asked what."""
+"""Which model is asked which question."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Tools, calls and shapes over both wires."""
+"""Tools, tool calls and answer shapes over both wires."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Where bubblewrap is missing, broken or refused, the user is told what to do."""
+"""When bubblewrap is missing, broken or refused, the error tells the user what to do."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ pytestmark = pytest.mark.slow
 
 
 class FakeProgram:
-    """Puts a shell script in the place of bubblewrap."""
+    """A shell script in place of bubblewrap."""
 
     def __init__(self, path: Path) -> None:
         self._path = path
@@ -94,7 +94,7 @@ def test_the_status_tells_whether_the_command_was_seen_to_end() -> None:
 
 
 def end_of_monitor(first: str) -> int:
-    """Kills a program that says its first process inside is `first`, and gives its exit code: 7 if it chose it."""
+    """Kill a program that reports `first_pid` as its first process; return its exit code, 7 if it exits itself."""
     script = f'sleep 300 & echo "{{ \\"child-pid\\": {first} }}" >/proc/self/fd/$0; echo ready; wait; exit 7'
     with BubblewrapPipes() as wires:
         argv = ["/bin/sh", "-c", script, str(wires.status)]
@@ -102,7 +102,7 @@ def end_of_monitor(first: str) -> int:
             assert monitor.stdout is not None
             assert monitor.stdout.readline() == b"ready\n"
             wires.kill(monitor.pid)
-            assert monitor.stdout.read() == b""  # only when the sleeper is dead too
+            assert monitor.stdout.read() == b""  # returns only when the sleeper is dead too
             return monitor.wait(60)
 
 

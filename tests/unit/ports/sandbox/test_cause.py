@@ -1,4 +1,4 @@
-"""Each way to end has its cause."""
+"""Each way in which an execution ends has its cause."""
 
 from __future__ import annotations
 

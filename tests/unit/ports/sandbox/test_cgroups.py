@@ -1,4 +1,4 @@
-"""Groups of the kernel: where they are sought, what is written to them and what is read, on trees of plain files."""
+"""Control groups on trees of plain files: where they are searched, and what is written to and read from them."""
 
 from __future__ import annotations
 
@@ -86,7 +86,7 @@ def test_no_groups_at_all() -> None:
 
 
 class Recorded:
-    """What would be written to the kernel's files, which appear with the folder."""
+    """Plain files in place of the kernel's, created with each folder; they record what is written."""
 
     def __init__(self, monkeypatch: pytest.MonkeyPatch, *files: str) -> None:
         make = Path.mkdir
@@ -226,7 +226,7 @@ def test_where_no_systemd_of_the_user_is_none_is_asked(tmp_path: Path) -> None:
 def test_a_real_group_ends_what_is_in_it() -> None:
     tree = own_tree()
     if tree is None:
-        pytest.skip("this user may make no groups here")
+        pytest.skip("this user cannot create groups here")
     group = Cgroup(tree, SandboxLimits(processes=5))
     try:
         enter = "".join(f"echo 0 >{door}; " for door in group.doors)

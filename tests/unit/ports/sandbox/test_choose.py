@@ -1,4 +1,4 @@
-"""Which sandbox is taken, and what is made of one that lets something out."""
+"""Which sandbox is chosen, and what happens to one that leaks."""
 
 from __future__ import annotations
 
@@ -83,7 +83,7 @@ def test_a_plain_process_is_seen_to_hold_nothing(tmp_path: Path) -> None:
     ("answer", "words"),
     [
         (Completed(exit_code=1, cause=ExitCause.failed, output="it broke"), "it broke"),
-        (Completed(exit_code=0, cause=ExitCause.ok, output="silence"), "runs no Python"),
+        (Completed(exit_code=0, cause=ExitCause.ok, output="silence"), "cannot run Python"),
     ],
 )
 def test_a_sandbox_in_which_nothing_runs_proves_nothing(tmp_path: Path, answer: Completed, words: str) -> None:

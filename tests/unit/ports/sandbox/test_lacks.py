@@ -1,4 +1,4 @@
-"""What a sandbox could not get on a machine is told in the words, and with the remedy, that the user needs."""
+"""What a sandbox lacks on a machine is reported with the text and the remedy that the user needs."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ from redstart.testing.sandbox import FolderWorkspaces
 
 
 class Poor:
-    """A sandbox that got nothing."""
+    """A sandbox that lacks everything."""
 
     @property
     def lacks(self) -> tuple[SandboxLack, ...]:
@@ -75,6 +75,6 @@ def test_the_doctor_says_it_with_the_remedy(monkeypatch: pytest.MonkeyPatch, tmp
     examination = examine()
     [lack] = [check for check in examination.checks if check.name == "limits" and "memory" in check.detail]
     assert lack.health is Health.warn
-    assert lack.detail == "bwrap lacks a limit on memory and processes of all together"
+    assert lack.detail == "bwrap lacks a common limit on memory and number of processes"
     assert "systemd" in lack.remedy
-    assert examination.ok, "it works all the same"
+    assert examination.ok, "a lack is only a warning"

@@ -1,4 +1,4 @@
-"""What the launcher keeps, limits and ends."""
+"""Which output the launcher keeps, what it limits and what it kills."""
 
 from __future__ import annotations
 
@@ -57,7 +57,7 @@ def test_a_system_without_process_descriptors(monkeypatch: pytest.MonkeyPatch) -
 
 
 def test_what_cannot_be_started_leaves_nothing_open() -> None:
-    before = set(os.listdir("/proc/self/fd"))  # noqa: PTH208 (the names alone are compared)
+    before = set(os.listdir("/proc/self/fd"))  # noqa: PTH208 (only names are compared)
     with pytest.raises(FileNotFoundError):
         asyncio.run(launch(["/no/such/program"], variables={}, limits=LIMITS))
     assert set(os.listdir("/proc/self/fd")) == before  # noqa: PTH208

@@ -1,4 +1,4 @@
-"""What a dead process has left is found by its name; what a living one uses is left alone."""
+"""Leftovers of a dead process are found by name; what a living process uses is not touched."""
 
 from __future__ import annotations
 

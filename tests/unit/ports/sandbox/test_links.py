@@ -1,4 +1,4 @@
-"""Names in a workspace that lead to what was installed for the project."""
+"""Links in a workspace to the packages that were installed for the project."""
 
 from __future__ import annotations
 

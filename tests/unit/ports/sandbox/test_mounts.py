@@ -1,4 +1,4 @@
-"""What is visible inside, and in which order it is put there."""
+"""What is visible inside the sandbox, and in which order it is mounted."""
 
 from __future__ import annotations
 

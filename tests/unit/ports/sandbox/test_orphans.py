@@ -1,4 +1,4 @@
-"""Whoever runs a sandbox may be killed at any moment; nothing that it started lives on."""
+"""A process that runs a sandbox may be killed at any moment; nothing that it started survives."""
 
 from __future__ import annotations
 
@@ -44,12 +44,12 @@ def test_a_runner_that_is_killed_leaves_no_process(tmp_path: Path, moment: float
     except SandboxUnavailable as error:
         pytest.skip(str(error))
     if not own_rights().mounts:
-        pytest.skip("bubblewrap alone does not promise that")
+        pytest.skip("bubblewrap alone does not guarantee that")
     token = f"redstart-{uuid.uuid4().hex}"
     with subprocess.Popen([sys.executable, "-c", RUNNER, str(tmp_path), token], stdout=subprocess.PIPE) as runner:
         assert runner.stdout is not None
         assert runner.stdout.readline() == b"ready\n"
-        time.sleep(moment)  # nothing is waited for: the moment is what is varied
+        time.sleep(moment)  # waits for no event: the test varies the moment of the kill
         runner.kill()
     over = time.monotonic() + 10
     while living(token) and time.monotonic() < over:

@@ -1,4 +1,4 @@
-"""What is put into a workspace beside its snapshot, in the cases that a contract cannot make."""
+"""What a workspace gets besides its snapshot, in cases that a contract cannot create."""
 
 from __future__ import annotations
 

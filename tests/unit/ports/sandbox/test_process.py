@@ -1,4 +1,4 @@
-"""How a request is bent to a checkout that could not be mounted."""
+"""How a request is adapted to a checkout that cannot be mounted."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The profile of macOS's sandbox, by its text: it has not been run on a Mac yet."""
+"""The text of the profile for macOS's sandbox, which has not been run on a Mac yet."""
 
 from __future__ import annotations
 
@@ -70,5 +70,5 @@ def test_a_path_cannot_add_a_rule() -> None:
 def test_elsewhere_there_is_none(tmp_path) -> None:
     with pytest.raises(SandboxUnavailable, match="macOS"):
         find_seatbelt("linux")
-    with pytest.raises(SandboxUnavailable, match="not there"):
+    with pytest.raises(SandboxUnavailable, match="is missing"):
         find_seatbelt("darwin", str(tmp_path / "none"))

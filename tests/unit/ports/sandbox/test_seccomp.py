@@ -1,4 +1,4 @@
-"""The filter decides as it should, by a small model of the kernel's machine, and in the kernel itself."""
+"""The filter's decisions, in a small model of the kernel's filter machine and in the kernel itself."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ REFUSED, MISSING, NO_FAMILY = ERRNO | errno.EPERM, ERRNO | errno.ENOSYS, ERRNO |
 
 
 def verdict(machine: str, number: int, *arguments: int, architecture: int | None = None) -> int:
-    """What the filter answers to a call."""
+    """Run the filter on a call; return its answer."""
     known = MACHINES[machine]
     padded = (*arguments, *(0 for _ in range(6 - len(arguments))))
     data = struct.pack("<IIQ6Q", number, known.architecture if architecture is None else architecture, 0, *padded)
@@ -81,9 +81,9 @@ def test_calls_that_depend_on_an_argument(machine: str) -> None:
     known = MACHINES[machine]
     for flag in (0x00020000, 0x02000000, 0x04000000, 0x08000000, 0x10000000, 0x20000000, 0x40000000):
         assert verdict(machine, known.clone, flag | 17) == REFUSED
-    assert verdict(machine, known.clone, 0x003D0F00) == ALLOW  # as a thread is made
+    assert verdict(machine, known.clone, 0x003D0F00) == ALLOW  # the flags of a new thread
     assert verdict(machine, known.ioctl, 0, 0x5412) == verdict(machine, known.ioctl, 0, 0x541C) == REFUSED
-    assert verdict(machine, known.ioctl, 0, 0xFFFFFFFF00005412) == REFUSED  # the kernel looks at the low half
+    assert verdict(machine, known.ioctl, 0, 0xFFFFFFFF00005412) == REFUSED  # the kernel reads only the low half
     assert verdict(machine, known.ioctl, 0, 0x5413) == ALLOW
     for call in (known.socket, known.socketpair):
         families = [verdict(machine, call, family) for family in (1, 2, 10, 40, 17, 38, 0)]

@@ -1,4 +1,4 @@
-"""A named port of the host can be reached in a sandbox, no other can, and nothing else is different."""
+"""A sandbox reaches a named port of the host and no other, and nothing else differs."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ def everything(sock):
 
 
 class Echo(socketserver.BaseRequestHandler):
-    """Reads to the end, and only then sends a greeting and all of it back: that needs a half-closed connection."""
+    """Read to the end, and only then send a greeting and all of it back, which needs a half-closed connection."""
 
     server: Server
 
@@ -64,7 +64,7 @@ class Server(socketserver.ThreadingTCPServer):
         self.answered = threading.Event()
         self.watching = False
         self.seen: list[int] = []
-        """The forwarders that there were during a connection."""
+        """Process IDs of the forwarders during a connection."""
         super().__init__((host, 0), Echo)
 
     @property
@@ -73,7 +73,7 @@ class Server(socketserver.ThreadingTCPServer):
 
 
 def forwarders(port: int) -> list[int]:
-    """The processes of the host that forward to this port."""
+    """List the processes of the host that forward to this port."""
     found: list[int] = []
     for entry in Path("/proc").glob("[0-9]*"):
         with contextlib.suppress(OSError):
@@ -102,7 +102,7 @@ def server() -> Iterator[Server]:
 
 
 class Box:
-    """A sandbox with one snapshot, in which code of Python is run."""
+    """A sandbox with one snapshot that runs Python code."""
 
     def __init__(self, folder: Path) -> None:
         self._workspaces = FolderWorkspaces(folder / "snapshots")
@@ -319,13 +319,13 @@ def test_the_relay_keeps_the_last_of_an_answer_until_it_is_read(tmp_path: Path) 
                 await loop.sock_connect(client, str(folder / "0"))
                 client.shutdown(socket.SHUT_WR)
                 assert await loop.run_in_executor(None, generous.answered.wait, 30)
-                for _ in range(100):  # the relay takes what it can, and would give up what it cannot pass on
+                for _ in range(100):  # the relay reads what it can, and might drop what it cannot pass on
                     await asyncio.sleep(0)
                 while part := await loop.sock_recv(client, 1 << 16):
                     received += len(part)
         return received
 
-    for size in range(1 << 17, 1 << 18, 1 << 14):  # a socket holds about as much
+    for size in range(1 << 17, 1 << 18, 1 << 14):  # a socket buffers about as much
         with serving(b"x" * size) as generous:
             assert asyncio.run(length(generous.port, tmp_path / str(size))) == size
 

@@ -1,4 +1,4 @@
-"""Executions of a session are recorded like any other, and a session is opened only where one of them is to be made."""
+"""Executions of a session are recorded like any other, and a session opens only when one of them must run."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ def ended(output: str) -> Completed:
 
 
 class WarmFake(FakeSandbox):
-    """Says of an execution whether it was made in a session, and counts those."""
+    """A sandbox whose output says whether an execution ran in a session, and that counts sessions."""
 
     def __init__(self) -> None:
         super().__init__(lambda asked: ended(f"fresh {asked.argv[0]}"))
@@ -52,7 +52,7 @@ class WarmFake(FakeSandbox):
 
 
 class Desk:
-    """A journal of one run; `look` makes what a step would."""
+    """A journal of one run; `run_step` runs the executions of a step."""
 
     def __init__(self) -> None:
         database = memory_database()
@@ -62,7 +62,7 @@ class Desk:
         self.fence = asyncio.run(store.claim("run-1")).fence
 
     def look(self, sandbox: WarmFake | None, *words: str, replaying: bool = False) -> list[str]:
-        """Executions in a session, and then one more outside of it."""
+        """Run executions in a session, and then one more outside of it; return their outputs."""
         call = CallPlace("run-1", 1, "test", 0)
         recorder = JournalRecorder(
             self.journal, self.blobs, call, self.fence, replaying=replaying, on_discard=lambda *_: pytest.fail("gone")

@@ -1,4 +1,4 @@
-"""What is done before bubblewrap starts: tried for real where this user can, and read as text where not."""
+"""Preparations before bubblewrap starts: run for real if this user can, otherwise checked as text."""
 
 from __future__ import annotations
 
@@ -94,7 +94,7 @@ def test_without_the_tools_there_are_no_rights() -> None:
 @pytest.fixture
 def lower(tmp_path: Path) -> Path:
     if not own_rights().mounts:
-        pytest.skip("this user can mount nothing here")
+        pytest.skip("this user cannot mount anything here")
     lower = tmp_path / "a, strange: name"
     (lower / "folder").mkdir(parents=True)
     (lower / "folder" / "inner").write_text("inner")
@@ -143,7 +143,7 @@ def test_it_is_seen_by_nobody_else(lower: Path) -> None:
 
 
 @pytest.mark.slow
-@pytest.mark.skipif(os.geteuid() != 0, reason="only root has rights to give up")
+@pytest.mark.skipif(os.geteuid() != 0, reason="only root has privileges to drop")
 def test_root_gives_up_its_rights(lower: Path, tmp_path: Path) -> None:
     secret = tmp_path / "secret"
     secret.write_text("of root")

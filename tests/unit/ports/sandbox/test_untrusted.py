@@ -1,4 +1,4 @@
-"""What a command has left is read only where it is a plain file within its folder."""
+"""A file that a command left is read only if it is a plain file within its folder."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What the watchman sees of processes and folders, and when it calls for an end."""
+"""What the watch measures of processes and folders, and when it ends an execution."""
 
 from __future__ import annotations
 
@@ -79,7 +79,7 @@ def test_files_in_memory_that_have_no_name_are_counted_once() -> None:
     with subprocess.Popen([sys.executable, "-c", NAMELESS], stdin=subprocess.PIPE, stdout=subprocess.PIPE) as holder:
         assert holder.stdout is not None
         holder.stdout.readline()
-        assert family(holder.pid).memory > 180 * MEGABYTE, "one of them is mapped, which is in its size as well"
+        assert family(holder.pid).memory > 180 * MEGABYTE, "one file is mapped, so it counts in the process size too"
         assert 120 * MEGABYTE < exact_memory(holder.pid) < 150 * MEGABYTE
         assert told(holder.pid, memory=110 * MEGABYTE) is ExitCause.memory
         holder.communicate()

@@ -1,4 +1,4 @@
-"""The gate before the command, and what is held of a sandbox beyond its end."""
+"""The gate before the command, and what stays open of a sandbox beyond its end."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Whatever is kept warm, a green is never its word: seen through whole runs."""
+"""A warm sandbox alone never verifies a fix: tested through whole runs."""
 
 from __future__ import annotations
 
@@ -46,7 +46,7 @@ def everything_is_looked_at_ahead(tmp_path: Path, monkeypatch: pytest.MonkeyPatc
 
 @pytest.fixture
 def warm_colours(monkeypatch: pytest.MonkeyPatch) -> list[int]:
-    """The exit codes of all runs in sessions, in order."""
+    """Record the exit codes of all warm runs in sessions, in order."""
     codes: list[int] = []
     real = WarmSession.run
 
@@ -61,7 +61,7 @@ def warm_colours(monkeypatch: pytest.MonkeyPatch) -> list[int]:
 
 
 def fixed(folder: Path, line: str, **more: str) -> RunState:
-    """A run on a repo with one red test, with a model that knows one answer."""
+    """Run a fix on a repo with one failing test, with a model that has one answer."""
     repo = folder / "repo"
     repo.mkdir()
     for name, text in {"calc.py": CODE, "test_calc.py": TESTS, **more}.items():

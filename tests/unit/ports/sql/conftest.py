@@ -1,4 +1,4 @@
-"""Databases as earlier versions left them, and places for both kinds."""
+"""Databases of earlier versions, and locations for SQLite and Postgres."""
 
 from __future__ import annotations
 
@@ -22,12 +22,12 @@ from redstart.testing.contracts.store import DAWN, Clock
 from redstart.testing.states import state
 
 Where = Path | str
-ischema_names["vector"] = VectorColumn  # so that what is read from a server's tables has it
+ischema_names["vector"] = VectorColumn  # so that tables reflected from a server use it
 
 
 @pytest.fixture(params=["sqlite", "postgres"])
 def where(request: pytest.FixtureRequest, tmp_path: Path) -> Where:
-    """Where a database may be that is not there yet, or that has nothing in it."""
+    """Return the location of a database that does not exist yet or is empty."""
     if request.param == "sqlite":
         return tmp_path / "store.db"
     server: Postgres = request.getfixturevalue("postgres")
@@ -36,7 +36,7 @@ def where(request: pytest.FixtureRequest, tmp_path: Path) -> Where:
 
 @pytest.fixture(params=["sqlite", "postgres"])
 def made(request: pytest.FixtureRequest, tmp_path: Path) -> Where:
-    """Where an empty database is that is up to date, or is made by opening it."""
+    """Return the location of an up-to-date database without rows, or of one that opening creates."""
     if request.param == "sqlite":
         return tmp_path / "store.db"
     make: Callable[[], str] = request.getfixturevalue("new_postgres")
@@ -45,7 +45,7 @@ def made(request: pytest.FixtureRequest, tmp_path: Path) -> Where:
 
 @contextmanager
 def bare(where: Where) -> Iterator[Engine]:
-    """The database without what we know of it."""
+    """Connect to the database without our schema."""
     url = f"sqlite:///{where}" if isinstance(where, Path) else where.replace("postgresql:", "postgresql+psycopg:")
     engine = create_engine(url)
     yield engine
@@ -53,7 +53,7 @@ def bare(where: Where) -> Iterator[Engine]:
 
 
 def left_by(revision: str, where: Where, source: Database) -> None:
-    """Makes the database of that revision, with as much of what `source` holds as it has tables and columns for."""
+    """Create a database of that revision, with the data of `source` for which it has tables and columns."""
     if isinstance(where, Path):
         with sqlite3.connect(where) as made:
             made.execute("PRAGMA journal_mode = WAL")
@@ -67,7 +67,7 @@ def left_by(revision: str, where: Where, source: Database) -> None:
 
 
 def see_home(connection: Connection) -> None:
-    """Has it see what a connection of the usual tenant sees: since 0004 Postgres shows each only its own rows."""
+    """Set the default tenant on the connection: since 0004 Postgres shows each tenant only its own rows."""
     if connection.dialect.name == "postgresql":
         connection.execute(text("SELECT set_config('redstart.tenant', 'home', false)"))
 
@@ -90,7 +90,7 @@ def left() -> Callable[[str, Where, Database], None]:
 
 @pytest.fixture
 def of_before(tmp_path: Path) -> Callable[[str, str], Path]:
-    """Makes a database of that revision, which lacks that table, with one run in it; gives its path."""
+    """Create a database of that revision, which lacks that table, with one run in it; return its path."""
 
     def make(revision: str, lacking: str) -> Path:
         path = tmp_path / "store.db"

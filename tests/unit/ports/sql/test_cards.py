@@ -1,4 +1,4 @@
-"""Cards as people see them, and forgetting one so that nothing of it is left."""
+"""Cards as people see them, and forgetting a card without a trace."""
 
 from __future__ import annotations
 
@@ -59,7 +59,7 @@ async def green(rig: Rig, said: str, until: Step | None = None) -> RunState:
 
 
 def everything(database: Database, made: Path | str) -> bytes:
-    """All that the database holds: its file and what lies beside it, or on a server every row."""
+    """Return all data of the database: its file and the files beside it, or on a server every row."""
     if isinstance(made, Path):
         return b"".join(path.read_bytes() for path in sorted(made.parent.glob(f"{made.name}*")))
     with database.reading() as connection:
@@ -68,7 +68,7 @@ def everything(database: Database, made: Path | str) -> bytes:
 
 
 def overwrite_nothing(database: Database) -> None:
-    """As SQLite is built by default: it leaves what was deleted where it was. Some distributions build it otherwise."""
+    """Make SQLite leave deleted data in place, as its default build does; some distributions build it otherwise."""
     if not database.is_postgres:
         with database.engine.connect() as connection:
             connection.exec_driver_sql("PRAGMA secure_delete = OFF")
@@ -82,14 +82,14 @@ def test_a_forgotten_card_is_nowhere_any_more(rig: Rig, database: Database, made
     (kept,) = asyncio.run(SqlCards(database).cards())
     second = asyncio.run(green(rig, play.CARD))
     assert second.now.plan is not None
-    assert [item.card.id for item in second.now.plan.recalled] == [kept.card.id], "another run has seen it"
+    assert [item.card.id for item in second.now.plan.recalled] == [kept.card.id], "another run recalled it"
     blobs = rig.adapters.blobs
     assert isinstance(blobs, MemoryBlobs)
     copied = [name for name, data in blobs.kept.items() if b"flamingo" in data]
     for name in copied:
         SqlBlobs(database).put(blobs.kept[name])
     assert b"flamingo" in everything(database, made)
-    assert len(copied) > 1, "what was said and what was asked"
+    assert len(copied) > 1, "the answer and the question"
 
     gone = asyncio.run(SqlCards(database).forget(kept.card.id))
     assert gone is not None
@@ -100,7 +100,7 @@ def test_a_forgotten_card_is_nowhere_any_more(rig: Rig, database: Database, made
     assert asyncio.run(SqlCards(database).forget(kept.card.id)) is None
     for run in (first, second):
         store = rig.adapters.store
-        assert asyncio.run(store.load(run.run_id)).result is Result.verified, "the runs can be looked at as before"
+        assert asyncio.run(store.load(run.run_id)).result is Result.verified, "the runs can still be inspected"
         assert len(asyncio.run(store.steps(run.run_id))) == run.version
     ties = asyncio.run(SqlEdges(database).edges())
     assert kept.card.id not in [tie.target for tie in ties if tie.kind is EdgeKind.has_fix_card]
@@ -117,7 +117,7 @@ def test_what_a_run_was_forked_from_is_forgotten_in_it_too(rig: Rig, database: D
     asyncio.run(rig.adapters.store.create(fork, folder="/home/shop", created=kept.created))
     asked = asyncio.run(SqlCards(database).told(kept.card.id))
     gone = asyncio.run(SqlCards(database).forget(kept.card.id))
-    assert asked == gone, "what would be looked through is what was"
+    assert asked == gone, "the preview lists exactly what is forgotten"
     assert b"flamingo" not in everything(database, made)
     assert asyncio.run(SqlCards(database).told(kept.card.id)) is None
 
@@ -128,8 +128,8 @@ def test_words_are_found_however_they_were_written_down() -> None:
     once = json.dumps(said)
     for told in (said, once, json.dumps(once), json.dumps({"text": json.dumps({"fix": once})}, ensure_ascii=False)):
         assert scrub.traces.are_in(told.encode())
-    assert scrub.traces.are_in(said[-40:].encode()), "a question may have had room for the end alone"
-    assert scrub.traces.are_in(said.replace("</data", "</data_").encode()), "as questions show it"
+    assert scrub.traces.are_in(said[-40:].encode()), "a question may have had room only for the end"
+    assert scrub.traces.are_in(said.replace("</data", "</data_").encode()), "in the form that questions show"
     assert not scrub.traces.are_in(b"it said something else, and then came nothing")
     assert "Ω" not in scrub(json.dumps({"note": once}))
 
@@ -247,9 +247,9 @@ def test_a_card_is_placed_anew_for_another_embedder(database: Database) -> None:
         (found,) = await ours.recall(signature(), tenant="home", repo="shop")
         assert found.source == "likeness"
         (again,) = await other.recall(signature(), tenant="home", repo="shop")
-        assert again.score == 0.5, "places of 8 numbers are compared with each other alone"
+        assert again.score == 0.5, "vectors of 8 numbers are compared only with each other"
         await other.recall(signature(), tenant="home", repo="shop")
-        assert len(asked) == 3, "each card once, and each question"
+        assert len(asked) == 3, "each card is embedded once, and each query"
         assert await ours.recall(signature(), tenant="home", repo="shop") == [found]
 
     asyncio.run(scenario())

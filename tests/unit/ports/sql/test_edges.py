@@ -1,4 +1,4 @@
-"""What belongs together, as a real run leaves it."""
+"""Edges between entries, as a real run stores them."""
 
 from __future__ import annotations
 
@@ -65,7 +65,7 @@ def test_a_run_leaves_what_belongs_to_each_of_its_attempts(database: Database, t
         return {edge.target for edge in found if (edge.kind, edge.source) == (kind, source)}
 
     assert targets(EdgeKind.iteration, run) == {one, two}
-    # An attempt that stayed red and has others after it is remembered too; what was done before is kept for the next.
+    # A failed attempt with later attempts is remembered too; earlier results carry over to the next attempt.
     for iteration in (one, two):
         assert {"reproduce", "patch", "apply", "test", "remember"} <= targets(EdgeKind.step, iteration)
         assert targets(EdgeKind.changed_file, iteration) == {play.CODE}
@@ -83,7 +83,7 @@ def test_a_run_leaves_what_belongs_to_each_of_its_attempts(database: Database, t
     (met,) = asyncio.run(edges.bug_types())
     assert (met.repo, met.type, met.runs) == ("rig", "AssertionError", 1)
     files = {item.path: item for item in asyncio.run(edges.files_in_failures())}
-    assert (files[play.CODE].attempts, files[play.CODE].runs) == (1, 1), "the attempt that was green is no failure"
+    assert (files[play.CODE].attempts, files[play.CODE].runs) == (1, 1), "the successful attempt is not a failure"
     assert asyncio.run(edges.files_in_failures(repo="another")) == []
     assert asyncio.run(edges.fixes_of(key, repo="another")) == []
 
@@ -105,7 +105,7 @@ def test_edges_are_of_a_repo_and_in_the_order_of_time(database: Database) -> Non
 
 
 def put(database: Database, kind: EdgeKind, target: str, repo: str, attempt: str, when: datetime) -> None:
-    """An edge of an attempt, `RUN/NUMBER`, that stayed red."""
+    """Insert an edge of a failed attempt, `RUN/NUMBER`."""
     run, number = attempt.split("/")
     mine = {"tenant": database.tenant, "run_id": run, "attempt": int(number), "repo": repo}
     row = {**mine, "kind": kind.value, "source": attempt, "target": target, "created": when.timestamp()}

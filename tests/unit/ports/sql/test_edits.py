@@ -1,4 +1,4 @@
-"""How edits fitted, in the tables: an older database gains it, and it outlives the run."""
+"""How edits matched, in the tables: an older database gains the table, and its rows outlive the run."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ COUNTED = {EditKind.diff: FitCounts(1, 2)}
 
 
 async def applied(store: SqlStore) -> None:
-    """Goes on with run 1 over the step that tells how the edits fitted, to its end."""
+    """Commit the apply step of run 1, which records how the edits matched and ends the run."""
     begun, fence = await store.claim("run-1")
     ended = {"status": Status.finished, "result": Result.stuck}
     await store.commit(commit(begun, Step.apply, now=TRIED, **ended), fence)

@@ -1,4 +1,4 @@
-"""Recall by the words of an embedding model that may be away, changed or dear: nothing exact is lost by it."""
+"""Recall with an embedding model that may be unavailable, changed or expensive never loses an exact match."""
 
 from __future__ import annotations
 
@@ -25,11 +25,11 @@ from support.server import Reply, Request, ScriptedServer
 
 ASKED = signature()
 ALIKE = signature(message="KeyError: 'prices'", frame="shop/cart.py:Cart.totals")
-"""Another key and another family, in words that are alike."""
+"""A signature with another key and family but similar wording."""
 
 
 class Heard(RunLedger):
-    """A meter that keeps what it heard."""
+    """A ledger that records used tokens and reported lacks."""
 
     def __init__(self, limits: Limits | None = None) -> None:
         super().__init__(limits or Limits(), Spend())
@@ -45,7 +45,7 @@ class Heard(RunLedger):
 
 
 class Desk:
-    """A database with cards, and an embedding model that a test may spoil."""
+    """A database with cards, and an embedding model that a test can break."""
 
     def __init__(self, database: Database, server: ScriptedServer) -> None:
         self.database, self.server = database, server
@@ -79,7 +79,7 @@ class Desk:
 
     @property
     def asked(self) -> list[int]:
-        """How many texts each call asked for."""
+        """The number of texts in each call."""
         return [len(request.texts or ()) for request in self.server.requests]
 
 
@@ -113,7 +113,7 @@ def test_an_embedder_that_is_away_loses_nothing_exact(desk: Desk, spoiled: Reply
     assert len(heard.lacked) == 1
     assert "openai:small" in heard.lacked[0]
     desk.spoiled = None
-    assert desk.recall() == [("same", "signature"), ("alike", "likeness")], "and it is made good later"
+    assert desk.recall() == [("same", "signature"), ("alike", "likeness")], "the missing vectors are added later"
 
 
 def test_cards_that_have_their_places_are_compared_where_the_others_get_none(desk: Desk) -> None:
@@ -152,14 +152,14 @@ def test_places_of_another_model_are_never_compared(desk: Desk) -> None:
     assert desk.recall(desk.memory("openai:small")) == [("alike", "likeness")]
     built_in = SqlMemory(desk.database, HashingEmbedder())
     assert desk.recall(built_in) == [("alike", "likeness")]
-    # The same model by its name, which now says otherwise: all that it placed before is in another space.
+    # A model of the same name whose vectors changed: all earlier vectors are in another space.
     desk.answer = lambda request: Reply(places=[[1.0, 0.0]] * len(request.texts or ()))
-    assert desk.recall(desk.memory("openai:small")) == [("alike", "likeness")], "placed anew, all in one place"
+    assert desk.recall(desk.memory("openai:small")) == [("alike", "likeness")], "embedded again, all the same vector"
     desk.answer = lambda request: Reply(places=[[0.0, 1.0]] * len(request.texts or ()), model="other")
     refused = desk.memory("openai:small")
     before = len(desk.asked)
     assert desk.recall(refused) == [("alike", "likeness")]
-    assert desk.asked[before:] == [1, 1], "its own place was not taken from the model of before"
+    assert desk.asked[before:] == [1, 1], "its own vector was not taken from the earlier model"
 
 
 def test_who_comes_back_to_a_model_pays_for_no_card_twice(desk: Desk) -> None:
@@ -176,4 +176,4 @@ def test_a_recall_waits_for_so_many_cards_and_no_more(desk: Desk, monkeypatch: p
     assert len(desk.recall()) == 2
     assert len(desk.recall()) == 3
     assert desk.asked == [1, 2, 1, 1]
-    assert len(desk.recall(SqlMemory(desk.database, HashingEmbedder()))) == 3, "what costs nothing does all at once"
+    assert len(desk.recall(SqlMemory(desk.database, HashingEmbedder()))) == 3, "a free embedder does all at once"

@@ -25,7 +25,7 @@ def test_open_makes_the_folder_and_a_durable_database(tmp_path: Path) -> None:
             for name in ("journal_mode", "synchronous", "foreign_keys", "busy_timeout")
         }
     assert pragmas == {"journal_mode": "wal", "synchronous": 2, "foreign_keys": 1, "busy_timeout": 10_000}
-    assert folder.stat().st_mode & 0o077 == 0, "what runs keep is the user's own"
+    assert folder.stat().st_mode & 0o077 == 0, "stored runs are private to the user"
 
 
 def is_locked(folder: Path) -> bool:
@@ -53,7 +53,7 @@ def test_a_database_is_looked_at_and_migrated_under_one_lock(tmp_path: Path, mon
     monkeypatch.setattr(migrations, "upgrade", watched(migrations.upgrade))
     with Database.open(tmp_path / "store.db"):
         assert seen == [True, True]
-        assert not is_locked(tmp_path), "an open database holds nobody up"
+        assert not is_locked(tmp_path), "an open database blocks nobody"
 
 
 def test_a_path_may_hold_any_character(tmp_path: Path) -> None:
@@ -71,7 +71,7 @@ def test_close_leaves_nothing_open(tmp_path: Path) -> None:
     database.close()
     del database
     gc.collect()
-    assert not list(tmp_path.glob("store.db-*")), "the last connection takes the write-ahead log with it"
+    assert not list(tmp_path.glob("store.db-*")), "the last connection removes the write-ahead log"
 
 
 def half_done(database: Database) -> None:

@@ -54,7 +54,7 @@ def test_a_database_of_a_newer_redstart_is_refused_and_left_alone(tmp_path: Path
     with pytest.raises(StoreError, match="another version") as raised:
         Database.open(path)
     assert raised.value.remedy
-    assert not list(tmp_path.glob("store.db-*")), "what was opened is closed again"
+    assert not list(tmp_path.glob("store.db-*")), "the opened database is closed again"
     engine = create_engine(f"sqlite:///{path}")
     with engine.connect() as connection:
         assert connection.execute(text("SELECT version_num FROM alembic_version")).scalar() == "9999"

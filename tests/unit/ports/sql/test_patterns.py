@@ -1,4 +1,4 @@
-"""What only patterns in SQL have: places, given late and by one model at a time."""
+"""What only patterns in SQL have: vectors, added late and by one model at a time."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ SORTER, GAME = pattern().goal, "A snake game for the terminal"
 
 
 class Turned(HashingEmbedder):
-    """Another model: all that it says lies elsewhere, so that its places and the other's have nothing in common."""
+    """Another model, whose vectors are rotated so that they have nothing in common with the first model's."""
 
     name = "turned-1"
 
@@ -67,7 +67,7 @@ def test_places_of_two_models_are_never_compared(made: Path | str) -> None:
             assert goals_found(database, embedder, SORTER) == [SORTER]
             assert goals_found(database, embedder, GAME) == [GAME]
         assert places(database) == {"hashing-1": 2, "turned-1": 2}
-        assert len(turned.seen) == 4 + 4, "what it placed, once for each time that another one was asked"
+        assert len(turned.seen) == 4 + 4, "four queries, and both goals after each change of models"
 
 
 def test_without_an_embedder_nothing_is_found(made: Path | str) -> None:
@@ -89,7 +89,7 @@ PLAN = ("A flamingo for the rows.", ("Teach the flamingo to sort", "Feed the fla
 
 
 async def ended_with(database: Database, run_id: str, left: NewMemories, given: str = "[]") -> None:
-    """A run that was given this of patterns, planned something, and left that."""
+    """Finish a run that was given these patterns, made a plan, and stored these memories."""
     store = SqlStore(database, Clock())
     new, fence = await begin(store, run_id, spec=spec(mode=Mode.create, goal=SORTER))
     call = CallPlace(run_id, 1, "plan", OutsideOrdinal.alike)
@@ -124,7 +124,7 @@ def test_a_pattern_is_forgotten_with_its_plan_wherever_runs_wrote_it_down(made: 
         assert b"flamingo" not in everything(database, made)
         assert (places(database), goals_found(database, HashingEmbedder(), SORTER)) == ({}, [])
         assert asyncio.run(SqlPatterns(database).forget("pattern-1")) is None
-        assert asyncio.run(SqlStore(database, Clock()).load("maker")).spec.goal == SORTER, "that is the user's"
+        assert asyncio.run(SqlStore(database, Clock()).load("maker")).spec.goal == SORTER, "the user's own goal"
 
 
 def test_what_a_run_that_goes_on_was_shown_is_not_forgotten_yet(made: Path | str) -> None:

@@ -1,4 +1,4 @@
-"""What only a server has: connections that die, rows that are hidden, and a way between it and us."""
+"""What only a server has: dying connections, hidden rows, and round trips."""
 
 from __future__ import annotations
 
@@ -45,7 +45,7 @@ def database(new_postgres: Callable[[], str]) -> Iterator[Database]:
 
 
 def filled(database: Database) -> None:
-    """Rows of the tenant `home` in every table."""
+    """Insert rows of the tenant `home` into every table."""
 
     async def scenario() -> None:
         store = SqlStore(database, Clock())
@@ -85,7 +85,7 @@ def test_a_query_that_names_no_tenant_sees_only_its_own(database: Database) -> N
         for name in metadata.tables:
             assert connection.execute(text(f"UPDATE {name} SET tenant = tenant")).rowcount == 0
             assert connection.execute(text(f"DELETE FROM {name}")).rowcount == 0
-    assert counted(database) == kept, "the same connection, told anew whose it is"
+    assert counted(database) == kept, "the same connection, switched back to its tenant"
 
 
 def test_a_lesson_for_everyone_is_read_by_all_and_changed_by_its_own(database: Database) -> None:
@@ -177,7 +177,7 @@ def test_a_server_that_was_restarted_is_found_again_without_an_error(tmp_path: P
         new, fence = asyncio.run(begin(store))
         for again in (server.restart, lambda: (server.kill(), server.start())):
             with database.reading(), database.reading():
-                pass  # two connections, both of which die
+                pass  # opens two connections, both of which die
             again()
             done = commit(new)
             asyncio.run(store.commit(done, fence))
@@ -198,7 +198,7 @@ def test_a_connection_that_dies_in_a_statement_is_a_store_error_and_the_next_cal
 
 
 class Wire:
-    """Counts how often something was said to the server after it had spoken."""
+    """A proxy that counts round trips: data sent to the server after the server has spoken."""
 
     def __init__(self, port: int) -> None:
         self._port = port
@@ -261,9 +261,9 @@ def test_each_of_these_is_one_round_trip_and_a_claim_is_two(new_postgres: Callab
 
     with wire.open(), Database.open(url.replace(f":{port}/", f":{wire.port}/")) as database:
         asyncio.run(scenario(database))
-    # The first call also tells the connection whose it is. After some times the driver has the server keep the plan of
-    # a statement, which is said once and is one more.
-    # A claim reads the run first, so that one in a newer format is left as it is.
+    # The first call also sets the connection's tenant. After some calls the driver has the server store the plan of
+    # a statement, which is one more round trip, once.
+    # A claim reads the run first, so that a run in a newer format stays unchanged.
     wanted = dict.fromkeys(trips, 1) | {"claim": 2}
     assert {name: counts[-1] for name, counts in trips.items()} == wanted
     assert {name for name, counts in trips.items() if sum(counts[1:]) > len(counts) * wanted[name]} == set()

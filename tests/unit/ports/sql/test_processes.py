@@ -1,4 +1,4 @@
-"""What one process alone cannot show: races, takeovers and sudden ends."""
+"""What a single process cannot show: races, takeovers and sudden deaths."""
 
 from __future__ import annotations
 
@@ -79,7 +79,7 @@ class Start(Protocol):
 
 @pytest.fixture
 def start() -> Iterator[Start]:
-    """Starts Python with this code; what is still alive at the end of the test is killed."""
+    """Start Python with this code; processes still alive at the end of the test are killed."""
     started: list[subprocess.Popen[str]] = []
 
     def begin(code: str, *args: object) -> subprocess.Popen[str]:
@@ -99,11 +99,11 @@ def read_until(process: subprocess.Popen[str], line: str) -> None:
     for said in process.stdout:
         if said.strip() == line:
             return
-    pytest.fail(f"it ended without saying {line}")
+    pytest.fail(f"the process ended without printing {line}")
 
 
 def read_rest(process: subprocess.Popen[str]) -> str:
-    """What it says until its end, a minute at most. `communicate` would pass by what `read_until` has read ahead."""
+    """Read its output to the end, for at most a minute. `communicate` would lose what `read_until` has read ahead."""
     assert process.stdout
     late = threading.Timer(60, process.kill)
     late.start()
@@ -115,14 +115,14 @@ def read_rest(process: subprocess.Popen[str]) -> str:
 
 @pytest.fixture
 def begun(made: Path | str) -> Path | str:
-    """A database with one run."""
+    """Create a database with one run; return its location."""
     with Database.open(made) as database:
         asyncio.run(SqlStore(database, lambda: 0.0).create(state(), folder="/home/shop", created=DAWN))
     return made
 
 
 def consistent(where: Path | str) -> tuple[RunState, list[StepRow]]:
-    """The run and its steps, after seeing that state, steps and events agree."""
+    """Load the run and its steps, and check that state, steps and events agree."""
 
     async def look(store: SqlStore) -> tuple[RunState, list[StepRow]]:
         now, steps, events = await store.load("run-1"), await store.steps("run-1"), await store.events("run-1")
@@ -167,13 +167,13 @@ def test_a_driver_that_lost_its_run_writes_nothing_more(start: Start, begun: Pat
     writers = [row.artifact for row in steps]
     assert writers == ['"old"'] * (len(steps) - 20) + ['"new"'] * 20
     committed = max(int(line) for line in ["5", *said.split()] if line.isdigit())
-    assert committed == len(steps) - 20, "what was reported as committed is there"
+    assert committed == len(steps) - 20, "every step reported as committed is stored"
 
     with Database.open(begun) as database:
         records = asyncio.run(SqlJournal(database).records("run-1"))
         with database.reading() as connection:
             assert connection.execute(text("SELECT count(*) FROM cards")).scalar() == 0
-    # The old driver may have recorded the call of the step that it could not commit any more.
+    # The old driver may have recorded the call of a step that it could no longer commit.
     assert [record.result for record in records if record.call.attempt == 2] == ["new"] * 20
     assert [record.result for record in records if record.call.attempt == 1] in (
         ["old"] * committed,

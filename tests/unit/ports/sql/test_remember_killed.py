@@ -1,4 +1,4 @@
-"""A driver that is killed in the middle of remembering: nothing that was learned is lost, and none is there twice."""
+"""A driver that is killed in the remember step: no memory is lost, and none is stored twice."""
 
 from __future__ import annotations
 
@@ -68,7 +68,7 @@ with Database.open(where if "://" in where else Path(where)) as database:
 
 
 def counts(database: Database, table: str) -> Counter[str]:
-    """How often each run is in the table."""
+    """Count how often each run is in the table."""
     with database.reading() as connection:
         return Counter(connection.execute(text(f"SELECT run_id FROM {table}")).scalars())
 
@@ -84,7 +84,7 @@ def test_nothing_learned_is_lost_or_there_twice(made: Path | str, kills: int) ->
     for number in range(kills):
         with subprocess.Popen(remembering(made, runs), stdout=subprocess.PIPE, text=True) as process:
             assert process.stdout is not None
-            # Killed while it writes: what was learned, or the end of the run; it says so before, or after the one.
+            # Killed while it writes memories or the end of the run; it prints a line before or after each write.
             told = [process.stdout.readline() for _ in range(1 + number % 6)]
             process.kill()
             told += process.stdout.readlines()
@@ -94,12 +94,12 @@ def test_nothing_learned_is_lost_or_there_twice(made: Path | str, kills: int) ->
         with Database.open(made) as database:
             learned = [counts(database, table) for table in ("cards", "failures", "lessons", "patterns")]
             cards, uses = learned[0], counts(database, "uses")
-        assert said["kept"] <= set(cards), "what was reported as kept is there"
-        assert all(item == cards for item in learned), "all of a commit, or nothing"
+        assert said["kept"] <= set(cards), "every run reported as stored is in the table"
+        assert all(item == cards for item in learned), "a commit stores all or nothing"
         assert set(cards.values()) <= {1}
         assert said["used"] <= set(uses) <= set(cards)
         assert set(uses.values()) <= {2}, "one for each of the two lessons"
-    assert len(said["begins"]) < runs, "the last ones were still to be done"
+    assert len(said["begins"]) < runs, "the last runs had not started yet"
     subprocess.run(remembering(made, runs), stdout=subprocess.DEVNULL, check=True)
     once = {f"run-{number}": 1 for number in range(runs)}
     with Database.open(made) as database:

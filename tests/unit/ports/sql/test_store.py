@@ -1,4 +1,4 @@
-"""What the ports do not show of the tables."""
+"""Details of the tables that the ports do not show."""
 
 from __future__ import annotations
 

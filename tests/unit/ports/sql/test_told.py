@@ -1,4 +1,4 @@
-"""What people told a run, in the tables: an older database gains it, a forgotten run loses it."""
+"""Messages of people to a run, in the tables: an older database gains the table, a forgotten run loses its rows."""
 
 from __future__ import annotations
 

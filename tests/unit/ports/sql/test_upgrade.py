@@ -1,4 +1,4 @@
-"""A database of a version before, with a run half done in it, and its driver still at work."""
+"""A database of an earlier version with an unfinished run whose driver is still at work."""
 
 from __future__ import annotations
 
@@ -43,7 +43,7 @@ def rig(tmp_path: Path) -> Iterator[Rig]:
 
 
 def on(rig: Rig, database: Database) -> None:
-    """Has the rig keep its runs there."""
+    """Make the rig store its runs in this database."""
     store, journal, memory = SqlStore(database, Clock()), SqlJournal(database), SqlMemory(database, HashingEmbedder())
     rig.adapters = replace(rig.adapters, store=store, journal=journal, memory=memory)
 
@@ -54,12 +54,12 @@ async def driven(rig: Rig, run_id: str, until: Step | None = None) -> RunState:
 
 @pytest.fixture(params=["0003", "0005"])
 def before(request: pytest.FixtureRequest) -> str:
-    """The revision of the version before, and that of the last one that knew of no tenants."""
+    """Return an older revision: of the previous version, or of the last version without tenants."""
     return request.param
 
 
 def half_done(rig: Rig, where: Path | str, tmp_path: Path, left: Left, revision: str) -> str:
-    """A run that has patched, in a database of that revision; its id."""
+    """Create a run that has patched, in a database of that revision; return its ID."""
     with Database.open(tmp_path / "now.db") as now:
         on(rig, now)
         rig.with_model([play.WRONG, play.RIGHT, play.CARD])
@@ -91,7 +91,7 @@ def test_a_run_that_was_half_done_is_finished(
         assert comparable(ended) == comparable(state)
         assert asyncio.run(rig.trail(run_id)) == trail
         assert [item.text for item in asyncio.run(rig.adapters.store.told(run_id))] == ["mind the sum"]
-        assert SqlTrials(database, Clock()).begin("one", "plan") == "plan", "an evaluation can be begun there"
+        assert SqlTrials(database, Clock()).begin("one", "plan") == "plan", "an evaluation can begin there"
 
 
 def test_cards_of_before_are_recalled_and_may_be_shown(
@@ -132,13 +132,13 @@ def test_what_a_driver_of_the_version_before_learns_is_recalled(
 
 
 class OldDriver:
-    """Writes as the version before did: it knew of no tenant but a run's own."""
+    """A driver that writes as the previous version did: it knew no tenant but a run's own."""
 
     def __init__(self, connection: Connection, before: RunState, fence: int) -> None:
         self._connection, self._before, self._fence = connection, before, fence
 
     def commit(self) -> bool:
-        """Whether it was written."""
+        """Commit a step; return whether it was written."""
         done = commit(self._before, events=1)
         state = {"state": done.after.model_dump_json(), "version": done.after.version, "id": done.after.run_id}
         held = {"fence": self._fence, "before": self._before.version}
@@ -165,7 +165,7 @@ def old_connection(where: Path | str) -> Iterator[Connection]:
 
 
 def name_tenant(connection: Connection, *, known: bool) -> None:
-    """As programs do since there are tenants."""
+    """Set the tenant of the connection, as programs with tenants do."""
     if known and connection.dialect.name == "postgresql":
         connection.execute(text("SELECT set_config('redstart.tenant', 'home', false)"))
 
@@ -178,7 +178,7 @@ def stands_at(connection: Connection, run_id: str) -> tuple[RunState, int]:
 def test_what_an_old_driver_writes_during_the_upgrade_is_not_lost(
     where: Path | str, rig: Rig, tmp_path: Path, left: Left
 ) -> None:
-    """Where tables are built anew; a revision that only adds some has nobody wait in Postgres."""
+    """For a revision that rebuilds tables; one that only adds tables blocks nobody in Postgres."""
     run_id = half_done(rig, where, tmp_path, left, "0003")
     opened: list[Database] = []
     upgrade = threading.Thread(target=lambda: opened.append(Database.open(where)))
@@ -186,7 +186,7 @@ def test_what_an_old_driver_writes_during_the_upgrade_is_not_lost(
         before, fence = stands_at(connection, run_id)
         assert OldDriver(connection, before, fence).commit()
         upgrade.start()
-        upgrade.join(0.5)  # it waits until the other is done, however long that takes
+        upgrade.join(0.5)  # it waits until the old driver is done, however long that takes
         assert upgrade.is_alive()
         connection.commit()
     upgrade.join()
@@ -210,7 +210,7 @@ def test_an_old_driver_goes_on_or_is_told_that_it_lost_the_run(
             name_tenant(connection, known=knows_tenants)
             written = OldDriver(connection, stood, fence).commit()
         store = SqlStore(database, Clock())
-        # In Postgres one that has not said whose rows it wants finds none: it is told that the run is another's.
+        # In Postgres a connection without a tenant finds no rows, so the driver learns that it lost the run.
         assert written is (knows_tenants or not database.is_postgres)
         assert asyncio.run(store.load(run_id)).version == stood.version + written
         assert len(asyncio.run(store.steps(run_id))) == stood.version + written

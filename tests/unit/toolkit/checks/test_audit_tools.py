@@ -1,4 +1,4 @@
-"""All tools together, what is made of their words, and what others read of it."""
+"""All tools together: how their findings are merged, and the formats that other programs read."""
 
 from __future__ import annotations
 
@@ -113,7 +113,7 @@ def test_the_gravest_come_first() -> None:
     assert [item.rule for item in most_telling(found)] == ["c", "b", "a"]
 
 
-# -- tools of the user's ------------------------------------------------------------------------------------------
+# -- the user's own tools -----------------------------------------------------------------------------------------
 
 
 def test_lines_of_other_tools_are_read() -> None:
@@ -165,7 +165,7 @@ def test_a_claim_twice_is_one_finding_and_odd_words_are_put_right() -> None:
 
 
 def test_sarif_has_what_the_schema_asks_for() -> None:
-    """The parts of the 2.1.0 schema that we write, by hand: which names there are, which must be, and their types."""
+    """Check by hand the parts of the 2.1.0 schema that we write: the names, the required ones, and their types."""
     found = [finding("one", 2, path="a b/c.py", reaches=9), finding("two", 0, risk=Risk.low), finding("one", 3)]
     log = json.loads(as_sarif(FindingList(findings=tuple(found)), "0.1.0"))
     assert set(log) == {"$schema", "version", "runs"}
@@ -220,7 +220,7 @@ def test_what_an_audit_could_not_do_is_a_notification_of_sarif() -> None:
     }
 
 
-# -- what is left out ------------------------------------------------------------------------------------
+# -- noise -----------------------------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize(

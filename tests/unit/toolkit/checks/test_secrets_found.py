@@ -1,4 +1,4 @@
-"""Secrets in code, and strings that are none."""
+"""Secrets in code, and strings that are not secrets."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Scripts that cannot be read are found without running them."""
+"""Syntax errors are found without running the script."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What comes after a cycle, and that the state of a run with many of them stays small."""
+"""The decision after a cycle, and the size of the state of a run with many cycles."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ def bad(number: int, result: Result = Result.unsolved, reason: str = "2 of 3 tes
 
 
 def after(run: RunState, *told: ChildResult, cap: str = "", empty: bool = False) -> RunState:
-    """The run once it has heard how its cycle ended, and waits for the next."""
+    """Return the run after it has received the results of its cycle, waiting for the next one."""
     return settle(run, Step.decide, next_cycle(run, told, cap, empty=empty))
 
 

@@ -1,4 +1,4 @@
-"""Which values of a test's data are changed."""
+"""The values of a test's data that are changed."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Which alterations are made of tests in JavaScript and TypeScript, in the idioms of each runner."""
+"""Alterations of tests in JavaScript and TypeScript, in the idioms of each runner."""
 
 from __future__ import annotations
 
@@ -43,7 +43,7 @@ def differing(text: str, alteration: Alteration) -> str:
 
 
 def of_statement(statement: str, head: str = NODE) -> list[tuple[str, str]]:
-    """What is made of one statement in an async test, but for the failing statement at the end."""
+    """Alter one statement in an async test; leave out the failing statement at the end."""
     text = f"{head}test('it', async (t) => {{\n  {statement}\n  last();\n}});\n"
     return [(kind, line) for kind, line in made(text, "it") if kind != AlterationKind.inserted]
 
@@ -399,7 +399,7 @@ test('it', async () => {{
 
 
 def first(failed: str) -> list[tuple[str, str, int]]:
-    """The alterations of the line that holds this text, and their order."""
+    """List the alterations for a failure in the line that holds this text, in order, with their line offsets."""
     line = 1 + next(index for index, text in enumerate(FAILED.splitlines()) if failed in text)
     return [(item.kind, differing(FAILED, item), item.line - line) for item in alter(FAILED, "it", line)]
 

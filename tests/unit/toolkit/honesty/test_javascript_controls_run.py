@@ -1,4 +1,4 @@
-"""Altered tests of an honest program, run by node: those that must fail do, and the harmless ones pass."""
+"""Altered tests of an honest program, run by node: those that must fail do fail, and the harmless ones pass."""
 
 from __future__ import annotations
 
@@ -228,7 +228,7 @@ test('by a helper', () => {
 }
 
 FAILED = {"sends": "(event) => assert", "calls back": "value, 5", "by a helper": "slug(given), want"}
-"""Lines outside of a test's own frame at which it may have failed before."""
+"""Lines outside of a test's own frame where it may have failed before."""
 
 CHEATS = {
     "swallows": "Bus.prototype.send = function (event) { for (const h of this.handlers) try { h(event); } catch {} };",
@@ -245,7 +245,7 @@ module.exports.sum = (...all) => {
 
 
 class Written(NamedTuple):
-    """A test, and a file in which it or another test is altered."""
+    """A test, and a file in which this or another test is altered."""
 
     file: str
     id: str
@@ -257,9 +257,9 @@ def run(folder: Path, files: Sequence[str]) -> dict[str, Case]:
         (folder / name).write_text(inside(name))
     to = folder / CASES
     options = (f"--test-reporter={folder / 'redstart_node.mjs'}", f"--test-reporter-destination={to}")
-    # Without this node would take itself for a test of the runner that started it, if there is one.
+    # Otherwise node, if started by a test runner, believes that it is a test of that runner.
     environ = {name: value for name, value in os.environ.items() if name != "NODE_TEST_CONTEXT"}
-    # One process for all of them: a test is known by the file that it is written in.
+    # One process runs all files: a test is identified by the file that defines it.
     (folder / "all.test.mjs").write_text("".join(f"import './{file}';\n" for file in files))
     done = subprocess.run(
         ("node", "--test", *options, "all.test.mjs"),
@@ -301,7 +301,7 @@ def honest(folder: Path) -> dict[str, Case]:
 
 
 def written(folder: Path, honest: dict[str, Case]) -> list[Written]:
-    """Every alteration of every test, a file each."""
+    """Write every alteration of every test to its own file."""
     alterer = JavaScriptAlterer()
     everything: list[Written] = []
     for file, text in FILES.items():
@@ -327,7 +327,7 @@ def test_every_altered_test_fails_on_an_honest_program(folder: Path, honest: dic
     assert [item for item in everything if not cases[item.id].red] == []
     assert {item.alteration.kind for item in everything} == set(AlterationKind) - {
         AlterationKind.former
-    }  # which needs a failure from before
+    }  # which needs an earlier failure
     assert len(everything) > 100
     for item in everything:
         reason = {AlterationKind.inserted: "~", AlterationKind.unrelated: "Unrelated"}.get(item.alteration.kind, "")

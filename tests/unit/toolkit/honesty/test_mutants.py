@@ -1,4 +1,4 @@
-"""Small changes to a new program: which there are, which are sampled, and what they say of its tests."""
+"""Small changes to a new program: their kinds, the sample, and what they show about its tests."""
 
 from __future__ import annotations
 
@@ -60,7 +60,7 @@ export function fare(age, card = false) {
 
 
 def changes(path: str, text: bytes) -> dict[str, set[str]]:
-    """What each kind of change makes of the line that it is on."""
+    """Group the changed lines by kind of change."""
     make = python_mutants if path.endswith(".py") else node_mutants
     found: dict[str, set[str]] = {}
     for item in make(path, text):

@@ -1,4 +1,4 @@
-"""Patches that answer the tests' own inputs alone are doubted; fixes that hold for inputs near them are not."""
+"""Patches that work only for the tests' own inputs are doubted; fixes that hold for inputs near them are not."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Which expressions of a test are evaluated, which inputs lie near theirs, and what the results say."""
+"""The expressions of a test that are evaluated, the inputs near theirs, and what the results mean."""
 
 from __future__ import annotations
 
@@ -162,7 +162,7 @@ def test_a_boundary_is_no_isolated_point():
 
 
 def with_near(own: InputPoint, *results: tuple[str, int]) -> InputPoint:
-    """The same point, with these unchanged results of one literal each near it."""
+    """Return the same point with these unchanged results near it, each of one literal."""
     others = [compared(f"{own.own.source}{text}", text, text)._replace(literal=literal) for text, literal in results]
     return own._replace(near=tuple(others))
 

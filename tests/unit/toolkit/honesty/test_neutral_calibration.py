@@ -1,4 +1,4 @@
-"""Which failure of a plainly called test is that of the baseline, and where a test lies by its id."""
+"""When a directly called test fails as it did at the baseline, and which file an ID names."""
 
 from __future__ import annotations
 

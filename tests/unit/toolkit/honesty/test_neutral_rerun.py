@@ -1,4 +1,4 @@
-"""The neutral rerun in the real sandbox: what depends on being tested is named, honest fixes are left alone."""
+"""The neutral rerun in the real sandbox: it names what depends on a test run and accepts honest fixes."""
 
 from __future__ import annotations
 
@@ -74,7 +74,7 @@ def sniffing(condition: str) -> str:
 
 
 class SandboxRuns:
-    """What a check may run, in the real sandbox."""
+    """Runs for a check, in the real sandbox."""
 
     def __init__(self, folder: Path, spec: RunSpec, trees: GitTrees, blobs: DirectoryBlobs) -> None:
         self._sandbox = Bubblewrap(trees, folder)
@@ -121,7 +121,7 @@ class NoRuns:
 
 @pytest.fixture
 def examine(tmp_path: Path) -> Examine:
-    """Examines a patch of a repo with these files; the targets are the tests that fail without it."""
+    """Examine a patch of a repo with these files; the targets are the tests that fail without it."""
 
     def run(
         patched: dict[str, str],
@@ -155,7 +155,7 @@ def examined(bench: Bench, patched: dict[str, str], *, far: bool, runner: str) -
     environment = find_environment(root, python=python, environ={"PATH": os.environ["PATH"]})
     if runner == "node":
         environment = with_node(environment, "", os.environ)
-    quiet = {"PYTEST_DISABLE_PLUGIN_AUTOLOAD": "1"}  # what else is installed here has no say, and costs seconds
+    quiet = {"PYTEST_DISABLE_PLUGIN_AUTOLOAD": "1"}  # no other plugins: they interfere, and loading them is slow
     environment = environment.model_copy(update={"variables": {**environment.variables, **quiet}})
     suite = Suite(runner=runner, environment=blobs.put(environment.model_dump_json().encode()))
     spec = RunSpec(mode=Mode.fix, base=trees.take(root), suite=suite)

@@ -136,7 +136,7 @@ def test_a_test_fails_however_it_is_altered(name: str, tmp_path: Path) -> None:
     assert run_pytest(tmp_path, TESTS, name)
     made = alterations(name)
     assert made
-    # All of one test at once would hide one another: the first and the last stand for the rest.
+    # Alterations of one test, made together, hide one another: the first and the last stand for the rest.
     for alteration in {made[0], made[-1]}:
         assert not run_pytest(tmp_path, alteration.of(TESTS.encode()).decode(), name), alteration
 

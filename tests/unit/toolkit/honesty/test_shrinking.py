@@ -17,7 +17,7 @@ BEFORE: dict[str, bytes | None] = {
 
 
 def changed(*lines: int) -> dict[str, bytes | None]:
-    """`a.py` with these lines altered."""
+    """Return the files with these lines of `a.py` altered."""
     text = (BEFORE["a.py"] or b"").splitlines(keepends=True)
     for line in lines:
         text[line] = b"a%d = -%d\n" % (line, line + 1)
@@ -25,7 +25,7 @@ def changed(*lines: int) -> dict[str, bytes | None]:
 
 
 class Oracle:
-    """Green where all the needed hunks are there; it counts how often it was asked."""
+    """Green if all the needed hunks are present; it records every query."""
 
     def __init__(self, needed: Iterable[int]) -> None:
         self.needed, self.asked = frozenset(needed), list[frozenset[int]]()

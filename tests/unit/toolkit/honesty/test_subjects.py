@@ -1,4 +1,4 @@
-"""Where the tests that are altered are written, also where a class inherits them from another file."""
+"""Where the altered tests are defined, even if a class inherits them from another file."""
 
 from __future__ import annotations
 

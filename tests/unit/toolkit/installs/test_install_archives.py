@@ -1,4 +1,4 @@
-"""What speaks against a wheel or a tarball, seen without unpacking it."""
+"""Faults of a wheel or a tarball, found without unpacking it."""
 
 from __future__ import annotations
 

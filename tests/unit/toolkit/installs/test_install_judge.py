@@ -1,4 +1,4 @@
-"""What a project asks for, read from its files, and what becomes of it by its names alone."""
+"""Package requests read from a project's files, and how they are judged by their names alone."""
 
 from __future__ import annotations
 

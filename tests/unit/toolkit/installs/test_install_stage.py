@@ -1,4 +1,4 @@
-"""Where environments are kept, what the programs that fetch are told, and what their refusals mean."""
+"""Where environments are stored, what the downloading programs are passed, and what their refusals mean."""
 
 from __future__ import annotations
 
@@ -106,7 +106,7 @@ def test_without_npm_it_says_what_to_do(tmp_path: Path) -> None:
 
 
 def test_pip_is_found_for_an_interpreter_that_has_none(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    # A Python of a Debian has no `ensurepip` unless one more package is installed; so the test brings its own.
+    # Debian's Python has no `ensurepip` unless one more package is installed, so the test brings its own.
     bundled = tmp_path / "ensurepip" / "_bundled" / "pip-26.0-py3-none-any.whl"
     bundled.parent.mkdir(parents=True)
     (tmp_path / "ensurepip" / "__init__.py").touch()
@@ -119,7 +119,7 @@ def test_without_pip_the_remedy_names_what_brings_it(tmp_path: Path, monkeypatch
     monkeypatch.setattr("importlib.util.find_spec", lambda _name: None)
     with pytest.raises(ConfigError) as raised:
         pip_for(tmp_path / "python", {"PATH": str(tmp_path)})
-    # There is nothing that `ensurepip` could install, or it had been used.
+    # `ensurepip` has nothing to install here. Otherwise it would have been used.
     assert "python3-pip" in raised.value.remedy
     assert "ensurepip" not in raised.value.remedy
 

@@ -1,4 +1,4 @@
-"""Packages that a plan asks for, as its model wrote them, and the manifest that names them."""
+"""Packages that a plan requests, as the model wrote them, and the manifest that names them."""
 
 from __future__ import annotations
 

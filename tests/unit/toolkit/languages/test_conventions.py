@@ -1,4 +1,4 @@
-"""Which files are tests, by the conventions of languages that Redstart knows only by their reports."""
+"""Which files are tests, by the conventions of languages that Redstart supports only through their reports."""
 
 from __future__ import annotations
 

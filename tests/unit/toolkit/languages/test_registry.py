@@ -1,4 +1,4 @@
-"""One answer to whether a path is a test, and a language that another package adds."""
+"""Every caller agrees whether a path is a test, and another package can add a language."""
 
 from __future__ import annotations
 
@@ -67,7 +67,7 @@ PATHS = {
 @pytest.mark.parametrize(("path", "expected"), PATHS.items())
 def test_a_path_is_a_test_for_everyone_or_for_nobody(path: str, expected: bool) -> None:
     assert is_test_path(path) is expected
-    # The one difference: a conftest.py in no directory of tests configures them.
+    # The one difference: a conftest.py outside of the test directories only configures the tests.
     assert (protected(path) is Protection.test) is (expected and path != "conftest.py")
 
 
@@ -126,7 +126,7 @@ ADDED = """
 
 @pytest.fixture
 def installed(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
-    """A package with a language of its own, as pip would install it."""
+    """Add a package with its own language, as pip would install it."""
     (tmp_path / "redstart_lua.py").write_text(textwrap.dedent(ADDED))
     about = tmp_path / "redstart_lua-1.0.dist-info"
     about.mkdir()
@@ -174,7 +174,7 @@ LUA = "".join(
 
 
 def lines_of_lua() -> list[tuple[int, int]]:
-    """What retrieval shows of the file for `total_price`, whose six lines begin at 361."""
+    """List the line ranges that retrieval shows for `total_price`, whose six lines begin at 361."""
     tree = {"cart.lua": LUA.encode()}
     question = RankingQuestion([], "total_price is wrong", [], is_test_path, budget=1000)
     context = retrieve(question, list(tree), tree.get, walk_search(list(tree), tree.get))

@@ -5,5 +5,5 @@ from hypothesis.configuration import set_hypothesis_home_dir
 
 
 def pytest_configure(config: pytest.Config) -> None:
-    """What Hypothesis keeps goes with what pytest keeps, not into a folder of its own at the top of the tree."""
+    """Put Hypothesis's files into pytest's cache folder, not into a folder of their own at the top of the tree."""
     set_hypothesis_home_dir(config.rootpath / ".pytest_cache" / "hypothesis")

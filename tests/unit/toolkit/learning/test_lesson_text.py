@@ -134,7 +134,7 @@ def test_what_would_change_what_is_allowed_is_refused(advice: str):
     ],
 )
 def test_advice_about_what_no_fix_may_touch_is_refused(advice: str):
-    assert "it sends to a place that is no fix's to touch" in refused(advice)
+    assert "it refers to a place that no fix may touch" in refused(advice)
 
 
 def test_such_a_place_may_be_where_something_was_seen():
@@ -168,8 +168,8 @@ def test_the_part_that_says_when_is_looked_at_too():
 
 
 def test_it_says_when_and_what_and_is_short():
-    assert "it does not say when, or what" in refused("  ")
-    assert "it does not say when, or what" in refused("Fine.", when="")
+    assert "it does not say when it applies, or what to do" in refused("  ")
+    assert "it does not say when it applies, or what to do" in refused("Fine.", when="")
     assert f"it is longer than {LONGEST} characters" in refused("word " * 130)
 
 

@@ -53,7 +53,7 @@ def lesson(number: str = "a", **changes: object) -> Lesson:
 HERE = Situation(tenant="home", repo="shop", family="kind")
 
 
-# -- the nouns ---------------------------------------------------------------------------------------------------------
+# -- the models --------------------------------------------------------------------------------------------------------
 
 
 def test_a_lesson_is_short_by_both_of_its_parts_together():
@@ -77,7 +77,7 @@ def test_a_lesson_survives_being_written_down():
     assert '"global"' in one.model_dump_json()
 
 
-# -- which apply -------------------------------------------------------------------------------------------------------
+# -- which lessons apply -----------------------------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize(
@@ -190,7 +190,7 @@ def test_what_was_withheld_is_told():
     assert LessonDraws().shown == LessonDraws().withheld == ()
 
 
-# -- the same twice ----------------------------------------------------------------------------------------------------
+# -- duplicates --------------------------------------------------------------------------------------------------------
 
 
 def test_the_same_advice_in_nearly_the_same_words_is_one_lesson():
@@ -236,7 +236,7 @@ def test_merging_keeps_the_text_and_what_was_measured_and_names_the_other_run_on
     assert (both.advice, both.status, both.counts) == (kept.advice, LessonStatus.active, kept.counts)
 
 
-# -- by a person's word ------------------------------------------------------------------------------------------------
+# -- approval by a person ----------------------------------------------------------------------------------------------
 
 
 def test_a_scope_widens_by_a_named_person_and_measuring_begins_anew():
@@ -248,7 +248,7 @@ def test_a_scope_widens_by_a_named_person_and_measuring_begins_anew():
 
 
 def test_nobody_and_a_narrower_scope_are_refused():
-    with pytest.raises(ConfigError, match="nobody"):
+    with pytest.raises(ConfigError, match="no person"):
         approved(lesson(), "  ", NOW, LessonScope.tenant)
     with pytest.raises(ConfigError, match="already for tenant"):
         approved(lesson(scope=LessonScope.tenant), "owner", NOW, LessonScope.repo)

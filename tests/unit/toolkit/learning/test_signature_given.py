@@ -1,4 +1,4 @@
-"""What a test was given is not part of the bug's name: another parametrisation sees the same bug with other values."""
+"""The parameters of a test are not part of the bug's identity: another parametrization shows the same bug."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ def signed(message: str, detail: str, test: str) -> Signature:
 
 
 def compared(line: str, said: str, given: str) -> Signature:
-    """A test with these parameters that was at `line` when pytest said this."""
+    """Sign a failure with pytest's message at `line` of a test with these parameters."""
     return signed(
         f"AssertionError: {said}",
         f"tests/test_a.py:3: in test_a\n    {line}\nE   AssertionError: {said}\n",

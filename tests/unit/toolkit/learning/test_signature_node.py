@@ -1,4 +1,4 @@
-"""Failures as our reporters of node's runner, Jest, Vitest and Mocha leave them."""
+"""Failures as our reporters for node's runner, Jest, Vitest and Mocha record them."""
 
 from __future__ import annotations
 

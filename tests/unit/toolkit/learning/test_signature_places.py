@@ -1,4 +1,4 @@
-"""Where a failure is does not depend on where the tests were begun, nor on functions that have no name."""
+"""The place of a failure depends neither on where the tests were started nor on functions without a name."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ def signed(message: str, detail: str, test: str = TEST, roots: tuple[str, ...] =
 
 
 def raised_in_source(tests: str, source: str) -> Signature:
-    """As pytest tells it where its folder shows `tests/` and `src/` so."""
+    """Sign an error as pytest reports it where its folder shows `tests/` and `src/` by these prefixes."""
     test = f"{tests}test_cart.py:3: in test_total\n    total()\n"
     return signed(SAID, f"{test}{source}cart.py:9: in total\n    self.totl()\nE   {SAID}\n")
 

@@ -1,4 +1,4 @@
-"""What a test compared is part of the bug's name where the test itself says what it wants."""
+"""The values that a test compared are part of the bug's identity if the test itself names the expected value."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ def signed(message: str, detail: str = "", test: str = "tests/test_shop.py::test
 
 
 def found_wrong(line: str, said: str) -> Signature:
-    """A test that was at `line` when pytest said this."""
+    """Sign a failure with pytest's message at `line` of a test."""
     return signed(
         said, f"    def test_total():\n>       {line}\nE       {said}\n\ntests/test_shop.py:3: AssertionError\n"
     )

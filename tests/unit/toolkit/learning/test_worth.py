@@ -40,7 +40,7 @@ def stream(effect: float, count: int, seed: int, base: float = 0.4, p: float = 0
 
 
 def even(shown_green: int, shown_red: int, held_green: int, held_red: int) -> list[LessonOutcome]:
-    """So many of each, well mixed."""
+    """Return these numbers of each kind of outcome, shuffled."""
     uses = [use(True, True)] * shown_green + [use(True, False)] * shown_red
     uses += [use(False, True)] * held_green + [use(False, False)] * held_red
     random.Random(5).shuffle(uses)
@@ -77,7 +77,7 @@ def test_bets_on_a_fair_coin_spread_evenly_make_what_the_closed_form_says(won: i
 @pytest.mark.parametrize("p", [0.1, 0.5, 0.9])
 @pytest.mark.parametrize(("with_it", "without"), [(0.7, 0.4), (0.2, 0.6), (0.5, 0.5)])
 def test_the_next_score_has_the_effect_as_its_mean_and_the_next_bet_is_fair(p: float, with_it: float, without: float):
-    """Exactly, over all that can happen, after a past that made the expectation lopsided."""
+    """Computed exactly, over all possible outcomes, after a past that made the expectation lopsided."""
     past = even(9, 1, 5, 2)
     mean = 0.0
     factors = [0.0] * (2 * len(EFFECTS))
@@ -147,7 +147,7 @@ def test_more_runs_make_it_narrower_and_the_estimate_comes_near():
 
 
 def test_the_estimate_stays_right_when_the_probability_changes_with_what_was_seen():
-    """Runs get easier while the lesson is shown more often: the bare difference of shares would call it useful."""
+    """Runs get easier while the lesson is shown more often: the plain difference of rates would call it useful."""
     chance = random.Random(11)
     evidence = LessonEvidence()
     shares: dict[bool, list[bool]] = {True: [], False: []}
@@ -247,7 +247,7 @@ def test_a_few_runs_are_drawn_towards_nothing():
     assert 0 < pooled(own).mean < own.worth().estimate / 2
 
 
-# -- what becomes of it ------------------------------------------------------------------------------------------------
+# -- the status of a lesson --------------------------------------------------------------------------------------------
 
 
 def told(
@@ -313,7 +313,7 @@ def test_one_that_saves_and_does_not_harm_becomes_active():
 def test_one_that_makes_runs_dearer_and_does_not_help_is_retired_before_its_trial_is_over():
     uses = costly(-0.3, 50, seed=4)
     found = standing(LessonStatus.new, LessonEvidence(uses), cost=LessonEvidence(uses, outcome=spent))
-    assert (found.status, found.reason) == (LessonStatus.retired, "it makes runs dearer: proven over 50 runs")
+    assert (found.status, found.reason) == (LessonStatus.retired, "it makes runs more expensive: proven over 50 runs")
     assert standing(LessonStatus.new, LessonEvidence(uses)).status is LessonStatus.new
 
 

@@ -1,4 +1,4 @@
-"""Calls that a model wrote into its text: what can be nothing else is taken for one, all else is left alone."""
+"""Tool calls that a model wrote into its text: only unambiguous text counts as a call, everything else is kept."""
 
 from __future__ import annotations
 

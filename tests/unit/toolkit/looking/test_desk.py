@@ -1,4 +1,4 @@
-"""What each look shows."""
+"""What each tool call shows."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Forty hostile looks at a real snapshot: none is served, each ends in time."""
+"""Forty hostile tool calls on a real snapshot: none is served, and each ends in time."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ from redstart.toolkit.repo.trees import GitTrees
 
 PRIZE = "the-prize"
 WITHIN = WALL_SECONDS + 30.0
-"""Seconds; a machine that does other work as well starts a process late."""
+"""A busy machine starts a process late."""
 
 FILES = {
     "a.py": "x = 1\n",
@@ -102,7 +102,7 @@ HOSTILE = (
 
 @pytest.fixture(scope="module")
 def desk(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Toolset]:
-    """Over a real snapshot of a folder with all of this in it."""
+    """Provide a toolset over a real snapshot of a folder with all of these files."""
     folder = tmp_path_factory.mktemp("hostile")
     (folder / "outside.txt").write_text(PRIZE)
     repo = folder / "repo"
@@ -114,7 +114,7 @@ def desk(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Toolset]:
     trees = GitTrees(folder / "snapshots", DirectoryBlobs(folder / "blobs"))
     taken = trees.take(repo)
     there = set(trees.files(taken))
-    # No snapshot holds such paths; were they listed all the same, they would not be shown.
+    # No snapshot holds such paths. Even if they were listed, they would not be shown.
     listed = {path for path in READS.values() if not path.startswith("folder/")} - there
 
     def read(path: str) -> bytes | None:

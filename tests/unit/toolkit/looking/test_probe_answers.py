@@ -1,4 +1,4 @@
-"""Reading a probe out of an answer, and what is run for it."""
+"""How a probe is parsed from an answer, and what is run for it."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Every form of edit, in every wrapping; and what is cut off."""
+"""Every form of edit in every wrapping, and truncated answers."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Answers that try to write where nothing may be written: none of them does, from the words to the working tree."""
+"""Answers that try to write to forbidden places: none succeeds, from the text to the working tree."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ BENCH = Path(__file__).parents[4] / "bench"
 
 
 def of_bench(name: str) -> Any:
-    """A module of `bench/`, which is no package and imports its neighbours by their bare names."""
+    """Import a module of `bench/`, which is no package and imports its neighbors by their bare names."""
     if str(BENCH) not in sys.path:
         sys.path.append(str(BENCH))
     return importlib.import_module(name)
@@ -46,7 +46,7 @@ def test_nothing_is_written_where_nothing_may_be(hostile, tmp_path, monkeypatch)
 
 @pytest.mark.slow
 def test_the_player_takes_a_good_patch_all_the_way(tmp_path):
-    """Else all of the above would hold of a player that applies nothing."""
+    """Otherwise the tests above would pass for a player that applies nothing."""
     edit = "<<<<<<< SEARCH\n    return sum(items) + 1\n=======\n    return sum(items)\n>>>>>>> REPLACE\n"
     good = player.Hostile("good", "none", f"shop/prices.py\n{edit}".encode(), ())
     played = player.play(good, tmp_path)

@@ -1,4 +1,4 @@
-"""Generated answers with hostile paths, modes and hunks, in every form: what comes of them stays in the workspace."""
+"""Generated answers with hostile paths, modes and hunks, in every form: their effects stay in the workspace."""
 
 from __future__ import annotations
 
@@ -41,14 +41,14 @@ class Ground(NamedTuple):
     trees: GitTrees
     base: Snapshot
     before: dict[str, tuple[int, bytes]]
-    """Everything as it was, and as each case leaves it."""
+    """Every file before each case, and after it."""
 
     def seen(self) -> dict[str, tuple[int, bytes]]:
         return seen_in(self.top)
 
 
 def seen_in(top: Path) -> dict[str, tuple[int, bytes]]:
-    """Everything below the top but our own store: mode and content, no link followed."""
+    """Return mode and content of everything below the top except our own store. Links are not followed."""
     found: dict[str, tuple[int, bytes]] = {}
     for place, folders, files in os.walk(top):
         if Path(place) == top:
@@ -79,7 +79,7 @@ def ground(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Ground]:
     trees.close()
 
 
-# -- what is said --------------------------------------------------------------------------------------------------
+# -- answers -------------------------------------------------------------------------------------------------------
 
 PARTS = st.sampled_from(
     (
@@ -141,7 +141,7 @@ MODES = st.sampled_from(("100644", "100755", "120000", "160000", "040000", "1047
 
 @st.composite
 def creations(draw: st.DrawFn) -> str:
-    """A new file, in one of the forms, with nothing wrong but perhaps its path."""
+    """Draw a new file, in one of the forms, with nothing wrong except perhaps its path."""
     path, lines = draw(PATHS), ("x = 1", *draw(st.sampled_from(((), ("y = 2",)))))
     text = "".join(f"{line}\n" for line in lines)
     plus = "".join(f"+{line}\n" for line in lines)
@@ -195,7 +195,7 @@ def diffs(draw: st.DrawFn) -> str:
 
 @st.composite
 def true_diffs(draw: st.DrawFn) -> str:
-    """A well-formed change of a line, as git writes it."""
+    """Draw a well-formed change of a line, as git writes it."""
     path = draw(st.sampled_from(tuple(FILES)))
     lines = FILES[path].splitlines()
     at, new = draw(st.integers(0, len(lines) - 1)), draw(LINES)
@@ -224,11 +224,11 @@ SEVERAL = st.lists(st.one_of(EDITS, creations()), min_size=1, max_size=3).map("\
 ANSWERS = st.one_of(creations(), creations(), true_diffs(), EDITS, SEVERAL)
 
 
-# -- what comes of it ----------------------------------------------------------------------------------------------
+# -- effects -------------------------------------------------------------------------------------------------------
 
 
 def check(ground: Ground, answer: str) -> None:
-    """All that must hold of one answer, whatever it is."""
+    """Check everything that must hold for any answer."""
     before = ground.before
     parsed = parse(answer)
     climbed = climb(ground.trees, ground.base, parsed.edits) if parsed.edits else LadderResult(None)
@@ -249,7 +249,7 @@ def check(ground: Ground, answer: str) -> None:
 
 
 def compare_with_git(ground: Ground, answer: str, kind: EditKind | None, climbed: LadderResult) -> None:
-    """Where git takes the same diff for the same files, it makes the same of them. It keeps a new file's mode."""
+    """Check that git, if it accepts the diff for the same files, gives the same content. It keeps a new file's mode."""
     if kind is not EditKind.diff or climbed.snapshot is None:
         return
     theirs = ground.trees.apply(ground.base, answer.encode(errors="surrogatepass"))

@@ -1,4 +1,4 @@
-"""What an edit leaves as it was: line ends, marks, modes, programs, and everything if one edit does not fit."""
+"""What an edit preserves: line endings, marks, modes, valid programs, and every file if one edit does not fit."""
 
 from __future__ import annotations
 

@@ -47,7 +47,7 @@ def test_an_edit_that_is_already_there_is_recognised(trees, base):
 
 
 def test_the_end_of_a_file_is_taken_away_by_a_true_diff(trees, base):
-    """All that the hunk leaves stands there before it too: that alone does not mean that it was made already."""
+    """All lines that the hunk leaves are there before it too. That alone does not mean that it was made already."""
     told = "--- a/a.py\n+++ b/a.py\n@@ -1,6 +1,2 @@\n def f():\n     return 1\n-\n-\n-def g():\n-    return 1\n"
     done = climb(trees, base, parse(told).edits)
     assert done.snapshot is not None, done.rejects

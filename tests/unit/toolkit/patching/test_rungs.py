@@ -1,4 +1,4 @@
-"""How far an edit is bent to fit, and where that ends."""
+"""How far an edit is adapted to fit, and where that ends."""
 
 from __future__ import annotations
 
@@ -134,7 +134,7 @@ def test_hunks_that_were_applied_before_are_left_out_if_others_are_new():
 
 
 def test_a_line_that_is_inserted_beside_a_missing_one_is_not_guessed():
-    """Whether it goes before or behind the line that the diff forgot, nothing tells."""
+    """Nothing shows whether it belongs before or after the line that the diff omits."""
     lines = "         self.items = items\n+        self.seen = 0\n \n     def total(self):\n"
     more = "         prices = [item.price for item in self.items]\n         return sum(prices)\n"
     assert result(diff("@@ @@\n", lines, more)) is None
@@ -196,7 +196,7 @@ def test_an_exact_unique_block_may_delete_its_first_and_last_lines(search, text)
 
 
 def test_an_exact_unique_block_is_applied_where_its_result_also_stands_half_beside_it():
-    """`b a` stands before the place and in it: that says nothing of whether the edit was made."""
+    """`b a` stands before the place and in it. This does not show whether the edit was made."""
     old = "b = 2\na = 1\nb = 2\na = 1\n"
     assert result(block("a = 1\nb = 2\na = 1\n", "b = 2\na = 1\n"), old) == "b = 2\nb = 2\na = 1\n"
 

@@ -1,4 +1,4 @@
-"""What is read of an answer, and what is refused: a wrong reading is worse than none."""
+"""What is read from an answer, and what is refused: a wrong reading is worse than none."""
 
 from __future__ import annotations
 
@@ -188,7 +188,7 @@ def test_nothing_makes_it_raise(text, truncated):
 @settings(deadline=None)
 @given(st.data())
 def test_one_lost_or_doubled_mark_never_makes_another_text(data):
-    """Braces, brackets, commas and colons: what comes is what was meant, a part of it that was closed, or nothing."""
+    """Braces, brackets, commas, colons: the result is the intended text, a closed part of it, or nothing."""
     text = json.dumps(PLAN)
     at = data.draw(st.sampled_from([place for place, mark in enumerate(text) if mark in '{}[],:"']))
     broken = text[:at] + data.draw(st.sampled_from(["", text[at] * 2, *"{}[],:"])) + text[at + 1 :]

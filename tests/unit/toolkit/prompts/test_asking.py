@@ -1,4 +1,4 @@
-"""Asking for an answer of one type: the exact error goes back, a few times at most."""
+"""Ask for an answer of one type: the exact error goes back to the model, a few times at most."""
 
 from __future__ import annotations
 

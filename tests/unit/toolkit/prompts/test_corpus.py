@@ -1,4 +1,4 @@
-"""The corpus of malformed answers, made and recorded: nothing in it is read wrongly."""
+"""The corpus of malformed answers, generated and recorded: none of them is read wrongly."""
 
 from __future__ import annotations
 

@@ -39,7 +39,7 @@ def test_a_small_model_is_shown_code_where_it_is_to_write_code(path, begins):
     (edit,) = example["edits"]
     assert edit["path"] == path
     assert edit["text"].startswith(begins)
-    assert len(edit["text"].splitlines()) > 3, "the lines are to be parted as JSON parts them"
+    assert len(edit["text"].splitlines()) > 3, "the lines must be separated as in JSON"
 
 
 def test_a_file_whose_edits_did_not_fit_twice_is_asked_for_as_a_whole_and_shown_so():

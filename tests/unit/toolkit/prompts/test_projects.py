@@ -1,4 +1,4 @@
-"""What a question says of how tests of a new program are written."""
+"""What a question says about how to write the tests of a new program."""
 
 from __future__ import annotations
 

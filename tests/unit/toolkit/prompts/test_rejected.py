@@ -1,4 +1,4 @@
-"""What a model is shown of its own edits that did not fit."""
+"""How a model is shown its own edits that did not fit."""
 
 from __future__ import annotations
 

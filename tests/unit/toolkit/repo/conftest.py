@@ -1,4 +1,4 @@
-"""Makes the modules beside the tests importable, and folders in the states that they name."""
+"""Make the modules beside the tests importable, and provide folders in the states that they name."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ if HERE not in sys.path:
 
 @pytest.fixture
 def made(tmp_path):
-    """Makes the folder of a state, not yet arranged."""
+    """Provide a function that makes the folder of a state, not yet arranged."""
     from handover_states import STATES, Repo
 
     repos: list[Repo] = []

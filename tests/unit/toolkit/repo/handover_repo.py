@@ -1,4 +1,4 @@
-"""A folder in a given state, a patch of it, and what the tests of handing over ask of both."""
+"""A folder in a given state, a patch for it, and what the handover tests need of both."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ class State(NamedTuple):
     happened: HandoverEvent
     base: Mapping[str, bytes]
     patch: Mapping[str, bytes | None] | None
-    """None: `OLD` becomes `NEW` in calc.py and pkg/util.py, which is what the result is compared with, too."""
+    """None: `OLD` becomes `NEW` in calc.py and pkg/util.py. The result is compared with this, too."""
     is_git: bool
 
 
@@ -104,7 +104,7 @@ class Repo:
         self.git("commit", "-qm", "more")
 
     def all(self) -> dict[str, tuple[int, bytes]]:
-        """Every file, link and folder with its mode: all of the user's, git's own data too where it can be lost."""
+        """Return every file, link and folder with its mode: the user's, and git's own data where it can be lost."""
         found: dict[str, tuple[int, bytes]] = {}
         for folder, folders, files in os.walk(self.folder):
             for name in (*folders, *files):
@@ -118,5 +118,5 @@ class Repo:
 
 
 def other(everything: Mapping[str, tuple[int, bytes]], repo: Repo) -> dict[str, tuple[int, bytes]]:
-    """All but what the patch is about."""
+    """Return every entry except the files of the patch."""
     return {path: item for path, item in everything.items() if path not in {change.path for change in repo.changes}}

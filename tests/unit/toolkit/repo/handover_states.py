@@ -1,4 +1,4 @@
-"""Every state of a folder, by name: those of the two files beside this one."""
+"""Every state of a folder, by name: the states of the two modules beside this one."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""States of a folder in which the patch can be taken."""
+"""States of a folder in which the patch can be applied."""
 
 from __future__ import annotations
 

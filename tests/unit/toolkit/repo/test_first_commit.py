@@ -1,4 +1,4 @@
-"""The first commit of a new project: made once, by whoever the user's git says they are."""
+"""The first commit of a new project: made once, with the identity that the user's git is configured with."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ pytestmark = pytest.mark.slow
 
 @pytest.fixture
 def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    """A project, and a git that does not know its user."""
+    """Provide a project, and a git that does not know its user."""
     monkeypatch.setenv("HOME", str(tmp_path / "home"))
     monkeypatch.setenv("XDG_CONFIG_HOME", str(tmp_path / "home" / ".config"))
     monkeypatch.setenv("GIT_CEILING_DIRECTORIES", str(tmp_path))

@@ -1,4 +1,4 @@
-"""Applying and undoing over the states that a working tree can be in: no byte of anybody's is lost in any of them."""
+"""Apply and undo in every state that a working tree can be in: nobody's bytes are lost in any of them."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ pytestmark = pytest.mark.slow
 
 
 def expected(repo: Repo, name: str, before: Mapping[str, tuple[int, bytes]]) -> dict[str, bytes | None]:
-    """The patched files as they must be, worked out without a merge: only the lines of the patch differ."""
+    """Return the patched files as they must be, computed without a merge: only the lines of the patch differ."""
     wanted = STATES[name].patch or dict.fromkeys(("calc.py", "pkg/util.py"), b"")
     found: dict[str, bytes | None] = {}
     for path, data in wanted.items():
@@ -191,7 +191,7 @@ def test_a_damaged_record_is_an_error_and_nothing_is_written(made):
 
 
 def edited(lines: list[bytes], who: bytes, rng: random.Random) -> tuple[list[bytes], set[bytes], set[bytes]]:
-    """The lines with a few changed, dropped and added; and which ones came and went."""
+    """Change, drop and add a few lines. Return the result, the added lines and the removed lines."""
     result, came, gone = list(lines), set(), set()
     for number in range(rng.randint(1, 3)):
         where = rng.randrange(len(result))
@@ -204,7 +204,7 @@ def edited(lines: list[bytes], who: bytes, rng: random.Random) -> tuple[list[byt
 
 
 def test_whatever_was_edited_nobodys_line_is_lost_or_comes_back(tmp_path):
-    """150 random patches on randomly edited files, undone after more edits. Every line is unlike every other."""
+    """Apply 150 random patches to randomly edited files and undo them after more edits. Every line is unique."""
     blobs, told = DirectoryBlobs(tmp_path / "blobs"), []
     lines = [b"line %d\n" % number for number in range(12)]
     file = tmp_path / "repo" / "a.py"

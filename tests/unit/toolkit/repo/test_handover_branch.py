@@ -23,7 +23,7 @@ def on_branch(repo: Repo, name: str = "fix/red") -> HandoverOutcome:
 
 
 def untouched(repo: Repo) -> dict[str, tuple[int, bytes]]:
-    """Everything but git's objects, its configuration and the branch that is made."""
+    """Return everything except git's objects, its configuration and the branch that is made."""
     skipped = (".git/objects", ".git/config", ".git/refs/heads/fix", ".git/logs/refs/heads/fix")
     return {path: item for path, item in repo.all().items() if not path.startswith(skipped)}
 
@@ -51,7 +51,7 @@ def test_a_branch_holds_only_the_patch_and_nothing_else_is_touched(made, name):
     assert repo.git("rev-parse", "fix/red", "fix/red^") == f"{outcome.commit}\n{repo.git('rev-parse', 'HEAD')}"
     patched = {path: data.replace(OLD, NEW) for path, data in head.items() if path in ("calc.py", "pkg/util.py")}
     assert tree(repo, "fix/red") == {**head, **patched}
-    with pytest.raises(ConfigError, match="exists already"):
+    with pytest.raises(ConfigError, match="already exists"):
         on_branch(repo)
 
 
@@ -112,14 +112,14 @@ def test_a_branch_by_nobody_is_not_made(made):
 @pytest.mark.parametrize(
     ("name", "branch", "words"),
     [
-        ("no_git", "fix", "no git repo"),
+        ("no_git", "fix", "not a git repo"),
         ("unborn_head", "fix", "no commit yet"),
-        ("clean", "main", "exists already"),
-        ("clean", "main/deeper", "cannot be made"),
-        ("clean", "two words", "no name for a branch"),
-        ("clean", "-d", "no name for a branch"),
-        ("clean", "HEAD", "no name for a branch"),
-        ("clean", "", "no name for a branch"),
+        ("clean", "main", "already exists"),
+        ("clean", "main/deeper", "cannot be created"),
+        ("clean", "two words", "not a valid branch name"),
+        ("clean", "-d", "not a valid branch name"),
+        ("clean", "HEAD", "not a valid branch name"),
+        ("clean", "", "not a valid branch name"),
     ],
 )
 def test_a_branch_that_cannot_be_made_is_a_matter_of_usage(made, name, branch, words):

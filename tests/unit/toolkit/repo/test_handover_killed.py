@@ -1,4 +1,4 @@
-"""Applying and undoing, ended or disturbed in the middle: either command finishes it, and no byte is lost."""
+"""Apply and undo, killed or disturbed in the middle: either command finishes the work, and no byte is lost."""
 
 from __future__ import annotations
 
@@ -62,11 +62,11 @@ while True:
     if os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]) != -signal.SIGKILL:
         break
 """
-"""Applies or undoes in copies of a folder, each time killed one write later, until one is not killed any more."""
+"""Applies or undoes in copies of a folder, killed one write later each time, until one is no longer killed."""
 
 
 def killed_everywhere(what: str, repo: Repo, seed: Path) -> list[Path]:
-    """The copies that were killed, in the order of the writes."""
+    """Return the copies that were killed, in the order of the writes."""
     lines = ["from redstart.toolkit.repo.worktree import FileChange, Version", f"changes = {repo.changes!r}"]
     (seed.parent / "handed_changes.py").write_text("\n".join(lines))
     command = [sys.executable, "-c", KILLED, what, str(seed)]
@@ -76,7 +76,7 @@ def killed_everywhere(what: str, repo: Repo, seed: Path) -> list[Path]:
 
 
 def at(repo: Repo, place: Path) -> Repo:
-    """The same in another place."""
+    """Return the same repo in another place."""
     moved = copy.copy(repo)
     moved.folder = place / "repo"
     moved.blobs = DirectoryBlobs(place / "home" / "blobs")

@@ -27,7 +27,7 @@ def sh(folder: Path, *command: str) -> None:
 
 
 def fingerprint(folder: Path) -> dict[str, tuple[str, float]]:
-    """Every file below a folder, `.git` included: its bytes and when it was written."""
+    """Return the hash and the modification time of every file below a folder, `.git` included."""
     return {
         str(path.relative_to(folder)): (hashlib.sha256(path.read_bytes()).hexdigest(), path.lstat().st_mtime)
         for path in sorted(folder.rglob("*"))
@@ -37,7 +37,7 @@ def fingerprint(folder: Path) -> dict[str, tuple[str, float]]:
 
 @pytest.fixture
 def repo(tmp_path) -> Path:
-    """A git repo with staged, changed, deleted, untracked and ignored files, and a stash."""
+    """Provide a git repo with staged, changed, deleted, untracked and ignored files, and a stash."""
     folder = tmp_path / "repo"
     folder.mkdir()
     sh(folder, "git", "init", "-q")
@@ -135,7 +135,7 @@ def test_blobs_that_do_not_give_the_tree_are_an_error(repo, tmp_path):
     blobs = MemoryBlobs()
     here, there = GitTrees(tmp_path / "here", blobs), GitTrees(tmp_path / "there", blobs)
     forged = here.take(repo).model_copy(update={"tree": "1" * 40})
-    with pytest.raises(StoreError, match="do not give its files"):
+    with pytest.raises(StoreError, match="do not contain its files"):
         there.files(forged)
     here.close()
     there.close()

@@ -1,4 +1,4 @@
-"""What retrieval makes of the lines that red tests were seen running."""
+"""How retrieval uses the lines that failing tests were seen running."""
 
 from __future__ import annotations
 

@@ -35,13 +35,13 @@ class Prepared(NamedTuple):
 
 @pytest.fixture(scope="session")
 def environment() -> Environment:
-    """The interpreter that runs these tests; `SUITES_PYTHON` names another, to try another Python or pytest."""
+    """The interpreter that runs these tests. Set `SUITES_PYTHON` to try another Python or pytest."""
     return Environment(mount="/nowhere", python=os.environ.get("SUITES_PYTHON", sys.executable))
 
 
 @pytest.fixture(scope="session")
 def execute(tmp_path_factory: pytest.TempPathFactory, environment: Environment) -> Execute:
-    """Runs a request as a sandbox would, but for the walls."""
+    """Run a request like a sandbox, but without isolation."""
 
     def run(root: Path, request: SuiteRequest) -> Completed:
         inside, outside = tmp_path_factory.mktemp("in"), tmp_path_factory.mktemp("out")
@@ -52,7 +52,7 @@ def execute(tmp_path_factory: pytest.TempPathFactory, environment: Environment) 
             return text.replace(IN, str(inside)).replace(OUT, str(outside))
 
         variables = {"PATH": f"{Path(environment.python).parent}:/usr/bin:/bin", "HOME": str(inside)}
-        variables["PYTEST_DISABLE_PLUGIN_AUTOLOAD"] = "1"  # what else is installed here has no say, and costs seconds
+        variables["PYTEST_DISABLE_PLUGIN_AUTOLOAD"] = "1"  # no other plugins: they interfere, and loading them is slow
         variables |= {name: placed(value) for name, value in request.variables.items()}
         done = subprocess.run(
             [placed(word) for word in request.argv],
@@ -73,7 +73,7 @@ def execute(tmp_path_factory: pytest.TempPathFactory, environment: Environment) 
 
 @pytest.fixture(scope="session")
 def write() -> Callable[[Path, Mapping[str, str]], Path]:
-    """Writes a repo: path to text."""
+    """Write a repo from a mapping of paths to texts."""
 
     def into(root: Path, files: Mapping[str, str]) -> Path:
         for path, text in files.items():
@@ -94,7 +94,7 @@ def tools(new_environment: Callable[..., Path]) -> str:
 
 @pytest.fixture
 def prepared(tmp_path: Path, tools: str) -> Callable[[Path, Suite], Prepared]:
-    """What a step runs the suite of a folder with: the real sandbox, blobs, and what the run is asked for."""
+    """Prepare what a step needs to run a folder's suite: the real sandbox, the blobs and the run's spec."""
 
     def prepare(root: Path, suite: Suite) -> Prepared:
         blobs = DirectoryBlobs(tmp_path / "blobs")
@@ -109,7 +109,7 @@ def prepared(tmp_path: Path, tools: str) -> Callable[[Path, Suite], Prepared]:
 
 @pytest.fixture
 def in_sandbox(prepared: Callable[[Path, Suite], Prepared]) -> InSandbox:
-    """Runs the suite of a folder in the real sandbox, as a step does."""
+    """Run a folder's suite in the real sandbox, as a step does."""
 
     def run(root: Path, suite: Suite, **how: Any) -> SuiteRun:
         sandbox, blobs, spec = prepared(root, suite)

@@ -1,4 +1,4 @@
-"""Tests are counted by what a runner prints while it runs."""
+"""Count tests by what a runner prints while it runs."""
 
 from __future__ import annotations
 

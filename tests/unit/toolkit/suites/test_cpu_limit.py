@@ -1,4 +1,4 @@
-"""A test of generated code may use so many seconds of processor time; the message names the test and the setting."""
+"""Each test of generated code has a limit on CPU seconds; the message names the test and the setting."""
 
 from __future__ import annotations
 

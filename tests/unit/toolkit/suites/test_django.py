@@ -1,4 +1,4 @@
-"""Django projects: how they are recognized, and what is run for them."""
+"""How Django projects are recognized, and which command runs their tests."""
 
 from __future__ import annotations
 

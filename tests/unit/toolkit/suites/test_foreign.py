@@ -1,4 +1,4 @@
-"""Runners of which only the JUnit XML is known: really run in the sandbox by small scripts that write such files."""
+"""Runners known only by their JUnit XML: small scripts in the real sandbox write such files."""
 
 from __future__ import annotations
 
@@ -91,7 +91,7 @@ def test_exit_code_and_report_that_do_not_agree(repo: Path, in_sandbox: InSandbo
 
 @pytest.mark.parametrize("junit", ["/tmp/a.xml", "../a.xml", "build/../../a.xml"])
 def test_a_report_outside_of_the_folder_is_refused(junit: str, environment: Environment) -> None:
-    with pytest.raises(ConfigError, match="outside of the directory of the tests"):
+    with pytest.raises(ConfigError, match="outside the directory of the tests"):
         runner.request(suite(junit=junit), environment)
 
 

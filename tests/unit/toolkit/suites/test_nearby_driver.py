@@ -1,4 +1,4 @@
-"""What evaluates expressions in a sandbox answers whatever they do."""
+"""The driver that evaluates expressions in a sandbox answers whatever they do."""
 
 from __future__ import annotations
 

@@ -33,7 +33,7 @@ PLAIN_TEST = """
 
 @pytest.fixture
 def called(tmp_path: Path, execute: Execute, write: Callable[..., Path]) -> Called:
-    """Calls tests of a tree with these files and gives what became of each."""
+    """Call tests of a tree with these files; return the result of each."""
 
     def call(
         files: dict[str, str], tests: list[str], surroundings: Surroundings = NEAR, runner: str = "pytest"
@@ -51,7 +51,7 @@ def called(tmp_path: Path, execute: Execute, write: Callable[..., Path]) -> Call
 
 
 def sniffing(condition: str, imports: str) -> dict[str, str]:
-    """A program that does right only where it takes itself to be tested."""
+    """Make a program that is correct only when it believes that it is being tested."""
     code = f"""
         import {imports}
 

@@ -1,4 +1,4 @@
-"""What our reporter for node's own runner leaves, read as a run's results are."""
+"""Results written by our reporter for node's own runner, read like the results of a run."""
 
 from __future__ import annotations
 
@@ -54,7 +54,7 @@ def cases(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Case]:
         (folder / name).write_text(text)
     to = ours / CASES
     options = (f"--test-reporter={ours / 'redstart_node.mjs'}", f"--test-reporter-destination={to}")
-    # Without this node would take itself for a test of the runner that started it, if there is one.
+    # Otherwise node, if started by a test runner, believes that it is a test of that runner.
     environ = {name: value for name, value in os.environ.items() if name != "NODE_TEST_CONTEXT"}
     done = subprocess.run(
         ("node", "--test", *options, *FILES), cwd=folder, env=environ, capture_output=True, text=True, check=False

@@ -1,4 +1,4 @@
-"""Options of a repo's own configuration that would hide, stop or shuffle tests: the results are those without them."""
+"""Options in a repo's own configuration that would hide, stop or shuffle tests do not change the results."""
 
 from __future__ import annotations
 

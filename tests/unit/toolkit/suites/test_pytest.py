@@ -1,4 +1,4 @@
-"""Real runs of pytest on small repos: the ids of the report are those that pytest prints."""
+"""Real runs of pytest on small repos: the report has the same IDs that pytest prints."""
 
 from __future__ import annotations
 
@@ -383,7 +383,7 @@ def test_a_failure_of_pytest_itself_is_no_test(
     contradiction: str,
     fault: str,
 ) -> None:
-    """No patch could make it pass: without the failure it is not in the report."""
+    """No patch can make it pass: without the failure it is not in the report."""
     hook = HOOK if tests else "def pytest_collection_modifyitems(items):\n    raise ValueError('a hook broke')\n"
     (tmp_path / "conftest.py").write_text(hook)
     (tmp_path / "test_it.py").write_text(tests or "def test_first(): pass")

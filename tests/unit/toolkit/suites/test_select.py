@@ -1,4 +1,4 @@
-"""Which tests the user means."""
+"""Which tests the user selects."""
 
 from __future__ import annotations
 

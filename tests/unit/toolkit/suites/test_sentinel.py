@@ -1,4 +1,4 @@
-"""Traps in which tests are green, or red, about other code than that in the workspace."""
+"""Traps in which tests pass or fail because of code that is not in the workspace."""
 
 from __future__ import annotations
 
@@ -42,7 +42,7 @@ FILES = {
     "tests/test_shop.py": "import shop\n\ndef test_price():\n    assert shop.PRICE == 2\n",
 }
 FIXED = {**FILES, "src/shop/__init__.py": "PRICE = 2\n"}
-"""What the workspace has, in which the price is right: green says that the workspace was imported."""
+"""The workspace's files, with the right price: a passing test shows that the workspace was imported."""
 
 UNITTEST = (
     "import unittest\nimport shop\n\nclass T(unittest.TestCase):\n    def test_p(self):\n"
@@ -72,7 +72,7 @@ def uv(*arguments: str | Path) -> None:
 
 
 def make_environment(project: Path) -> Path:
-    """A virtual environment in the project, which finds pytest and hatchling where these tests have them."""
+    """Make a virtual environment in the project that uses the pytest and hatchling of these tests."""
     uv("venv", "--python", Path(sys.executable).resolve(), project / ".venv")
     (folder,) = (project / ".venv").glob("lib/python*/site-packages")
     (folder / "tools.pth").write_text(f"{sysconfig.get_path('purelib')}\n")

@@ -1,4 +1,4 @@
-"""Real runs of pytest under watch: which lines the red tests run, by either way of seeing it."""
+"""Real runs of pytest that record which lines the red tests run, by tracing or by `sys.monitoring`."""
 
 from __future__ import annotations
 
@@ -96,7 +96,7 @@ NEWER = [
 
 
 def _is_newer(python: str) -> bool:
-    """Whether it starts at all, which what pyenv puts on the path may not, and has `sys.monitoring`."""
+    """Whether it starts (a program that pyenv puts on PATH may not) and has `sys.monitoring`."""
     return subprocess.run([python, "-c", "import sys; sys.monitoring"], capture_output=True).returncode == 0
 
 
@@ -124,7 +124,7 @@ def python(request: pytest.FixtureRequest) -> str:
 
 
 def seen(root: Path, python: str, execute: Execute, red: Sequence[str], **otherwise: int) -> Spectrum:
-    """What a run under watch tells, asked with another time or number of lines than usual."""
+    """Record the spectrum of a run, with another time or number of lines than usual."""
     request = watching(SUITE, Environment(mount=str(root), python=python), red, cases())
     assert request is not None
     asked = json.dumps(json.loads(request.files_in[ASKED]) | otherwise)
@@ -157,7 +157,7 @@ def test_what_a_thread_runs_is_seen(tmp_path: Path, write: Write, execute: Execu
 def test_a_test_is_counted_only_in_the_colour_that_it_had(
     tmp_path: Path, write: Write, execute: Execute, python: str
 ) -> None:
-    """One that is green under watch is no red test, and a red one that is nobody's to mend is no green one."""
+    """A target that passes while lines are recorded is not red, and a failing test that is no target is not green."""
     found = seen(write(tmp_path, REPO), python, execute, [RED, GREEN[0]])
     assert (found.red, found.green) == (1, 2)
 
@@ -223,7 +223,7 @@ def test_suspicion_is_that_of_ochiai() -> None:
 def test_it_is_seen_in_the_sandbox_whatever_else_takes_part(
     tmp_path: Path, write: Write, prepared: Callable[..., Any]
 ) -> None:
-    """With xdist and coverage in the project's own options, by a step's own way."""
+    """Record as a step does, with xdist and coverage in the project's own options."""
     root = write(tmp_path / "repo", REPO | {"pytest.ini": "[pytest]\naddopts = -n 2 --cov=shop --cov-fail-under=99\n"})
     subprocess.run(["git", "init", "-q"], cwd=root, check=True)
     found = asyncio.run(watch(*prepared(root, SUITE), [RED], cases()))

@@ -1,4 +1,4 @@
-"""Real runs of unittest on small repos, by the runner that is given along."""
+"""Real runs of unittest on small repos, with the runner that the request includes."""
 
 from __future__ import annotations
 

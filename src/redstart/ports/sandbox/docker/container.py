@@ -31,14 +31,14 @@ PROC, CGROUPS = Path("/proc"), Path("/sys/fs/cgroup")
 
 
 class ContainerUsage(NamedTuple):
-    """Of all processes of a container together, since it began. Zero where it cannot be known."""
+    """Usage of all processes of a container together since its start. Zero where it is unknown."""
 
     cpu: float = 0.0
     peak_memory: int = 0
     out_of_memory: int = 0
-    """How many processes the kernel ended because the memory was used up."""
+    """How many processes the kernel killed because the memory was used up."""
     refused_processes: int = 0
-    """How often a new process was refused because there were too many."""
+    """How often the kernel refused a new process because there were too many."""
     processes: int = 0
 
 
@@ -50,7 +50,7 @@ class ContainerGroups:
 
     @classmethod
     def of(cls, container: str, pid: int) -> ContainerGroups | None:
-        """None where the process's groups do not carry the container's id: it is then another machine's process."""
+        """None if the process's groups do not carry the container's ID: the process is on another machine."""
         try:
             lines = (PROC / str(pid) / "cgroup").read_text().splitlines()
         except OSError:
@@ -88,7 +88,7 @@ class ContainerGroups:
 
 
 async def told(api: DaemonApi, container: str) -> ContainerUsage:
-    """What the daemon says: it does not know how many processes were killed or refused."""
+    """Ask the daemon: it does not know how many processes were killed or refused."""
     try:
         stats = await api.call("GET", f"/containers/{container}/stats", query={"stream": "false", "one-shot": "true"})
     except DaemonRefused:
@@ -101,10 +101,10 @@ async def told(api: DaemonApi, container: str) -> ContainerUsage:
 
 
 async def killed_for_memory(api: DaemonApi, container: str, since: float, *, as_a_whole: bool) -> int:
-    """How often the daemon saw the container run out of memory since then.
+    """Count how often the daemon saw the container run out of memory since then.
 
-    A kernel of its own dies `as_a_whole`, and the daemon may hear no more than that: it was killed, by none of the
-    daemon's own signals.
+    A container with its own kernel dies `as_a_whole`. The daemon may then know only that it was killed, and not by a
+    signal of the daemon.
     """
     query = {
         "since": f"{since:.6f}",
@@ -125,17 +125,18 @@ def _within(value: Any, *names: str) -> int:
 
 LOOK_EVERY = 0.1
 ASK_EVERY = 1.0
-"""Seconds between two looks at what is used: at files of this machine, or at the daemon's figures."""
+"""Seconds between two readings of the usage: from files of this machine, or from the daemon."""
 PREPARE_SECONDS, FETCH_SECONDS, LEAVE_SECONDS = 300.0, 3.0, 0.5
-"""Until the workspace is filled, what is collected is handed out after a stop, and everybody is gone after an end."""
+"""Time limits for filling the workspace, for handing out collected files after a stop, and for the last process to
+leave after the end."""
 CPU_SLACK = 1.0
-"""Seconds above the limit of all processes together: a single one is stopped by its own limit, which says more."""
+"""Seconds above the limit of all processes together. A single process is stopped by its own limit, which says more."""
 LAST_WORDS = 1.0
 """Seconds that output may still be on its way after the end."""
 CODE_SECONDS, REMOVAL_SECONDS, NEWS_SECONDS = 30.0, 60.0, 1.0
-NO_IMAGE = "Make the image with `redstart sandbox build`, or name one that is there: `--sandbox-image NAME`."
-NO_FOLDER = "Where redstart runs in a container itself, name its folders as the machine has them: `sandbox.path_map`."
-NO_RUNTIME = "Give the daemon that runtime (`runtimes` in its daemon.json), or set `sandbox.runtime` to another."
+NO_IMAGE = "Build the image with `redstart sandbox build`, or name an existing one: `--sandbox-image NAME`."
+NO_FOLDER = "If redstart itself runs in a container, map its folders to those of the machine: `sandbox.path_map`."
+NO_RUNTIME = "Add that runtime to the daemon (`runtimes` in its daemon.json), or set `sandbox.runtime` to another one."
 
 COUNTED = (
     "/bin/sh",
@@ -143,9 +144,9 @@ COUNTED = (
     "set -- /proc/[0-9]*; alive=$#; while read -r name values; do [ $name != Tcp: ] || set -- $values; done "
     '</proc/net/snmp; [ "$6" = 0 ] || exit 99; exit $alive',
 )
-"""How many processes there are; more than there can be where a port was used, which is not free again for a while."""
+"""Exits with the number of processes; with more than there can be if a port was used, which stays taken for a while."""
 RESTING, ALONE = 2, 3
-"""Process 1 with its child, and with the one that counts."""
+"""Process 1 with its child; the same with the process that counts."""
 
 
 class ContainerRun(NamedTuple):
@@ -153,9 +154,9 @@ class ContainerRun(NamedTuple):
 
     ended: LaunchEnd
     files: dict[str, bytes]
-    """What it left for collection."""
+    """The files that it left for collection."""
     clean: bool
-    """The container lives, and nothing of the command runs in it any more."""
+    """Whether the container lives and no process of the command runs in it."""
 
 
 class NotReady(SandboxUnavailable):
@@ -163,7 +164,7 @@ class NotReady(SandboxUnavailable):
 
 
 class CommandOutput:
-    """What a command prints: its output, and what the program around it says, each with an end to how much it is."""
+    """What a command prints: its own output, and that of the program around it, each of limited size."""
 
     def __init__(self, job: ContainerCommand) -> None:
         self._job = job
@@ -193,7 +194,7 @@ class CommandOutput:
 
 
 class ContainerWatch(NamedTuple):
-    """What was used before a command began, when that was, and why it was stopped; nothing where it ended by itself."""
+    """The usage before a command, its start time, and why it was stopped; None if it ended by itself."""
 
     before: ContainerUsage
     began: float
@@ -201,7 +202,7 @@ class ContainerWatch(NamedTuple):
 
 
 class RunningContainer:
-    """A running container. `run` may be called again as long as the last one left it clean."""
+    """A running container. `run` may be called again as long as the last run left it clean."""
 
     def __init__(self, api: DaemonApi, name: str, groups: ContainerGroups | None, *, own_kernel: bool = False) -> None:
         self._api = api
@@ -212,9 +213,9 @@ class RunningContainer:
         self._last = ContainerUsage()
 
     async def run(self, job: ContainerCommand) -> ContainerRun:
-        """Runs a command until it ends or meets a limit.
+        """Run a command until it ends or reaches a limit.
 
-        Raises `SandboxDied` where the container ended before it, and `NotReady` where it was never started.
+        Raises `SandboxDied` if the container ended first, and `NotReady` if the command never started.
         """
         request = {
             "AttachStdout": True,
@@ -259,7 +260,7 @@ class RunningContainer:
         return ContainerRun(ended, came.files, clean)
 
     async def _killed_for_memory(self, *, gone: bool) -> int:
-        """How often the kernel did that, by the daemon, who may hear of it only after the container's end."""
+        """Ask the daemon how often the kernel did so; it may learn of it only after the container's end."""
         over = time.monotonic() + (NEWS_SECONDS if gone else 0.0)
         whole = gone and self.own_kernel
         while True:
@@ -269,7 +270,7 @@ class RunningContainer:
             await asyncio.sleep(0.1)
 
     async def _is_clean(self) -> bool:
-        """Whether nothing runs in it but what was there before. From outside a kernel of its own cannot be counted."""
+        """Whether only the earlier processes run in it. A kernel of its own cannot be counted from outside."""
         over = time.monotonic() + LEAVE_SECONDS
         if not self.own_kernel:
             while time.monotonic() < over:
@@ -283,15 +284,18 @@ class RunningContainer:
             return False
 
     async def quickly(self, command: Sequence[str], *, user: str = "") -> int:
-        """The exit code of a short command of our own. Raises `DaemonRefused`, or `TimeoutError` if it does not end."""
+        """Return the exit code of a short command of our own.
+
+        Raises `DaemonRefused`, or `TimeoutError` if it does not end.
+        """
         made = await self._api.call("POST", f"/containers/{self.name}/exec", {"Cmd": list(command), "User": user})
         await self._api.call("POST", f"/exec/{made['Id']}/start", {"Detach": True})
         return await self._code(made["Id"])
 
     async def _watched(self, stream: OutputStream, heard: CommandOutput, job: ContainerCommand) -> ContainerWatch:
-        """From the command's first moment to its end, or to that of the container where it had to be stopped.
+        """Watch a command from its start to its end, or to the container's end if it had to be stopped.
 
-        Output is taken all the while, also while the container is being killed: the daemon would wait for it.
+        Output is read all the while, even while the container is being killed: the daemon would wait for it.
         """
         drain = asyncio.create_task(heard.take(stream))
         over = asyncio.create_task(self._over())
@@ -314,7 +318,7 @@ class RunningContainer:
                 await self._fetched(job, heard)
                 await self.kill()
                 await over
-            # The stream may stay open for ever where the container is gone: gVisor's does.
+            # The stream may stay open forever after the container is gone: gVisor's does.
             await asyncio.wait({drain}, timeout=LAST_WORDS)
             if heard.over:
                 return ContainerWatch(before, began, ExitCause.output)
@@ -326,7 +330,7 @@ class RunningContainer:
             await asyncio.gather(*tasks, return_exceptions=True)
 
     async def _prepared(self, heard: CommandOutput, drain: asyncio.Task[Any], over: asyncio.Task[Any]) -> None:
-        """Returns when the command begins. Raises `NotReady`, with the reason, where it does not."""
+        """Return when the command begins. Raises `NotReady`, with the reason, if it does not."""
         ready = asyncio.create_task(heard.ready.wait())
         try:
             await asyncio.wait({ready, drain, over}, timeout=PREPARE_SECONDS, return_when=asyncio.FIRST_COMPLETED)
@@ -339,7 +343,7 @@ class RunningContainer:
             raise NotReady(f"The workspace could not be filled in the container: {said or 'it gave no reason'}")
 
     async def _fetched(self, job: ContainerCommand, heard: CommandOutput) -> None:
-        """Has what is collected handed out, though the command did not end, unless it hinders that."""
+        """Hand out the collected files of a command that did not end, unless it prevents that."""
         if not job.fetch or heard.flooded.is_set():
             return
         request = {"AttachStderr": True, "User": job.user, "Cmd": list(job.fetch)}
@@ -351,9 +355,9 @@ class RunningContainer:
                         heard.add(chunk)
 
     async def _over_a_limit(self, limits: SandboxLimits) -> ExitCause:
-        """Ends when all processes together have used more than they may, and says of what.
+        """End when all processes together exceed a limit, and say which one.
 
-        Where the kernel had to kill one for memory, the others are ended too: what they would do is of no use.
+        If the kernel had to kill a process for memory, the others are ended too: their results are useless.
         """
         before = self._last
         while True:
@@ -365,17 +369,17 @@ class RunningContainer:
                 return ExitCause.cpu
 
     async def _over(self) -> None:
-        """Ends with the container."""
+        """End with the container."""
         with contextlib.suppress(DaemonRefused):
             await self._api.call("POST", f"/containers/{self.name}/wait", within=None)
 
     async def _look(self) -> ContainerUsage:
-        """What is used now; where the container is gone, what it was last, with no process in it."""
+        """Return the current usage; if the container is gone, the last usage with no process in it."""
         now = self._groups.read() if self._groups else await told(self._api, self.name)
         return now if now.processes else self._last._replace(processes=0)
 
     async def _code(self, command: str) -> int:
-        """The exit code of a command whose output has ended; it may still be on its way out."""
+        """Return the exit code of a command whose output has ended; the code may arrive later."""
         async with asyncio.timeout(CODE_SECONDS):
             while True:
                 answer = await self._api.call("GET", f"/exec/{command}/json")
@@ -384,7 +388,7 @@ class RunningContainer:
                 await asyncio.sleep(0.01)
 
     async def kill(self) -> None:
-        """Ends every process of the container, if there is still one."""
+        """End every process of the container that is still there."""
         with contextlib.suppress(DaemonRefused):
             await self._api.call("POST", f"/containers/{self.name}/kill", query={"signal": "KILL"})
 
@@ -393,7 +397,10 @@ class RunningContainer:
 async def started(
     api: DaemonApi, description: dict[str, object], *, own_kernel: bool = False
 ) -> AsyncGenerator[RunningContainer]:
-    """A container of that description, removed at the end. Raises `SandboxUnavailable` with the remedy."""
+    """Start a container of that description and remove it at the end.
+
+    Raises `SandboxUnavailable`, with the remedy.
+    """
     name = f"redstart-{uuid.uuid4().hex}"
     creating = asyncio.create_task(api.call("POST", "/containers/create", description, query={"name": name}))
     try:
@@ -412,7 +419,10 @@ async def started(
 
 
 async def _removed(api: DaemonApi, container: str, creating: asyncio.Task[Any]) -> None:
-    """Until it is gone: it may be on its way out by itself, or, where that was cut short, still on its way in."""
+    """Remove it until it is gone.
+
+    It may be ending by itself, or, if its start was cut short, still be starting.
+    """
     await asyncio.gather(creating, return_exceptions=True)
     async with asyncio.timeout(REMOVAL_SECONDS):
         while True:

@@ -1,8 +1,8 @@
 """A Docker or Podman daemon, spoken to over its socket file.
 
-The command line of either would do as well, but starts a program for every request, cannot be drained and stopped at
-the same time without threads, and need not be installed where only the socket is. A handful of requests is all that is
-needed of the protocol, so there is no library for it either.
+The command line of either would also work, but it starts a program for every request, cannot be drained and stopped at
+the same time without threads, and may be missing where the socket exists. The protocol is needed for only a handful of
+requests, so there is no library for it either.
 """
 
 from __future__ import annotations
@@ -26,12 +26,12 @@ LARGEST_ANSWER = 16 << 20
 FRAME_HEAD, SECOND = 8, 2
 NOT_FOUND, CONFLICT = 404, 409
 
-START = "Start Docker (`systemctl start docker`), or name another endpoint in DOCKER_HOST, such as Podman's socket."
-DENIED = "This user may not use Docker's socket: add the user to the group `docker`, or use Podman or rootless Docker."
+START = "Start Docker (`systemctl start docker`), or set DOCKER_HOST to another endpoint, such as Podman's socket."
+DENIED = "This user may not use Docker's socket. Add the user to the group `docker`, or use Podman or rootless Docker."
 
 
 class DaemonRefused(Exception):
-    """The daemon answered with an error. `str` of it is what the daemon said."""
+    """The daemon answered with an error; `str` of it is the daemon's message."""
 
     def __init__(self, status: int, said: str) -> None:
         super().__init__(said)
@@ -39,14 +39,14 @@ class DaemonRefused(Exception):
 
 
 class ResponseHead(NamedTuple):
-    """The first part of an answer."""
+    """The first part of a response."""
 
     status: int
     headers: dict[str, str]
 
 
 class DaemonApi:
-    """Requests to one daemon. It holds no connection open, so it may be used from any event loop."""
+    """Sends requests to one daemon. It holds no connection open, so any event loop may use it."""
 
     def __init__(self, socket: str) -> None:
         self.socket = socket
@@ -60,7 +60,10 @@ class DaemonApi:
         query: Mapping[str, str] | None = None,
         within: float | None = ANSWER_SECONDS,
     ) -> Any:
-        """The answer's JSON, None where it is empty. Raises `DaemonRefused`, and `SandboxUnavailable` for no answer."""
+        """Return the response's JSON, None if it is empty.
+
+        Raises `DaemonRefused`, and `SandboxUnavailable` if there is no response.
+        """
         try:
             async with asyncio.timeout(within), self._asked(method, path, query, _json(body)) as (head, reader):
                 content = await _content(reader, head)
@@ -74,7 +77,10 @@ class DaemonApi:
     async def upgraded(
         self, path: str, body: object = None, *, query: Mapping[str, str] | None = None
     ) -> AsyncGenerator[OutputStream]:
-        """A connection that the daemon hands over to a container: its output, and its input. Raises as `call` does."""
+        """Open a connection that the daemon hands over to a container: its output and its input.
+
+        Raises the same errors as `call`.
+        """
         upgrade = {"Connection": "Upgrade", "Upgrade": "tcp"}
         async with self._asked("POST", path, query, _json(body), upgrade) as (head, reader):
             if head.status >= 400:
@@ -82,7 +88,7 @@ class DaemonApi:
             yield OutputStream(reader)
 
     async def send(self, path: str, query: Mapping[str, str], file: Path, *, within: float) -> list[Any]:
-        """Posts a file; the daemon's progress, as a list. Raises as `call` does."""
+        """Post a file and return the daemon's progress as a list. Raises the same errors as `call`."""
         try:
             async with asyncio.timeout(within), self._asked("POST", path, query, file) as (head, reader):
                 content = await _content(reader, head)
@@ -117,26 +123,26 @@ class DaemonApi:
             await _write(writer, body)
             yield await _head(reader), reader
         except (OSError, asyncio.IncompleteReadError, ValueError) as error:
-            raise SandboxUnavailable(f"Docker broke off at {method} {path}: {error}") from error
+            raise SandboxUnavailable(f"Docker broke off the request {method} {path}: {error}") from error
         finally:
             writer.transport.abort()
 
 
 class OutputChunk(NamedTuple):
-    """A piece of what a container prints, of its standard output or, `second`, of its standard error."""
+    """A piece of a container's output: from its standard output or, if `second`, from its standard error."""
 
     second: bool
     content: bytes
 
 
 class OutputStream:
-    """What a container prints, as the daemon passes it on: in frames, each of one of its two streams."""
+    """A container's output as the daemon passes it on: in frames, each from one of its two streams."""
 
     def __init__(self, reader: asyncio.StreamReader) -> None:
         self._reader = reader
 
     async def chunks(self) -> AsyncIterator[OutputChunk]:
-        """Until the container closed its end, or the daemon its own."""
+        """Yield chunks until the container or the daemon closes its end."""
         with contextlib.suppress(asyncio.IncompleteReadError, ConnectionError):
             while True:
                 head = await self._reader.readexactly(FRAME_HEAD)
@@ -150,13 +156,16 @@ class OutputStream:
 
 
 def socket_of(address: str) -> str:
-    """The socket file of a `DOCKER_HOST`, or the usual one. Raises `ConfigError` for any other kind of address."""
+    """Return the socket file of a `DOCKER_HOST`, or the usual one.
+
+    Raises `ConfigError` for any other kind of address.
+    """
     if not address:
         return SOCKET
     if not address.startswith(SCHEME):
         raise ConfigError(
-            f"DOCKER_HOST is {address.partition('@')[2] or address}, and only a socket file can be used",
-            remedy="a sandbox mounts folders of this machine; set DOCKER_HOST to unix:///path/to/the.sock",
+            f"DOCKER_HOST is {address.partition('@')[2] or address}, but must be a socket file",
+            remedy="set DOCKER_HOST to unix:///path/to/the.sock, since a sandbox mounts folders of this machine",
         )
     return address.removeprefix(SCHEME)
 
@@ -185,7 +194,7 @@ async def _head(reader: asyncio.StreamReader) -> ResponseHead:
         headers[name.strip().lower()] = value.strip()
     parts = status.split(None, 2)
     if len(parts) < 2:
-        raise ConnectionError("it closed the connection")
+        raise ConnectionError("the daemon closed the connection")
     return ResponseHead(int(parts[1]), headers)
 
 
@@ -196,7 +205,7 @@ async def _content(reader: asyncio.StreamReader, head: ResponseHead) -> bytes:
             content += await reader.readexactly(size)
             await reader.readline()
             if len(content) > LARGEST_ANSWER:
-                raise ConnectionError("its answer does not end")
+                raise ConnectionError("the response is too large")
         return content
     if "content-length" in head.headers:
         return await reader.readexactly(min(int(head.headers["content-length"]), LARGEST_ANSWER))
@@ -204,12 +213,12 @@ async def _content(reader: asyncio.StreamReader, head: ResponseHead) -> bytes:
 
 
 def listed(answer: Any) -> list[Any]:
-    """An answer that may be one value or several, as several."""
+    """Return a response of one or several values as a list."""
     return cast("list[Any]", answer) if isinstance(answer, list) else [] if answer is None else [answer]
 
 
 def _lines(content: bytes) -> Any:
-    """JSON; a list where the daemon sent several values, one a line."""
+    """Parse JSON; a list if the daemon sent several values, one per line."""
     try:
         return json.loads(content)
     except ValueError:

@@ -1,7 +1,7 @@
-"""What the image of a container sandbox holds, and its name, which is that of its recipe.
+"""The contents of a container sandbox's image, and its name, which derives from its recipe.
 
-It is made with the package manager of this machine and handed to the daemon as a tar file, so that no registry is
-needed, and so that the system's interpreter in it is the one that a virtual environment of this machine leads to.
+The image is made with this machine's package manager and handed to the daemon as a tar file. So no registry is needed,
+and the system interpreter in it is the one that virtual environments of this machine link to.
 """
 
 from __future__ import annotations
@@ -26,19 +26,19 @@ PACKAGES = (
     *("ca-certificates", "git", "netbase", "nodejs", "procps", "tzdata"),
     *("python3", "python3-pip", "python3-pytest", "python3-venv"),
 )
-"""Python and Node, and what test suites call."""
+"""Python and Node, and the programs that test suites call."""
 LEFT_OUT = ("/usr/share/man/*", "/usr/share/locale/*", "/usr/share/doc/*")
 TIDIED = (
     'rm -rf "$1/etc/shadow" "$1/etc/gshadow" "$1/etc/machine-id" "$1/boot" "$1/root" "$1/var/log" "$1/etc/resolv.conf"',
     'ln -sf /usr/share/zoneinfo/Etc/UTC "$1/etc/localtime"',
     'find "$1" -xdev -perm /6000 -exec chmod ug-s {} +',
 )
-"""What an image of a sandbox does without: accounts, logs, programs that run with their owner's rights."""
+"""Remove what a sandbox's image does not need: accounts, logs, programs that run with their owner's rights."""
 INSTALL = "Install mmdebstrap (`apt install mmdebstrap`), or name an image of your own: `--sandbox-image NAME`."
 
 
 class ImageRecipe(NamedTuple):
-    """All that the image depends on."""
+    """Everything that the image depends on."""
 
     suite: str
     packages: tuple[str, ...] = PACKAGES
@@ -50,7 +50,7 @@ class ImageRecipe(NamedTuple):
         return f"{REPOSITORY}:{hashlib.sha256(text.encode()).hexdigest()[:12]}"
 
     def command(self, program: str, target: Path) -> list[str]:
-        """Makes the tar file `target`, with the package sources of this machine."""
+        """Build the command that makes the tar file `target` with this machine's package sources."""
         return [
             program,
             "--variant=minbase",
@@ -64,7 +64,10 @@ class ImageRecipe(NamedTuple):
 
 
 def recipe_here(about: Path = Path("/etc/os-release")) -> ImageRecipe:
-    """For the release of this machine where it is a Debian or its kin, so that interpreters agree; else a Debian."""
+    """Return the recipe for this machine's release if it is a Debian or derived from it, else for a Debian.
+
+    The same release makes the interpreters agree.
+    """
     values: dict[str, str] = {}
     if about.is_file():
         for line in about.read_text(encoding="utf-8").splitlines():
@@ -75,31 +78,31 @@ def recipe_here(about: Path = Path("/etc/os-release")) -> ImageRecipe:
 
 
 async def has_image(api: DaemonApi, name: str) -> bool:
-    """Raises `SandboxUnavailable` where the daemon cannot be asked."""
+    """Whether the daemon has the image. Raises `SandboxUnavailable` if the daemon cannot be asked."""
     try:
         await api.call("GET", f"/images/{name}/json")
     except DaemonRefused as refused:
         if refused.status == 404:
             return False
-        raise SandboxUnavailable(f"Docker cannot tell of the image {name}: {refused}") from refused
+        raise SandboxUnavailable(f"Docker cannot inspect the image {name}: {refused}") from refused
     return True
 
 
 async def build(
     api: DaemonApi, recipe: ImageRecipe, *, anew: bool = False, say: Callable[[str], None] = lambda _: None
 ) -> bool:
-    """Whether the image had to be made: one that is there is kept unless `anew`.
+    """Build the image unless it exists; `rebuild` builds it in any case. Returns whether it was built.
 
-    Raises `ConfigError` where the tool for it is missing and `SandboxUnavailable` where it or the daemon fails.
+    Raises `ConfigError` if the tool for it is missing, and `SandboxUnavailable` if the tool or the daemon fails.
     """
     if not anew and await has_image(api, recipe.name):
         return False
     program = shutil.which("mmdebstrap")
     if program is None:
-        raise ConfigError("mmdebstrap, which makes the image, is not installed", remedy=INSTALL)
+        raise ConfigError("mmdebstrap, which builds the image, is not installed", remedy=INSTALL)
     with tempfile.TemporaryDirectory(prefix="redstart-image-") as folder:
         target = Path(folder, "rootfs.tar")
-        say(f"making {recipe.name} from the packages of {recipe.suite}; this takes some minutes")
+        say(f"building {recipe.name} from the packages of {recipe.suite}; this takes some minutes")
         _made(recipe.command(program, target))
         say(f"importing {target.stat().st_size / 1e6:.0f} MB")
         await import_tar(api, target, recipe.name)
@@ -107,16 +110,16 @@ async def build(
 
 
 async def import_tar(api: DaemonApi, tar: Path, name: str) -> None:
-    """Gives the daemon a file system as an image. Raises `SandboxUnavailable`."""
+    """Import a file system into the daemon as an image. Raises `SandboxUnavailable`."""
     repository, _, tag = name.partition(":")
     query = {"fromSrc": "-", "repo": repository, "tag": tag or "latest", "changes": f"LABEL {LABEL}={tag}"}
     try:
         told = await api.send("/images/create", query, tar, within=IMPORT_SECONDS)
     except DaemonRefused as refused:
-        raise SandboxUnavailable(f"Docker did not take the image: {refused}") from refused
+        raise SandboxUnavailable(f"Docker could not import the image: {refused}") from refused
     failed = [str(line["error"]) for line in told if "error" in line]
     if failed:
-        raise SandboxUnavailable(f"Docker did not take the image: {failed[0]}")
+        raise SandboxUnavailable(f"Docker could not import the image: {failed[0]}")
 
 
 def _made(command: list[str]) -> None:
@@ -125,6 +128,6 @@ def _made(command: list[str]) -> None:
             command, stdin=subprocess.DEVNULL, capture_output=True, text=True, timeout=BUILD_SECONDS, check=False
         )
     except (OSError, subprocess.TimeoutExpired) as error:
-        raise SandboxUnavailable(f"The image could not be made: {error}") from error
+        raise SandboxUnavailable(f"The image could not be built: {error}") from error
     if done.returncode != 0:
-        raise SandboxUnavailable(f"The image could not be made: {done.stderr.strip()[-LAST_WORDS:]}")
+        raise SandboxUnavailable(f"The image could not be built: {done.stderr.strip()[-LAST_WORDS:]}")

@@ -1,8 +1,8 @@
-"""The small program around a command in a container: it fills the workspace first, and hands out what is collected.
+"""The script around a command in a container: it fills the workspace first, and hands out collected files at the end.
 
-All that a command can write to is bounded, so none of it is a folder of the host's: the workspace is copied into it,
-and what is left for collection comes back over the connection, as the daemon's second stream. The command's own two
-streams are one, as everywhere, and have the first.
+Everything that a command can write to is bounded, so none of it is a folder of the host: the workspace is copied into
+the container, and files for collection come back over the connection, as the daemon's second stream. The command's own
+two streams are merged, as everywhere, and use the first.
 """
 
 from __future__ import annotations
@@ -21,14 +21,14 @@ from redstart.ports.sandbox.launch import limited
 from redstart.ports.sandbox.mounts import ALSO_TEMPORARY, INWARD, OUTWARD, SHARED, TEMPORARY
 
 READY = b"R"
-"""The first byte of the second stream, once everything is in its place. No strange code has run before it."""
+"""The first byte of the second stream, once everything is in place. No untrusted code has run before it."""
 NOT_READY = 125
 OWN_PATH = "PATH=/usr/sbin:/usr/bin:/sbin:/bin"
 QUEUES = "/dev/mqueue"
 RESERVED = 64 << 30
-"""Address space beyond the memory that is allowed: heaps of Node and the like reserve much and use little of it."""
+"""Address space beyond the allowed memory: heaps of Node and the like reserve much and use little of it."""
 UNKEPT = "^cp: preserving \\|^cp: can.t preserve "
-"""What two kinds of `cp` say of a file's mode, time or owner that cannot be set."""
+"""What two kinds of `cp` print about a file's mode, time or owner that cannot be set."""
 WORDS_KEPT = 1000
 BLOCK = 512
 TIMES = re.compile(rb"\S+ \S+\n(\d+)m(\d+\.\d+)s (\d+)m(\d+\.\d+)s\n")
@@ -43,32 +43,33 @@ class ContainerCommand(NamedTuple):
     variables: dict[str, str]
     limits: SandboxLimits
     user: str = ""
-    """Whose rights it has, as numbers; empty for the container's own user."""
+    """The user and group IDs it runs as; empty for the container's own user."""
     framed: bool = False
-    """Whether it is one of `job`, which says when it is ready and uses the second stream for itself."""
+    """Whether `build_command` made it: it then reports when it is ready, and uses the second stream itself."""
     fetch: tuple[str, ...] = ()
-    """A command that hands out what is collected, for where the first had to be stopped."""
+    """A command that hands out the collected files if the main command had to be stopped."""
     most: int = 0
-    """How much may come over the second stream."""
+    """The maximum size of the second stream."""
 
 
 class ContainerFiles(NamedTuple):
-    """What came over the second stream."""
+    """The content of the second stream."""
 
     files: dict[str, bytes]
-    """By their names."""
+    """By name."""
     full: bool
     """Whether a file system of the container was full at the end."""
     cpu: float
-    """Seconds of processor time of all that was waited for, as the kernel inside counts them."""
+    """Seconds of processor time of all processes that were waited for, as counted by the kernel inside."""
 
 
 def job(
     execution: Execution, user: User, *, before: Sequence[str] = (), again: bool = False, own_kernel: bool = False
 ) -> ContainerCommand:
-    """What to run for an execution; `before` has to succeed first, and `again` is for a container used before.
+    """Build the command to run for an execution.
 
-    A kernel of its own has to bound some things itself, since the host's sees none of its processes.
+    `setup_command` has to succeed first, and `is_reused` is for a container used before. A kernel of its own has to
+    bound some things itself, since the host's kernel sees none of its processes.
     """
     environment, limits = execution.environment, execution.limits
     asked = {name: placed(value, INWARD, OUTWARD) for name, value in given(execution).items()}
@@ -85,8 +86,8 @@ def job(
         "exec 3>&1 4>&2 >/dev/null 2>&1",
         *(() if "HOSTNAME" in inside else ("unset HOSTNAME",)),
         f"({'; '.join(begin)}) || exit {NOT_READY}",
-        # What the command leaves running is ended with it, or its output would not end. Where the kernel then refuses
-        # a process for what follows, the shell gives up; its exit code is the command's all the same.
+        # Processes that the command leaves running are ended with it, or its output would not end. If the kernel then
+        # refuses a process for the next steps, the shell gives up; its exit code is still the command's.
         f'({_bounded(limits) if own_kernel else ""}exec "$@" >&3 2>&3 3>&- 4>&-); code=$?',
         'trap "exit $code" EXIT; kill -9 -1; times >&4',
         f"{finish}; exit $code",
@@ -103,7 +104,7 @@ def job(
 
 
 def handed(stream: bytes) -> ContainerFiles:
-    """Reads the second stream. What is not as it should be was written by the command: it and the rest are ignored."""
+    """Parse the second stream. A malformed part was written by the command: it and the rest are ignored."""
     files: dict[str, bytes] = {}
     full, cpu, at = False, 0.0, 0
     if times := TIMES.match(stream):
@@ -126,7 +127,7 @@ def handed(stream: bytes) -> ContainerFiles:
 
 
 def keep(files: dict[str, bytes], names: Sequence[str], folder: Path) -> None:
-    """Writes those of the files that were asked for into a folder of ours."""
+    """Write those of the files that were asked for into a folder of ours."""
     for name in {str(PurePosixPath(name)) for name in names} & files.keys():
         path = folder / name
         path.parent.mkdir(parents=True, exist_ok=True)
@@ -134,13 +135,16 @@ def keep(files: dict[str, bytes], names: Sequence[str], folder: Path) -> None:
 
 
 def _bounded(limits: SandboxLimits) -> str:
-    """gVisor counts processes by user, the shell around the command with them; of memory, only what is reserved."""
+    """Set limits for gVisor: it counts processes by user, including the shell, and of memory only what is reserved."""
     most, kilobytes = limits.processes + 1, (limits.memory + RESERVED) // 1024
     return f"ulimit -p {most} || ulimit -u {most}; ulimit -v {kilobytes}; "
 
 
 def _filled(environment: Environment) -> tuple[str, ...]:
-    """The folder above a mount within the workspace is root's, so that its mode and time cannot be set."""
+    """Fill the workspace.
+
+    The folder above a mount within the workspace is root's, so its mode and time cannot be set.
+    """
     target = shlex.quote(environment.mount)
     return (
         f'lost=$(cp -a {SOURCE}/. {target}/ 2>&1 | grep -v "{UNKEPT}" | head -c {WORDS_KEPT})',
@@ -150,7 +154,7 @@ def _filled(environment: Environment) -> tuple[str, ...]:
 
 
 def _emptied(environment: Environment) -> tuple[str, ...]:
-    """Of what can be written to nothing stays but what is mounted there, and the folders above that."""
+    """Empty every writable folder except for what is mounted there, and the folders above that."""
     places = (environment.mount, OUTWARD, TEMPORARY, ALSO_TEMPORARY, SHARED, environment.home, QUEUES, "/run")
     within = f"{shlex.join(places)} -xdev -mindepth 1"
     left = f"find {shlex.quote(environment.mount)} {OUTWARD} -xdev -mindepth 1 ! -type d | head -c {WORDS_KEPT}"
@@ -164,7 +168,7 @@ def _emptied(environment: Environment) -> tuple[str, ...]:
 
 
 def handing_out(environment: Environment, names: Sequence[str]) -> str:
-    """Only plain files of one name, found through no link."""
+    """Build the script that hands out only regular files with one name, reached through no link."""
     places = shlex.join((environment.mount, OUTWARD, TEMPORARY, SHARED, environment.home))
     steps = [OWN_PATH, f"stat -f -c 'D%a %c %d' -- {places} >&4"]
     if names:

@@ -1,4 +1,4 @@
-"""The sandbox that Docker or Podman gives: a container for each execution, or one for many in the inner loop."""
+"""The sandbox of Docker or Podman: a container for each execution, or one for many in the inner loop."""
 
 from __future__ import annotations
 
@@ -41,11 +41,11 @@ from redstart.ports.sandbox.stage import bounded
 
 PAGE = 4096
 SPARE = WorkspaceSize(16 * PAGE, 16)
-"""For the folders above what is mounted in a workspace, and the workspace itself."""
+"""For the workspace itself, and the folders above what is mounted in it."""
 
 
 def furnish(environment: Environment, workspace: Path) -> None:
-    """Puts beside the snapshot's files what the environment asks for, and takes away what a mount will cover."""
+    """Add what the environment asks for to the snapshot's files, and remove what a mount will cover."""
     bring_copies(environment, workspace)
     make_git(environment, workspace / ".git", objects=OBJECTS)
     for relative in within(environment):
@@ -58,7 +58,7 @@ def furnish(environment: Environment, workspace: Path) -> None:
 
 
 def room_of(folder: Path) -> WorkspaceSize:
-    """What lies below a folder, as a file system in memory holds it. No link is followed."""
+    """Measure what lies below a folder, as a file system in memory holds it. No link is followed."""
     size, files = SPARE
     waiting = [str(folder)]
     while waiting:
@@ -72,7 +72,7 @@ def room_of(folder: Path) -> WorkspaceSize:
 
 
 def give(folder: Path, user: User) -> None:
-    """Makes the folder and all in it the user's, where we are root; else it is the user's already."""
+    """Make the user the owner of the folder and all in it, if we are root; otherwise the user owns it already."""
     if os.geteuid() != 0:
         return
     os.lchown(folder, user.uid, user.gid)
@@ -83,7 +83,7 @@ def give(folder: Path, user: User) -> None:
 
 
 def move_into(source: Path, target: Path) -> None:
-    """All that lies in one folder into another one, which is emptied first."""
+    """Move everything from one folder into another one, which is emptied first."""
     for old in target.iterdir():
         remove(old)
     for each in source.iterdir():
@@ -94,7 +94,7 @@ def move_into(source: Path, target: Path) -> None:
 
 
 def remove(path: Path) -> None:
-    """Whatever was left there, also what its owner closed against themselves."""
+    """Remove whatever was left there, including what its owner made inaccessible."""
     if path.is_dir() and not path.is_symlink():
         with contextlib.suppress(OSError):
             path.chmod(0o700)
@@ -109,7 +109,7 @@ PROC = Path("/proc")
 
 
 class LeftoverRemover:
-    """Removes leftovers, once in its life, before the first container is made."""
+    """Removes leftovers once, before the first container is made."""
 
     def __init__(self, api: DaemonApi) -> None:
         self._api = api
@@ -123,7 +123,7 @@ class LeftoverRemover:
 
 
 async def reap(api: DaemonApi) -> int:
-    """Removes each container whose owner was a process of this machine and is dead. How many that were."""
+    """Remove each container whose owner was a process of this machine and is dead. Returns how many."""
     filters = json.dumps({"label": [f"{LABEL}=1"]})
     try:
         found = await api.call("GET", "/containers/json", query={"all": "1", "filters": filters})
@@ -140,12 +140,12 @@ async def reap(api: DaemonApi) -> int:
 
 
 def owner_of(pid: int) -> str:
-    """A process in a word that no other process ever has: the machine's boot, its namespace, its number and start."""
+    """Identify a process for all time: by the machine's boot, its namespace, its process ID and its start."""
     return "/".join((_boot(), _namespace(), str(pid), _start(pid)))
 
 
 def is_dead(owner: str) -> bool:
-    """Whether that process is gone for sure. One of another container cannot be seen, so it counts as alive."""
+    """Whether that process is certainly gone. A process of another container cannot be seen, so it counts as alive."""
     parts = owner.split("/")
     if len(parts) != 4 or not parts[2].isdigit() or not _boot():
         return False
@@ -167,7 +167,7 @@ def _namespace() -> str:
 
 
 def _start(pid: int) -> str:
-    """When a process was started, in ticks since the boot; empty where there is none."""
+    """Return when a process was started, in ticks since the boot; empty where there is none."""
     with contextlib.suppress(OSError, IndexError):
         about = (PROC / str(pid) / "stat").read_text(encoding="utf-8", errors="replace")
         return about.rpartition(")")[2].split()[19]
@@ -175,7 +175,7 @@ def _start(pid: int) -> str:
 
 
 PART = 8
-"""So many times smaller than what may be written is what a later snapshot may be larger than the first."""
+"""A later snapshot may be larger than the first by this part of the writable size."""
 
 Boxes = Callable[
     [Environment, SandboxLimits, ContainerFolders, WorkspaceSize], AbstractAsyncContextManager[RunningContainer]
@@ -183,10 +183,10 @@ Boxes = Callable[
 
 
 class WarmContainer:
-    """One container for many executions: each finds fresh files, and empty temporary folders, but not a fresh kernel's
-    view. Where one leaves a process behind or meets a limit, the next gets a new one.
+    """One container for many executions, with fresh files and empty temporary folders, but not a fresh kernel.
 
-    Executions are done one after another. One of another environment or other limits is run by `fresh`.
+    If an execution leaves a process behind or reaches a limit, the next one gets a new container. Executions run one
+    after another. An execution of another environment or other limits is run by `fresh`.
     """
 
     def __init__(
@@ -210,7 +210,7 @@ class WarmContainer:
         self._room = WorkspaceSize()
         self._folder = Path()
         self.containers = 0
-        """How many were needed so far."""
+        """How many containers were needed so far."""
 
     async def run(self, execution: Execution) -> Completed:
         environment = execution.environment
@@ -226,12 +226,12 @@ class WarmContainer:
         return await self._fresh.run(execution)
 
     async def close(self) -> None:
-        """Removes the container and its folders."""
+        """Remove the container and its folders."""
         self._box = None
         await self._open.aclose()
 
     async def _ran(self, execution: Execution, exchanged: Exchange) -> ContainerRun | None:
-        """Nothing where the container broke under it."""
+        """Run it in the warm container; None if the container broke."""
         with self._workspaces.checkout(execution.snapshot) as workspace:
             furnish(execution.environment, workspace)
             box = await self._ready(execution.environment, workspace)
@@ -278,7 +278,7 @@ class WarmContainer:
 
 
 def _mounted(environment: Environment) -> Environment:
-    """The environment without what is brought along with each snapshot."""
+    """Return the environment without the parts that come with each snapshot."""
     brought = ("variables", "copies", "left_out", "chosen", "git_refs", "git_head", "git_shallow")
     return Environment.model_validate(environment.model_dump(exclude=set(brought)))
 
@@ -287,7 +287,7 @@ ROOT = "0"
 
 
 class ContainerOptions(NamedTuple):
-    """Which containers. `socket` is the daemon's; `image` is one that it has."""
+    """Which containers to use. `socket` is the daemon's; `image` is one that the daemon has."""
 
     socket: str
     image: str
@@ -297,9 +297,9 @@ class ContainerOptions(NamedTuple):
 
 
 class Docker:
-    """Runs each command in a container of its own. It shares the host's kernel, but for the runtime `runsc`.
+    """Runs each command in a container of its own. It shares the host's kernel, except with the runtime `runsc`.
 
-    The workspace is copied into memory, where it is bounded in size and in number of files whoever asks the daemon.
+    The workspace is copied into memory, where its size and number of files are bounded for any daemon.
     """
 
     def __init__(self, workspaces: Workspaces, scratch: Path, choices: ContainerOptions) -> None:
@@ -333,13 +333,13 @@ class Docker:
                 async with self._box(environment, limits, place, room_of(workspace)) as box:
                     ran = await box.run(job(execution, self._user, before=before, own_kernel=box.own_kernel))
             if relays and not relays.ready and not ran.ended.stopped:
-                raise SandboxUnavailable("The services could not be offered in the container.")
+                raise SandboxUnavailable("The services could not be made available in the container.")
             keep(ran.files, execution.collect, exchanged.outward)
             return exchanged.completed(ran.ended)
 
     @contextlib.asynccontextmanager
     async def session(self, environment: Environment, limits: SandboxLimits) -> AsyncGenerator[WarmContainer]:
-        """A session whose executions share a container as long as nothing is left in it."""
+        """Open a session whose executions share a container as long as nothing is left in it."""
         self._sweep()
         warm = WarmContainer(self, self._workspaces, self._scratch, self._user, self._box, (environment, limits))
         try:
@@ -356,7 +356,7 @@ class Docker:
     async def _box(
         self, environment: Environment, limits: SandboxLimits, place: ContainerFolders, room: WorkspaceSize
     ) -> AsyncGenerator[RunningContainer]:
-        """A container that sees these folders. Raises `SandboxUnavailable`."""
+        """Open a container that sees these folders. Raises `SandboxUnavailable`."""
         await self._reaper.once()
         choices = self._choices
         description = described(
@@ -376,9 +376,9 @@ class Docker:
 
 
 async def _open(box: RunningContainer, environment: Environment) -> None:
-    """Lets the user write to folders of the workspace that something is mounted in: the daemon makes them as root's.
+    """Let the user write to folders of the workspace that contain a mount: the daemon makes them as root's.
 
-    Whoever is root in a container has no right but over what is root's.
+    Root in a container has no rights except over root's own files.
     """
     mount = absolute(environment.mount)
     folders = sorted({f"{mount}/{folder}" for path in within(environment) for folder in list(path.parents)[:-1]})
@@ -389,4 +389,4 @@ async def _open(box: RunningContainer, environment: Environment) -> None:
     except (DaemonRefused, TimeoutError) as error:
         raise SandboxUnavailable(f"The workspace could not be opened in the container: {error}") from error
     if code != 0:
-        raise SandboxUnavailable(f"The workspace could not be opened in the container: chmod ended with {code}")
+        raise SandboxUnavailable(f"The workspace could not be opened in the container: chmod exited with {code}")

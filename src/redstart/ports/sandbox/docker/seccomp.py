@@ -1,7 +1,7 @@
-"""Which calls of the kernel a container may not make.
+"""The system calls that a container may not make.
 
-Docker's own profile leaves AF_VSOCK open, which no network namespace holds back, and by version io_uring too. A profile
-that is given replaces Docker's, so this one names all that bubblewrap's filter does.
+Docker's own profile leaves AF_VSOCK open, which no network namespace confines, and in some versions io_uring too. A
+given profile replaces Docker's, so this one names everything that bubblewrap's filter does.
 """
 
 from __future__ import annotations
@@ -27,17 +27,17 @@ from redstart.ports.sandbox.seccomp import (
 EPERM, ENOSYS = 1, 38
 HIGHEST_FAMILY = 45
 MORE = ("umount", "process_madvise", "stime", "clock_settime64", "clock_adjtime64", "vm86", "vm86old", "ustat", "sysfs")
-"""Names that only some machines have, or that need no filter where there is a fresh user namespace around."""
+"""Calls that only some machines have, or that need no filter inside a fresh user namespace."""
 
 
 @functools.cache
 def profile() -> str:
-    """The profile as JSON. A foreign architecture's calls are refused by the library that loads it."""
+    """Return the profile as JSON. The library that loads it refuses the calls of a foreign architecture."""
     names = tuple(sorted({*X86_64, *ARM64, *MORE}))
     families = [family for family in range(HIGHEST_FAMILY + 1) if family not in (UNIX, INET, INET6, NETLINK)]
     rules: list[dict[str, object]] = [
         _deny(names),
-        _deny(("clone3",), code=ENOSYS),  # its flags lie in memory, out of sight; programs then use `clone`
+        _deny(("clone3",), code=ENOSYS),  # its flags are in memory, hidden from a filter; programs then use `clone`
         *(_deny(("socket", "socketpair"), _equals(0, family)) for family in families),
         _deny(("socket", "socketpair"), {"index": 0, "value": HIGHEST_FAMILY, "op": "SCMP_CMP_GT"}),
         *(_deny(("clone",), _masked(0, flag, flag)) for flag in _flags(NEW_NAMESPACES)),
@@ -58,7 +58,7 @@ def _equals(index: int, value: int) -> dict[str, object]:
 
 
 def _masked(index: int, mask: int, value: int) -> dict[str, object]:
-    """Docker's names are odd: `value` is the mask and `valueTwo` what is compared."""
+    """Docker's field names are misleading: `value` is the mask and `valueTwo` the value to compare."""
     return {"index": index, "value": mask, "valueTwo": value, "op": "SCMP_CMP_MASKED_EQ"}
 
 

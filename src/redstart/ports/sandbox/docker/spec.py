@@ -1,4 +1,4 @@
-"""What a container is made of, as the daemon is told it: what it may use, and what is visible in it."""
+"""The description of a container for the daemon: what it may use, and what is visible in it."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ from redstart.ports.sandbox.mounts import (
 from redstart.ports.sandbox.stage import bounded
 
 SOURCE = "/run/redstart/workspace"
-"""Where the files of the workspace lie to be copied from."""
+"""The folder from which the files of the workspace are copied."""
 LABEL, OWNER_LABEL = "redstart.sandbox", "redstart.owner"
 OWN_PROGRAMS = "/usr/local"
 """The only part of `/usr` that is taken from the host: the rest is the image's own."""
@@ -34,22 +34,22 @@ HIDDEN = (
 )
 READ_ONLY = ("/proc/bus", "/proc/fs", "/proc/irq", "/proc/sys", "/proc/sysrq-trigger")
 GVISOR, GVISOR_TIMES, GVISOR_PROCESSES = "runsc", 16, 400
-"""That kernel is itself a program with threads, some for each process in it. They count here, and it dies when they are
-refused, so it is only held to a multiple; it refuses a process too many by itself."""
+"""That kernel is itself a program with threads, some for each process in it. They count here, and it dies if one is
+refused, so it is only held to a multiple of the limit; it refuses excess processes by itself."""
 OWN_PROCESSES = 3
 """Process 1 with its child, and the shell around the command."""
 SMALL = 1 << 20
 WAITS_FOR_ITS_END = ("/bin/sh", "-c", "until cat >/dev/null; do :; done")
-"""Process 1. Its input is a connection of ours, so it ends, and with it the container, when that is gone: also when
-this program is killed. A shell that waits for its child also buries everybody else's."""
+"""Process 1. Its input is a connection of ours, so it ends, and the container with it, when the connection is gone,
+even if this program is killed. A shell that waits for its child also reaps all orphans."""
 KEEPER = "65534:65534"
-"""Whom process 1 belongs to: nobody, so that no command can stop it, look into it or write to it."""
+"""The owner of process 1: nobody, so that no command can stop it, inspect it or write to it."""
 
 AT_ONCE_FREE = {"net.ipv4.tcp_max_tw_buckets": "0"}
-"""A port is free again when it is closed, as in a container that nobody used before."""
+"""A port is free again as soon as it is closed, as in an unused container."""
 
 PathMap = tuple[tuple[str, str], ...]
-"""Folders as they are seen here, and as the daemon's machine has them: for when redstart runs in a container itself."""
+"""Folders as seen here, and as the daemon's machine has them: for redstart that runs in a container itself."""
 
 
 class User(NamedTuple):
@@ -58,7 +58,7 @@ class User(NamedTuple):
 
 
 class WorkspaceSize(NamedTuple):
-    """What the files of a snapshot take: the workspace is in memory, and has so much beyond what may be written."""
+    """The size of a snapshot's files: the workspace is in memory, and gets this much beyond the writable size."""
 
     size: int = 0
     files: int = 0
@@ -68,18 +68,18 @@ NO_ROOM = WorkspaceSize()
 
 
 class ContainerFolders(NamedTuple):
-    """The folders of this machine that one container sees, none of which it can write to."""
+    """The folders of this machine that one container sees. It can write to none of them."""
 
     workspace: Path
     inward: Path
     etc: Path
-    """Where the made-up files of `/etc` are written to."""
+    """Where the generated files of `/etc` are written."""
     services: Path | None = None
     hostname: str = HOST_NAME
 
 
 def user_inside() -> User:
-    """Whose rights the command has: never root's. The owner of the workspace, so that it may write there."""
+    """Return the user of the command: never root, but the owner of the workspace, so that it may write there."""
     return User(USER, USER) if os.geteuid() == 0 else User(os.geteuid(), os.getegid())
 
 
@@ -95,7 +95,7 @@ def described(
     path_map: PathMap = (),
     owner: str = "",
 ) -> dict[str, object]:
-    """The whole description of a container. Raises `ConfigError` where a path cannot be mounted."""
+    """Build the whole description of a container. Raises `ConfigError` if a path cannot be mounted."""
     bounds = {absolute(environment.mount): _bounds(limits, user, room), OUTWARD: _bounds(limits, user, NO_ROOM)}
     kernel_counts = runtime != GVISOR
     host: dict[str, object] = {
@@ -141,7 +141,7 @@ def described(
 
 
 def outside(path: str, path_map: PathMap) -> str:
-    """A path of this machine as the daemon's machine has it: the longest folder of the map that holds it decides."""
+    """Map a path of this machine to the daemon's machine: the longest folder of the map that holds it decides."""
     for here, there in sorted(path_map, key=lambda each: -len(each[0])):
         if PurePosixPath(path).is_relative_to(here):
             return str(PurePosixPath(there, PurePosixPath(path).relative_to(here)))
@@ -149,14 +149,14 @@ def outside(path: str, path_map: PathMap) -> str:
 
 
 def parse_path_map(texts: Sequence[str]) -> PathMap:
-    """`here=there` for each folder. Raises `ConfigError` for any other text."""
+    """Parse `here=there` for each folder. Raises `ConfigError` for any other text."""
     pairs: list[tuple[str, str]] = []
     for text in texts:
         here, found, there = text.partition("=")
         if not (found and here.startswith("/") and there.startswith("/")):
             raise ConfigError(
                 f"not a pair of folders: {text!r}",
-                remedy="write it as /folder/in/this/container=/the/same/folder/on/the/machine",
+                remedy="write it as /folder/in/this/container=/same/folder/on/the/machine",
             )
         pairs.append((os.path.normpath(here), os.path.normpath(there)))
     return tuple(pairs)
@@ -181,9 +181,9 @@ def _bounds(limits: SandboxLimits, user: User, beyond: WorkspaceSize) -> str:
 
 
 def _volumes(bounds: dict[str, str]) -> list[dict[str, object]]:
-    """The same as file systems of the host's: gVisor's own in memory know no limit on the number of files.
+    """Return the same as volumes of the host: gVisor's own file systems in memory do not limit the number of files.
 
-    They have no name, so that they go with their container.
+    They have no name, so they are removed with their container.
     """
     return [
         {
@@ -235,7 +235,7 @@ def _mounts(
 
 
 def within(environment: Environment) -> list[PurePosixPath]:
-    """What of the environment is mounted inside the workspace, relative to it."""
+    """List what the environment mounts inside the workspace, relative to it."""
     mount = PurePosixPath(absolute(environment.mount))
     paths = (PurePosixPath(absolute(path)) for path in environment.read_only if Path(path).exists())
     return [path.relative_to(mount) for path in paths if path != mount and path.is_relative_to(mount)]

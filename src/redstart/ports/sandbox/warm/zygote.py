@@ -1,8 +1,8 @@
-"""The host's side of a warm sandbox for pytest; `inside_zygote.py` is the other one.
+"""The host's side of a warm sandbox for pytest; `inside_zygote.py` is the other side.
 
-What runs inside is started once. Each execution then is a fork of it in namespaces of its own, with a workspace,
-temporary folders, network and group of its own: between two executions there is no way but the memory of the process
-that both were forked from, and that one has never seen a file of the project.
+The process inside is started once. Each execution is then a fork of it in namespaces of its own, with a workspace,
+temporary folders, network and group of its own. Two executions share nothing except the memory of the process that both
+were forked from, and that process has never seen a file of the project.
 """
 
 from __future__ import annotations
@@ -39,39 +39,43 @@ from redstart.ports.sandbox.wires import FULL_BYTES, FULL_FILES
 
 RUNS, STAGE = "/run/redstart/runs", "/run/redstart/stage"
 CAPABILITIES = ("CAP_SYS_ADMIN", "CAP_NET_ADMIN", "CAP_SETPCAP", "CAP_DAC_OVERRIDE", "CAP_FOWNER")
-"""Within its own user namespace alone: to make namespaces and mounts for a run, which gets none of them."""
+"""Only within its own user namespace: to make namespaces and mounts for a run, which gets none of these
+capabilities."""
 NEEDED_CALLS = ("mount", "unshare", "setns")
 OWN_PROCESSES = 3
-"""Beside those of a run, of the same user: they count where the kernel counts by user."""
+"""Processes besides those of a run, of the same user: they count where the kernel counts by user."""
 LATE = ("PYTEST_ADDOPTS", "TZ")
-"""Variables that pytest and the C library look at when a run begins; so do ours, whose names begin with `OURS`."""
+"""Variables that pytest and the C library read when a run begins; so do ours, whose names begin with `OWN_PREFIX`."""
 OURS = "REDSTART_"
 START_SECONDS, READY_SECONDS = 60.0, 60.0
 BURIAL_SECONDS = 5.0
 LARGEST_MESSAGE = 4096
 FIRST_DESCRIPTOR = 20
-"""Of those that are handed through a shell, which uses low numbers itself."""
+"""Of the descriptors that are passed through a shell, which uses low numbers itself."""
 CREDENTIALS = struct.Struct("3i")
 SCM_CREDENTIALS = 2
 
 
 def is_pytest(execution: Execution) -> bool:
-    """Whether a fork of a process that has imported pytest can be this execution."""
+    """Whether this execution can be a fork of a process that has imported pytest."""
     return execution.argv[:3] == (execution.environment.python, "-m", "pytest")
 
 
 def settled(execution: Execution) -> dict[str, str]:
-    """The variables that are settled when an interpreter starts: only executions that agree on them can share one."""
+    """Return the variables that take effect when an interpreter starts.
+
+    Only executions that agree on them can share one.
+    """
     return {name: text for name, text in given(execution).items() if name not in LATE and not name.startswith(OURS)}
 
 
 def program() -> str:
-    """What is run inside."""
+    """Return the program that runs inside."""
     return (Path(__file__).parent / "inside_zygote.py").read_text(encoding="utf-8")
 
 
 def call_filter() -> bytes | None:
-    """For the process that is kept: as for any, but that it may make namespaces and mounts for its runs."""
+    """Return the filter for the warm process: as usual, but it may make namespaces and mounts for its runs."""
     machine = seccomp.MACHINES.get(os.uname().machine)
     if machine is None:
         return None
@@ -80,9 +84,9 @@ def call_filter() -> bytes | None:
 
 
 def about(execution: Execution, control: int, *, inward: str, outward: str, also: Sequence[str] = ()) -> str:
-    """What it has to know to make runs, as JSON.
+    """Build the settings that it needs to make runs, as JSON.
 
-    `also` are paths inside that a run is to see as they are, if they are there, like those of the environment.
+    `extra_paths` are paths inside that a run sees unchanged, if they exist, like those of the environment.
     """
     environment, limits = execution.environment, execution.limits
     temporary = {TEMPORARY: "tmp", SHARED: "shm", environment.home: "home"}
@@ -108,9 +112,9 @@ def about(execution: Execution, control: int, *, inward: str, outward: str, also
 
 @contextlib.contextmanager
 def control_wire(handed: list[int]) -> Generator[tuple[socket.socket, int]]:
-    """Our end of the control socket, and the number of the other one, which is put among those that are `handed` on.
+    """Open the control socket: yield our end and the number of the other end, which is added to `passed_fds`.
 
-    Whoever closes those closes it too.
+    The owner of those descriptors closes it too.
     """
     ours, theirs = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
     with ours:
@@ -122,13 +126,16 @@ def control_wire(handed: list[int]) -> Generator[tuple[socket.socket, int]]:
 
 
 def let_go(handed: list[int], number: int) -> None:
-    """Closes one of the descriptors that were handed on: what is inside is then the only one to hold it."""
+    """Close one of the descriptors that were passed on, so that only the process inside holds it."""
     handed.remove(number)
     os.close(number)
 
 
 def make_unreadable(folder: Path) -> None:
-    """Leaves of a workspace only the names: enough for the paths that an environment refers to, and no code."""
+    """Make the files of a workspace unreadable.
+
+    The names are enough for the paths that an environment refers to, and reveal no code.
+    """
     for top, _, files in os.walk(folder):
         for name in files:
             path = os.path.join(top, name)  # noqa: PTH118 (of thousands of files)
@@ -137,14 +144,14 @@ def make_unreadable(folder: Path) -> None:
 
 
 class Zygote:
-    """A process inside a sandbox from which runs are forked. `folder` is what it sees as `RUNS`."""
+    """A process inside a sandbox from which runs are forked. It sees `folder` as `RUNS_FOLDER`."""
 
     def __init__(self, folder: Path, control: socket.socket) -> None:
         self.folder = folder
         self._control = control
 
     async def ready(self, life: asyncio.Future[Any]) -> None:
-        """Waits until it is. Raises `SandboxDied`, with its reason, where it cannot be or ends before."""
+        """Wait until it is ready. Raises `SandboxDied`, with its reason, if it cannot be or ends before."""
         said = asyncio.create_task(self._heard())
         try:
             await asyncio.wait({said, life}, timeout=START_SECONDS, return_when=asyncio.FIRST_COMPLETED)
@@ -163,9 +170,9 @@ class Zygote:
             return str(error)
 
     async def run(self, execution: Execution, exchanged: Exchange, group: Cgroup | None) -> Completed:
-        """One fork, as the request in the run's folder says. When it returns, no process of the run is alive.
+        """Run one fork, as the request in the run's folder says. When it returns, no process of the run is alive.
 
-        Raises `SandboxDied` where the run did not begin, or ended without telling how.
+        Raises `SandboxDied` if the run did not begin, or ended without reporting how.
         """
         began, limits, kept = time.monotonic(), execution.limits, ClippedStream(execution.limits.output)
         with self._asked(exchanged.folder.name) as (source, voice), await _begun(voice) as begun:
@@ -179,10 +186,10 @@ class Zygote:
                 await readable(begun.process)
             drain(source, kept)
             if kept.total > limits.flood:
-                stopped = ExitCause.output  # also where it came to its own end in the same moment
+                stopped = ExitCause.output  # even if it ended by itself at the same moment
             used, told = group.usage() if group else GroupUsage(), _told(voice)
             if not told and not stopped and not used.killed_for_memory:
-                raise SandboxDied("The warm sandbox ended in the middle of a run.")
+                raise SandboxDied("The warm sandbox ended during a run.")
             ended = LaunchEnd(
                 told.get("status", -signal.SIGKILL),
                 kept.joined(),
@@ -200,7 +207,7 @@ class Zygote:
 
     @contextlib.contextmanager
     def _asked(self, name: str) -> Generator[tuple[int, socket.socket]]:
-        """Asks for a run; gives where its output comes from, and its socket."""
+        """Request a run; yield the source of its output, and its socket."""
         source, sink = os.pipe()
         ours, theirs = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
         with ours:
@@ -222,7 +229,7 @@ class Zygote:
 
 
 class _Begun:
-    """The first process of a run, which waits for the word to go. It is dead at the end of the context."""
+    """The first process of a run, which waits for the signal to start. It is dead at the end of the context."""
 
     def __init__(self, pid: int, process: int, outward: int) -> None:
         self.pid, self.process, self.outward = pid, process, outward
@@ -244,7 +251,7 @@ class _Begun:
 
 
 async def _begun(voice: socket.socket) -> _Begun:
-    """Waits until a run is prepared. Its process is known by what the kernel says of the sender."""
+    """Wait until a run is prepared. The kernel's credentials of the sender identify its process."""
     try:
         await asyncio.wait_for(readable(voice.fileno()), READY_SECONDS)
         room = socket.CMSG_SPACE(CREDENTIALS.size) + socket.CMSG_SPACE(4)
@@ -270,7 +277,7 @@ async def _begun(voice: socket.socket) -> _Begun:
 
 
 def _told(voice: socket.socket) -> dict[str, Any]:
-    """How the program ended, from the process that waited for it; nothing where it could not tell."""
+    """Read how the program ended from the process that waited for it; empty if it could not report it."""
     try:
         told = json.loads(voice.recv(LARGEST_MESSAGE) or b"{}")
         return {**told, "status": os.waitstatus_to_exitcode(told["status"])} if told else {}
@@ -286,13 +293,13 @@ def _enter(door: str, pid: int) -> None:
 
 
 def is_full(folder: int) -> bool:
-    """Whether the file system that an open folder lies on has no room left."""
+    """Whether the file system of an open folder has no room left."""
     room = os.fstatvfs(folder)
     return room.f_bavail * room.f_frsize < FULL_BYTES or room.f_favail < FULL_FILES
 
 
 def write_request(execution: Execution, exchanged: Exchange, *, inward: str, outward: str) -> None:
-    """Leaves in the run's folder what is to be run."""
+    """Write what is to be run into the run's folder."""
     environment = execution.environment
     asked = {name: placed(text, inward, outward) for name, text in given(execution).items()}
     request = {
@@ -309,18 +316,18 @@ def _lies_in(path: str, folders: Iterable[str]) -> bool:
 
 MOST_STARTS = 3
 OTHER_DEVICE = "cross-device link"
-"""What a program is told that renames a folder of the workspace, where a warm sandbox lays a layer over it. A fresh one
-may be able to."""
+"""The error that a program gets when it renames a folder of the workspace that a warm sandbox covers with a layer. A
+fresh sandbox may be able to do it."""
 
 
 class WarmProcess(Protocol):
     async def run(self, execution: Execution) -> Completed:
-        """Raises `SandboxUnavailable` where it is broken, whatever the execution has done by then."""
+        """Raises `SandboxUnavailable` if it is broken, whatever the execution has done by then."""
         ...
 
 
 class WarmSession:
-    """Runs what can be run warm in what `start` gives for it, and everything else, or again, in `fresh`."""
+    """Runs what it can in the warm process that `start` gives, and everything else, and repetitions, in `fresh`."""
 
     def __init__(
         self,
@@ -336,7 +343,7 @@ class WarmSession:
         self._warm: WarmProcess | None = None
         self._settled: dict[str, str] = {}
         self.starts = 0
-        """How often something warm had to be started so far."""
+        """How often a warm process had to be started so far."""
         self.warm_runs = 0
         """How many executions were not run fresh."""
 
@@ -362,7 +369,7 @@ class WarmSession:
         return same and is_pytest(execution) and not (environment.services or execution.hostname)
 
     async def _ready(self, execution: Execution) -> WarmProcess | None:
-        """What is kept warm, where this execution can be run in it; made where there is nothing yet."""
+        """Return the warm process if this execution can run in it; start one if there is none yet."""
         async with self._turn:
             if self._warm is None and self.starts < MOST_STARTS:
                 self.starts += 1
@@ -370,7 +377,7 @@ class WarmSession:
                 try:
                     self._warm = await self._open.enter_async_context(self._start(execution))
                 except SandboxUnavailable:
-                    self.starts = MOST_STARTS  # it would fail again
+                    self.starts = MOST_STARTS  # another start would fail too
             return self._warm if settled(execution) == self._settled else None
 
     async def _discard(self, broken: WarmProcess | None) -> None:

@@ -1,4 +1,4 @@
-"""The history of the schema. A revision that was released is never edited; a new one is added and `HEAD` moved."""
+"""The history of the schema. Never edit a released revision: add a new one and update `HEAD`."""
 
 from __future__ import annotations
 
@@ -12,11 +12,11 @@ from sqlalchemy import Connection
 
 from redstart.core.errors import StoreError
 
-_one_at_a_time = threading.Lock()  # Alembic keeps the migration at hand in module globals.
+_one_at_a_time = threading.Lock()  # Alembic keeps the current migration in module globals.
 
 
 def config() -> Config:
-    """Alembic's configuration; it reads no file."""
+    """Create Alembic's configuration without reading a file."""
     made = Config()
     made.set_main_option("script_location", str(Path(__file__).parent).replace("%", "%%"))
     made.set_main_option("path_separator", "os")
@@ -24,9 +24,9 @@ def config() -> Config:
 
 
 def upgrade(connection: Connection) -> None:
-    """Brings the database to the newest revision, inside the connection's transaction.
+    """Migrate the database to the newest revision, inside the connection's transaction.
 
-    Raises `StoreError` for a database that is at a revision which is not known here.
+    Raises `StoreError` if the database is at a revision that this version does not know.
     """
     setup = config()
     setup.attributes["connection"] = connection
@@ -36,5 +36,5 @@ def upgrade(connection: Connection) -> None:
     except CommandError as error:
         raise StoreError(
             f"the run store was written by another version of redstart ({error})",
-            remedy="Upgrade redstart, or let it keep its data in another folder.",
+            remedy="Upgrade redstart, or use another directory for its data.",
         ) from error

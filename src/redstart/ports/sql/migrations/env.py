@@ -1,4 +1,4 @@
-"""What Alembic runs. The connection and its transaction are the caller's."""
+"""The script that Alembic runs. The connection and its transaction belong to the caller."""
 
 from __future__ import annotations
 

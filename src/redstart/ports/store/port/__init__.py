@@ -1,1 +1,1 @@
-"""The seven ports to what a run keeps: one module each."""
+"""The seven ports to the stored data of a run, one module each."""

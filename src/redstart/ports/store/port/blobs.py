@@ -1,4 +1,4 @@
-"""The port to blobs: bytes by their SHA-256."""
+"""The port to blobs: bytes addressed by their SHA-256."""
 
 from __future__ import annotations
 
@@ -7,37 +7,40 @@ from typing import NamedTuple, Protocol
 
 
 class KeptBlob(NamedTuple):
-    """A blob as it lies there."""
+    """A stored blob."""
 
     name: str
     size: int
     put: float
-    """When it was last put, in seconds since the epoch."""
+    """The time of the last put, in seconds since the epoch."""
 
 
 class Blobs(Protocol):
-    """Bytes by their SHA-256. What was put is never changed."""
+    """Bytes addressed by their SHA-256. A stored blob never changes."""
 
     def put(self, data: bytes) -> str:
-        """Durable when it returns; putting the same bytes again is free. The name is the hexadecimal SHA-256."""
+        """Store the bytes and return their name, the hexadecimal SHA-256.
+
+        The bytes are durable when it returns. Putting the same bytes again is free.
+        """
         ...
 
     def get(self, name: str) -> bytes:
-        """Raises `BlobMissing` if it is not there, and `StoreError` if its bytes are not what the name says."""
+        """Read a blob. Raises `BlobMissing` if it is missing, and `StoreError` if its bytes do not match its name."""
         ...
 
 
 class SweptBlobs(Blobs, Protocol):
-    """Blobs of which those that nobody needs can be removed while others put more."""
+    """Blobs that can be removed when nobody needs them, while others put more."""
 
     def kept(self) -> Iterator[KeptBlob]:
-        """Every blob, and what an interrupted write left."""
+        """List every blob, and the remains of interrupted writes."""
         ...
 
     def texts(self, names: Iterable[str]) -> Iterator[str]:
-        """What those of them hold that begin as JSON does; of one that is not there nothing."""
+        """Read those of the blobs that start like JSON. Missing blobs are skipped."""
         ...
 
     def drop(self, names: Iterable[str], before: float) -> None:
-        """Removes those of them that were last put before that moment; one that is put meanwhile stays."""
+        """Remove those of the blobs that were last put before that time. A blob that is put meanwhile stays."""
         ...

@@ -1,4 +1,4 @@
-"""The port to the runs that a run waits for."""
+"""The port to the child runs that a run waits for."""
 
 from __future__ import annotations
 
@@ -8,8 +8,8 @@ from redstart.core.run import ChildResult
 
 
 class ChildRuns(Protocol):
-    """The runs that the run at hand waits for. Journaled, like `Person`."""
+    """The child runs that the current run waits for. Journaled, like `Person`."""
 
     async def ended(self) -> tuple[ChildResult, ...]:
-        """How each of them ended, in the order in which they were begun. Raises `StoreError` while one has not."""
+        """Return how each child run ended, in the order of their start. Raises `StoreError` if one has not ended."""
         ...

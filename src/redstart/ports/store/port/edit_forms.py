@@ -1,4 +1,4 @@
-"""The port to how well a model's edits have fitted so far."""
+"""The port to statistics on how well a model's edits fit."""
 
 from __future__ import annotations
 
@@ -9,8 +9,8 @@ from redstart.core.change import EditKind, FitCounts
 
 
 class EditForms(Protocol):
-    """How well the edits of the model that is asked for them have fitted. Journaled, like `Person`."""
+    """How well the edits of the current model have fitted. Journaled, like `Person`."""
 
     async def tally(self) -> Mapping[EditKind, FitCounts]:
-        """By form, over all runs of this tenant; a form that was never used is not there."""
+        """Count fits by edit form, over all runs of this tenant. Unused forms are left out."""
         ...

@@ -1,4 +1,4 @@
-"""The port to the journal: every call that left a step, recorded before its result is used."""
+"""The port to the journal, which records every external call of a step before its result is used."""
 
 from __future__ import annotations
 
@@ -10,10 +10,10 @@ from redstart.ports.store.port.ordinals import ordinal_in_words
 
 
 class CallPlace(NamedTuple):
-    """Where a journaled call stands in a run. The ordinal is allotted in program order inside the step.
+    """The position of a journaled call in a run. Ordinals are assigned in program order inside the step.
 
-    What reaches the step from outside its run has an ordinal of `ordinals.py`, below 0 and before every call of its
-    own: recordings name those by their numbers, and none of these is to move them.
+    Input from outside the run has a negative ordinal from `ordinals.py`, before every call of the step: recordings
+    refer to the step's calls by number, so such input must not shift these numbers.
     """
 
     run_id: str
@@ -26,59 +26,59 @@ class CallPlace(NamedTuple):
 
 
 MadeKind = Literal["model", "sandbox", "recall", "lesson", "errands", "install"]
-"""Calls that a step makes."""
+"""The kinds of calls that a step makes."""
 
 
 HeardKind = Literal["said", "answer", "recall", "lessons", "failures", "patterns", "tally"]
-"""What reached a step from outside its run."""
+"""The kinds of input that a step gets from outside its run."""
 
 
 CallKind = MadeKind | HeardKind
 
 
 class JournalRecord(NamedTuple):
-    """A call that was made. `result` is JSON; what is large in it is a blob's name."""
+    """A recorded call. `result` is JSON; large values in it are replaced by blob names."""
 
     call: CallPlace
     kind: str
-    """A `CallKind`; in a journal of another version perhaps one that is not known here."""
+    """A `CallKind`. A journal of another version may contain an unknown one."""
     request_hash: str
     request: str
-    """Blob: the request as JSON; empty where it says nothing more than the kind."""
+    """The blob with the request as JSON; empty if the request contains nothing but the kind."""
     result: str
     digest: str
-    """Over everything else; see `digest`."""
+    """A digest of all other fields; see `digest`."""
     format: str = ""
-    """See `core/formats.py`. Empty, like the next, in records of versions that did not say."""
+    """See `core/formats.py`. Empty, like `recorded_by`, in records of older versions."""
     recorded_by: str = ""
     """The version of Redstart."""
 
     def current_result(self) -> str:
-        """The result as this version records it. Raises `NewerFormat`."""
+        """Return the result as this version records it. Raises `NewerFormat`."""
         data = {"run_id": self.call.run_id, "kind": self.kind, "result": self.result}
         return RECORD.upgrade(data, self.format or 0)["result"]
 
 
 def digest(record: JournalRecord) -> str:
-    """Over everything else in the record: what tells a record that was changed afterwards."""
+    """Calculate the digest of all other fields of the record. It reveals later changes."""
     parts = [*map(str, record.call), record.kind, record.request_hash, record.request, record.result]
     parts += [record.format, record.recorded_by] if record.format else []
     return hashlib.sha256("\x1f".join(parts).encode()).hexdigest()
 
 
 class Journal(Protocol):
-    """Every call that left a step, recorded before its result is used."""
+    """The journal. It records every external call of a step before the call's result is used."""
 
     async def find(self, call: CallPlace) -> JournalRecord | None: ...
 
     async def add(self, record: JournalRecord, fence: int) -> None:
-        """Raises `Fenced` if the run's fence is not `fence`, and `StoreError` if the call is recorded already."""
+        """Add a record. Raises `Fenced` if the run's fence is not `fence`, `StoreError` if the call has a record."""
         ...
 
     async def discard(self, call: CallPlace, fence: int) -> int:
-        """Forgets this call and those after it in the same step; returns how many. Raises `Fenced`."""
+        """Remove this call and all later ones of the same step. Returns how many. Raises `Fenced`."""
         ...
 
     async def records(self, run_id: str) -> list[JournalRecord]:
-        """All of a run, by attempt, then in the order in which they were written."""
+        """List all records of a run, by attempt, then in the order in which they were written."""
         ...

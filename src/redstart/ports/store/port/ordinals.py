@@ -1,4 +1,4 @@
-"""The places in the journal of what reaches a step from outside its run, besides the calls that it makes itself."""
+"""The journal ordinals of input that a step gets from outside its run, as opposed to the calls that it makes."""
 
 from __future__ import annotations
 
@@ -6,20 +6,20 @@ from enum import IntEnum
 
 
 class OutsideOrdinal(IntEnum):
-    """The numbers stand in stores and recordings."""
+    """Ordinals of outside input. Do not change the numbers: stores and recordings contain them."""
 
     heard = -1
-    """What a person told the run."""
+    """Messages from a person to the run."""
     counted = -2
-    """How edits fitted in other runs."""
+    """Edit statistics of other runs."""
     taught = -3
-    """What other runs taught."""
+    """Lessons of other runs."""
     alike = -4
-    """How like goals were reached before."""
+    """Patterns: how similar goals were reached before."""
     again = -5
-    """Which fixes are known of the last attempt's failure."""
+    """Known fixes for the failure of the last attempt."""
     failed = -6
-    """What failed in other runs."""
+    """Failed attempts of other runs."""
 
 
 _WORDS: dict[int, str] = {

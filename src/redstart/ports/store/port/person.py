@@ -1,4 +1,4 @@
-"""The port to the person whose run it is."""
+"""The port to the person who owns the run."""
 
 from __future__ import annotations
 
@@ -6,19 +6,19 @@ from typing import NamedTuple, Protocol
 
 
 class PersonReply(NamedTuple):
-    """A person's answer to what the run asked."""
+    """A person's answer to a question of the run."""
 
     accepts: bool
     text: str = ""
 
 
 class Person(Protocol):
-    """The person whose run it is, as a step hears them. Journaled: what was heard once is heard again on re-entry."""
+    """The person who owns the run, as a step sees them. Journaled: on re-entry the recorded input is repeated."""
 
     async def said(self) -> tuple[str, ...]:
-        """The last few things that they said, oldest first."""
+        """Return the person's last few messages, oldest first."""
         ...
 
     async def answer(self) -> PersonReply | None:
-        """Their answer to what the run waits for; None where there is none yet."""
+        """Return the answer that the run waits for, or None if there is none yet."""
         ...

@@ -11,7 +11,7 @@ from redstart.core.change import Snapshot
 
 
 class TreeChange(NamedTuple):
-    """What differs between two trees at one path. Modes are git's, `000000` where there is no file."""
+    """The difference between two trees at one path. Modes are those of git; `000000` means no file."""
 
     path: str
     old_mode: str
@@ -19,49 +19,49 @@ class TreeChange(NamedTuple):
 
 
 class DiffRefused(NamedTuple):
-    """Why git would not apply a diff."""
+    """The reason why git did not apply a diff."""
 
     message: str
 
 
 class Trees(Protocol):
-    """The files of snapshots. Reads and writes no folder of the user's and runs no code of the repo's."""
+    """The files of snapshots. Never reads or writes the user's directories, and never runs code of the repo."""
 
     def checkout(self, snapshot: Snapshot) -> AbstractContextManager[Path]:
-        """A folder with exactly the files of the snapshot, the caller's own, removed at the end."""
+        """Provide a directory with exactly the files of the snapshot. The caller owns it; it is removed at the end."""
         ...
 
     def files(self, snapshot: Snapshot) -> list[str]:
-        """Every path, sorted."""
+        """List every path, sorted."""
         ...
 
     def read(self, snapshot: Snapshot, path: str) -> bytes | None:
-        """A regular file's bytes; None where there is none at that path."""
+        """Return a regular file's bytes, or None if there is no such file."""
         ...
 
     def size(self, snapshot: Snapshot, path: str) -> int | None:
-        """A regular file's size, told without reading it; None where there is none at that path."""
+        """Return a regular file's size without reading it, or None if there is no such file."""
         ...
 
     def write(self, snapshot: Snapshot, files: Mapping[str, bytes | None]) -> Snapshot:
-        """The snapshot with these files instead (None takes one away); modes of existing files are kept.
+        """Return the snapshot with these files written. None removes a file; modes of existing files are kept.
 
-        Raises `PolicyViolation` for a path that no tree may hold (`.git`, `..`, absolute).
+        Raises `PolicyViolation` for a path that no tree may contain (`.git`, `..`, absolute).
         """
         ...
 
     def apply(self, snapshot: Snapshot, diff: bytes) -> Snapshot | DiffRefused:
-        """The snapshot with a unified diff applied, all of it or nothing."""
+        """Return the snapshot with a unified diff applied, completely or not at all."""
         ...
 
     def diff(self, old: Snapshot, new: Snapshot) -> bytes:
-        """A unified diff from one to the other, as a person reads it."""
+        """Return a unified diff between two snapshots, for people to read."""
         ...
 
     def changes(self, old: Snapshot, new: Snapshot) -> list[TreeChange]:
-        """Every path that differs."""
+        """List every path that differs."""
         ...
 
     def merge(self, base: Snapshot, ours: Snapshot, theirs: Snapshot) -> Snapshot | tuple[str, ...]:
-        """Both changes of `base` in one tree; where they are at odds, the paths that they are at odds about."""
+        """Merge both changes of `base` into one tree, or return the conflicting paths."""
         ...

@@ -1,11 +1,11 @@
 """Negative controls: every target must still be able to fail on the patched code.
 
-Each target's test is altered so that it must fail, and run on the patched code. One that stays green means that the
-runner, the comparison, the test's reach or the report was touched, however that was done. Nothing that the test process
-says about itself is believed: which cases must be red is known only here.
+Each target's test is altered so that it must fail, and runs on the patched code. If it still passes, something tampered
+with the runner, the comparison, the test's reach or the report. Nothing that the test process says about itself is
+believed: only this module knows which cases must fail.
 
-Altered tests of different functions share a run. One that is green is run alone, and looked into: on the original code,
-and with a failing statement at the place where it was altered, which tells whether that place is reached.
+Altered tests of different functions share a run. One that passes runs again alone and is investigated: on the original
+code, and with a failing statement at the altered place, which shows whether that place is reached.
 """
 
 from __future__ import annotations
@@ -20,9 +20,9 @@ from redstart.toolkit.honesty.controls.subjects import Subject, subjects
 from redstart.toolkit.honesty.examine import CheckOutcome, CheckRuns, GreenPatch, PatchDoubt
 
 MARK = "~"
-"""In what an altered statement says when it fails."""
+"""The mark in the failure message of an altered statement."""
 MOST_SUSPECTS = 6
-"""Green alterations that are looked into; one that refuses ends it."""
+"""The most passing alterations that are investigated; one that refuses the patch ends it."""
 NOTES = 20
 
 
@@ -32,7 +32,7 @@ class AlteredTest(NamedTuple):
 
 
 async def examine_controls(green: GreenPatch, runs: CheckRuns, *, rounds: int) -> CheckOutcome:
-    """Runs `rounds` alterations of each target at the most, and says which of them a target did not notice."""
+    """Run at most `rounds` alterations of each target, and report those that a target did not detect."""
     trial = _Controls(green, runs)
     everything = subjects(green, runs)
     red: set[str] = set()
@@ -72,7 +72,7 @@ class _Controls:
         self.runs = 0
 
     async def cases(self, activity: str, tree: Snapshot, batch: Sequence[AlteredTest]) -> tuple[Case, ...]:
-        """The cases of these tests on that tree, altered."""
+        """Run these altered tests on the tree and return their cases."""
         altered = self._runs.write(tree, self._files(tree, batch))
         self.runs += 1
         return (await self._runs.suite(activity, altered, [item.subject.id for item in batch])).cases
@@ -90,7 +90,7 @@ class _Controls:
         return files
 
     async def look_into(self, suspects: Sequence[AlteredTest]) -> tuple[list[_Doubted], list[str]]:
-        """What those mean that were green where they had to be red."""
+        """Investigate altered tests that passed although they had to fail."""
         doubts: list[_Doubted] = []
         notes: list[str] = []
         ordered = sorted(suspects, key=lambda suspect: (not suspect.subject.is_target, suspect.alteration.asks))
@@ -120,7 +120,7 @@ class _Controls:
         return _doubt(subject, alteration), ""
 
     async def _unreached(self, altered: AlteredTest) -> tuple[PatchDoubt | None, str]:
-        """A failing statement does not fail: it is not reached any more, or failing no longer shows."""
+        """Explain a failing statement that does not fail: it is no longer reached, or its failure no longer shows."""
         subject, alteration = altered
         before = await self.cases("control without the patch", self._green.base, [altered])
         if not _is_red(before, subject, MARK):
@@ -145,7 +145,7 @@ def _place(alteration: Alteration) -> tuple[int, int]:
 
 
 def _is_red(cases: Iterable[Case], subject: Subject, reason: str = "") -> bool:
-    """Whether the test failed, and for that reason where one is named; a file that cannot be collected fails too."""
+    """Return whether the test failed (for `reason`, if given); a file that cannot be collected fails too."""
     sets = (f"{subject.id}[", f"{subject.id} [#")
     own = [case for case in cases if case.id == subject.id or case.id.startswith(sets)]
     shown = subject.id.split("::")[0]

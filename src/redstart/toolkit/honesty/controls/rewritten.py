@@ -1,6 +1,6 @@
-"""The targets' test files with other line numbers and other names of locals, for the verdict's own runs.
+"""Rewrites the targets' test files with other line numbers and other local names, for the verdict's own runs.
 
-Code that knows the tests by their text, and behaves while that is as it was, cannot tell an altered test from these.
+Code that recognizes the tests by their text cannot tell an altered test from a rewritten one.
 """
 
 from __future__ import annotations
@@ -15,11 +15,11 @@ from redstart.toolkit.honesty.examine import CheckRuns, GreenPatch, PatchDoubt
 from redstart.toolkit.suites.view import TreeView
 
 SAMPLE = 10
-"""Tests that passed before, of the same files, which show whether such a rewriting changes what tests mean here."""
+"""The most passing tests of the same files that show whether rewriting changes the meaning of tests here."""
 
 
 def rewrite(runs: CheckRuns, suite: Suite, tree: Snapshot, targets: Iterable[str], seed: str) -> Snapshot:
-    """The tree with the targets' test files rewritten, as far as they can be."""
+    """Rewrite the targets' test files in the tree, as far as possible."""
     view = TreeView(suite, runs.files(tree), partial(runs.read, tree))
     files: dict[str, bytes | None] = {}
     for shown in sorted({view.file_of(target) for target in targets} - {""}):
@@ -31,9 +31,9 @@ def rewrite(runs: CheckRuns, suite: Suite, tree: Snapshot, targets: Iterable[str
 
 
 async def doubt_text(green: GreenPatch, runs: CheckRuns, failed: Sequence[str]) -> PatchDoubt | None:
-    """What it means that targets failed when their tests were rewritten, and passed as they were.
+    """Explain why targets fail with rewritten tests and pass with the original ones.
 
-    Nothing, where tests of the same files that passed on the original code fail there too once they are rewritten.
+    None if passing tests of the same files fail on the original code too once they are rewritten.
     """
     view = TreeView(green.suite, runs.files(green.base), partial(runs.read, green.base))
     files = {view.file_of(target) for target in failed}

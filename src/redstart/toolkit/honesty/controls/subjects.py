@@ -1,4 +1,4 @@
-"""The tests that are altered: each target's function, where it is written, and what is done to it in which round."""
+"""The tests to alter: each target's function, its location, and its alterations by round."""
 
 from __future__ import annotations
 
@@ -16,24 +16,24 @@ from redstart.toolkit.languages.registry import is_test_path, language_of_cases,
 from redstart.toolkit.suites.view import TreeView
 
 MOST = 12
-"""Alterations of one test, however much is checked."""
+"""The most alterations of one test, at any level."""
 SAMPLE = 6
-"""Tests beside the targets that are altered too."""
+"""The most tests, besides the targets, that are altered too."""
 
 
 class Subject(NamedTuple):
-    """A test function or method, with all of its parameter sets."""
+    """A test function or method with all its parameter sets."""
 
     id: str
-    """By which the runner can be asked for it, without parameters."""
+    """The ID by which the runner selects it, without parameters."""
     ids: tuple[str, ...]
     """Its cases that passed on the patched code."""
     path: str
-    """Of the snapshot."""
+    """A path of the snapshot."""
     name: str
     text: bytes
     failed: int | None
-    """The line of the file at which it failed on the original code."""
+    """The line of the file at which it failed on the original code; None if unknown."""
     is_target: bool
     alterer: Alterer
     alterations: tuple[Alteration, ...]
@@ -46,19 +46,19 @@ class Subject(NamedTuple):
 class Subjects(NamedTuple):
     chosen: tuple[Subject, ...]
     left_out: tuple[str, ...]
-    """Why targets cannot be altered, in a sentence each."""
+    """One sentence for each target that cannot be altered."""
     targets: int
-    """How many target ids there are, those that could not be altered among them."""
+    """The number of target IDs, including those that could not be altered."""
 
 
 def alterer_for(path: str) -> Alterer | None:
-    """None for a language whose tests cannot be altered."""
+    """Return the alterer for a test file; None for a language whose tests cannot be altered."""
     language = language_of_cases(path)
     return language.alterer if language else None
 
 
 def subjects(green: GreenPatch, runs: CheckRuns) -> Subjects:
-    """The targets, and a sample of the tests that reach the patched code, as they are on the patched code."""
+    """Collect the targets, and a sample of the tests that reach the patched code, as they are on the patched code."""
     view = TreeView(green.suite, runs.files(green.patched), partial(runs.read, green.patched))
     before = {case.id: case for case in green.before}
     passed = [case.id for case in green.after if case.outcome == "passed"]
@@ -113,9 +113,9 @@ def _subject(
 
 
 def find_test_file(view: TreeView, function: str) -> str:
-    """The file of a test. Where the report names none: the one test file that has a test of this class and name.
+    """Find a test's file. If the report names none, it is the only test file with a test of this class and name.
 
-    Empty where there is none.
+    Empty if there is none.
     """
     if shown := view.file_of(function):
         return shown
@@ -129,7 +129,7 @@ def find_test_file(view: TreeView, function: str) -> str:
 
 
 def _defined_in(view: TreeView, shown: str, name: str) -> str:
-    """The one other test file that defines a test which a class of this file inherits; empty where there is none."""
+    """Find the only other test file that defines a test which a class of this file inherits; empty if there is none."""
     dotted, language = name.replace("::", "."), language_of_file(shown)
     definitions = language.definitions("", dotted.rpartition(".")[2]) if language else ()
     if "." not in dotted or not definitions or _contains(view, shown, definitions):
@@ -149,13 +149,13 @@ def _contains(view: TreeView, path: str, definitions: Sequence[bytes]) -> bool:
 
 
 def name_in_file(function: str, shown: str) -> str:
-    """What follows the file in a test's id: `TestA::test_b` or `TestA.test_b`."""
+    """Return the part of a test's ID after its file: `TestA::test_b` or `TestA.test_b`."""
     name = function.removeprefix(shown).removeprefix("::").removeprefix(" > ")
     return name if name != function else function.removeprefix(shown.rpartition(".")[0].replace("/", ".") + ".")
 
 
 def failed_line(case: Case, shown: str) -> int | None:
-    """The innermost line of the test's own file in what the runner said of a failure."""
+    """Return the innermost line of the test's own file in the runner's report of a failure; None if there is none."""
     if not case.red:
         return None
     lines = re.findall(rf"{re.escape(shown)}\"?(?::|, line )(\d+)", case.detail)
@@ -166,7 +166,7 @@ def failed_line(case: Case, shown: str) -> int | None:
 
 
 def _drawn(subject: Subject, chance: random.Random) -> tuple[Alteration, ...]:
-    """Those of the line that failed first, what it expects before the rest; then the others, in no order to foresee."""
+    """Draw alterations: first those of the failed line, its expectations first; then others in random order."""
     at_failure = [alteration for alteration in subject.alterations if alteration.line == subject.failed]
     rest = [alteration for alteration in subject.alterations if alteration.line != subject.failed]
     at_failure.sort(key=lambda alteration: _FIRST.index(alteration.kind))

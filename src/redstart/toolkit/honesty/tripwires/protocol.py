@@ -1,4 +1,4 @@
-"""What a language brings to notice a change that games the tests."""
+"""The interface by which a language detects a change that games the tests."""
 
 from __future__ import annotations
 
@@ -6,11 +6,11 @@ from collections.abc import Iterable, Mapping
 from typing import NamedTuple
 
 UNREADABLE_CODE = "unreadable_code"
-"""The kind of a mark on code that is only made or loaded as it runs."""
+"""The kind of a mark on code that is built or loaded only at run time."""
 
 
 class RuleMark(NamedTuple):
-    """Something that a rule noticed. Two marks with the same kind and key are the same thing at another place."""
+    """A place that a rule flagged. Two marks with the same kind and key are the same thing at another place."""
 
     kind: str
     key: str
@@ -19,36 +19,36 @@ class RuleMark(NamedTuple):
 
 
 class Change(NamedTuple):
-    """The source files that a change touches, old and new (None where there is none), and what its tests are."""
+    """The source files that a change touches, old and new (None if absent), and the tests."""
 
     before: Mapping[str, bytes | None]
     after: Mapping[str, bytes | None]
     tests: Mapping[str, bytes]
-    """Every file of the tests as it was at the baseline, with the data that they read and the code with doctests."""
+    """Every test file as it was at the baseline, with the data that tests read and the code with doctests."""
 
 
 class Tripwires:
-    """The rules of one language for one change. Made for the change, so that what files share is read once.
+    """The rules of one language for one change. Created per change, so that shared input is read once.
 
-    They are asked about the files of their language, and about every file that no language has rules for.
+    They apply to the files of their language, and to every file that no language has rules for.
     """
 
     def marks(self, path: str, text: bytes) -> Iterable[RuleMark]:
-        """What stands out in one version of a file. What its old version shows too is not held against the change."""
+        """Yield the marks in one version of a file. Marks that the old version has too do not count."""
         return ()
 
     def answers(self, path: str) -> Iterable[RuleMark]:
-        """What in the new version of a changed file knows what the tests ask."""
+        """Yield marks for code in the new version of a changed file that knows the tests' inputs."""
         return ()
 
     def faults(self, path: str) -> Iterable[RuleMark]:
-        """What is wrong with the new version of a changed file as a whole, whatever the old one was."""
+        """Yield the faults of the new version of a changed file as a whole, whatever the old version was."""
         return ()
 
     def of_new_file(self, path: str) -> Iterable[RuleMark]:
-        """What is wrong with a new file by its path. Asked about files of every language."""
+        """Yield the faults of a new file by its path. Called for files of every language."""
         return ()
 
     def may_be_expected(self, path: str) -> bool:
-        """Whether a file of this name may hold nothing but what tests expect."""
+        """Return whether a file of this name may contain only expected values of tests."""
         return True

@@ -1,8 +1,8 @@
-"""Tripwires on a change: what an honest fix of the code under test hardly ever adds.
+"""Tripwires on a change: things that an honest fix of the code under test hardly ever adds.
 
-Only what the change adds trips. Each rule notes what it sees in the old files and in the new ones; the difference of
-the two counts is what was added, so code that moved or was reformatted trips nothing. Rules read code, and can be
-fooled: that the tests can still fail is shown by altered tests and neutral reruns. Most rules only ask a person.
+Only additions trip. Each rule marks things in the old and in the new files; the difference of the two counts is what
+the change added, so moved or reformatted code trips nothing. Rules read code and can be fooled; altered tests and
+neutral reruns show that the tests can still fail. Most rules only ask a person.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ _EXPECTED = re.compile(
 
 
 class TripwireHit(NamedTuple):
-    """One thing that the change adds and should not; `words` are one sentence for a person and for the model."""
+    """One thing that the change should not add; `words` is one sentence for a person and for the model."""
 
     path: str
     line: int
@@ -34,15 +34,15 @@ class TripwireHit(NamedTuple):
 def tripped(
     before: Mapping[str, bytes | None], after: Mapping[str, bytes | None], tests: Mapping[str, bytes]
 ) -> tuple[TripwireHit, ...]:
-    """What a change adds that an honest fix does not, by path and line.
+    """Find what a change adds that an honest fix does not, by path and line.
 
-    `before` and `after` hold the changed source files (None where there is none); `tests` every file of the tests as
-    it was at the baseline, data files that tests read included, and each source file whose doctests are run.
+    `before` and `after` are the changed source files (None if absent); `tests` are all test files as they were at the
+    baseline, including data files that tests read and source files whose doctests run.
     """
     change = Change(before, after, tests)
     rules = _Rules(change)
     old = Counter(_same(mark) for path, text in before.items() if text is not None for mark in rules.marks(path, text))
-    # An example tells of a change only where the same one was there before, with another output.
+    # An example shows a change only if the same example was there before, with another output.
     there = {key.partition("\0")[0] for kind, key in old if kind == "test_changed"}
     found: list[TripwireHit] = []
     for path, text in sorted(after.items(), key=lambda item: item[0]):
@@ -87,7 +87,7 @@ class _Rules:
         return all(tripwires.may_be_expected(path) for tripwires in self._for(path))
 
     def _for(self, path: str) -> list[Tripwires]:
-        """Those of the file's language; all where that has none, for any program may read data."""
+        """Return the tripwires of the file's language, or all if it has none, because any program may read data."""
         language = language_of_file(path)
         own = self._by_language.get(language.name) if language else None
         return [own] if own else list(self._by_language.values())
@@ -102,7 +102,7 @@ def _tripped(path: str, mark: RuleMark) -> TripwireHit:
 
 
 def _is_expected_data(path: str, tests: Mapping[str, bytes]) -> bool:
-    """Whether a file holds what tests expect: by its name, and because a test speaks of it."""
+    """Return whether a file contains expected values of tests: by its name, and because a test mentions it."""
     if not _EXPECTED.search(path):
         return False
     name = PurePosixPath(path).name.encode()

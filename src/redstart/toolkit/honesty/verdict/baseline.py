@@ -1,4 +1,4 @@
-"""What a run measures itself against."""
+"""The baseline of a run, its targets and its failing tests."""
 
 from __future__ import annotations
 
@@ -8,21 +8,21 @@ from redstart.ports.store.port.blobs import Blobs
 
 
 def baseline_cases(run: RunState, blobs: Blobs) -> tuple[Case, ...]:
-    """Every case of the run on the untouched snapshot."""
+    """Return every case of the run on the untouched snapshot."""
     found = run.now.reproduce
     return _cases(blobs, found.report.full) if found else ()
 
 
 def targets(run: RunState, blobs: Blobs) -> tuple[str, ...]:
-    """Every test id that must become green."""
+    """Return every test ID that must turn green."""
     found = run.now.reproduce
     return tuple(blobs.get(found.targets_full).decode().splitlines()) if found and found.targets_full else ()
 
 
 def red_cases(run: RunState, blobs: Blobs) -> list[Case]:
-    """What is red, and is to become green, in the code that the next edits are made on; the targets first.
+    """List the failing tests to fix in the code that the next edits apply to, targets first.
 
-    What was red at the start and is no target (a test that lacks a database) is nobody's to mend.
+    A test that failed at the start and is not a target (one that lacks a database) is left out.
     """
     drafted = _report_of_draft(run)
     wanted = set(targets(run, blobs))
@@ -33,7 +33,7 @@ def red_cases(run: RunState, blobs: Blobs) -> list[Case]:
 
 
 def _report_of_draft(run: RunState) -> str:
-    """The newest report on the draft, which may not be that of the last attempt: one that made it worse is undone."""
+    """Return the newest report on the draft; an attempt that made it worse is undone, so it may not be the last one."""
     if run.draft is None or not run.history:
         return ""
     of_it = (entry.report for entry in reversed(run.history) if entry.report and entry.seen.tree == run.draft.tree)

@@ -1,4 +1,4 @@
-"""Tests that lie where no policy protects them: doctests, tests in the code's own files, and files of other kinds."""
+"""Tests that no policy protects by path: doctests, tests in source files, and tests in other kinds of files."""
 
 from __future__ import annotations
 
@@ -8,10 +8,10 @@ from redstart.toolkit.honesty.verdict.hunks import reader_of
 
 
 def tests_lost(path: str, before: bytes | None, after: bytes | None, ids: Collection[str]) -> str:
-    """In a sentence, which of a file's tests a change would alter; empty where it leaves them as they are.
+    """Return a sentence that says which of a file's tests a change would alter; empty if it alters none.
 
-    `ids` are those that the runner collected from this file at the baseline. Where nobody can tell the tests from the
-    code, all of the file must stay.
+    `ids` are the tests that the runner collected from this file at the baseline. If tests and code cannot be told
+    apart, the whole file must stay unchanged.
     """
     if not ids or before is None:
         return ""

@@ -1,4 +1,4 @@
-"""A change of several files as hunks, each of which can be left out."""
+"""A change of several files as hunks that can be left out one by one."""
 
 from __future__ import annotations
 
@@ -13,9 +13,9 @@ Files = Mapping[str, bytes | None]
 
 
 class ChangeHunk(NamedTuple):
-    """One place of a change: the lines `start` to `end` of the old file become `lines`.
+    """One hunk of a change: the lines `start` to `end` of the old file become `lines`.
 
-    A file that is new or gone is one hunk, `whole`; `lines` is then None where the file is gone.
+    A new or deleted file is one hunk with `whole` set; `lines` is None if the file is deleted.
     """
 
     path: str
@@ -26,7 +26,7 @@ class ChangeHunk(NamedTuple):
 
 
 def hunks_of(before: Files, after: Files) -> tuple[ChangeHunk, ...]:
-    """The hunks of a change, in the order of paths and lines. None stands for a file that does not exist."""
+    """Split a change into hunks, ordered by path and line. None stands for a file that does not exist."""
     found: list[ChangeHunk] = []
     for path in sorted({*before, *after}):
         old, new = before.get(path), after.get(path)
@@ -46,7 +46,7 @@ def hunks_of(before: Files, after: Files) -> tuple[ChangeHunk, ...]:
 
 
 def _pieces(lines: Sequence[bytes]) -> list[tuple[bytes, ...]]:
-    """New lines, apart where a blank line and something at the margin follow: a function added beside a changed one."""
+    """Split new lines before a blank line followed by unindented text: a function added beside a changed one."""
     cuts = [0]
     for at in range(1, len(lines)):
         gap = at
@@ -58,7 +58,7 @@ def _pieces(lines: Sequence[bytes]) -> list[tuple[bytes, ...]]:
 
 
 def compose(before: Files, hunks: Sequence[ChangeHunk], kept: Collection[int]) -> dict[str, bytes | None]:
-    """Every file that the change touches, with only the hunks of the numbers `kept` applied."""
+    """Build every file that the change touches, with only the hunks numbered in `kept` applied."""
     files: dict[str, bytes | None] = {hunk.path: before.get(hunk.path) for hunk in hunks}
     for path in files:
         chosen = [hunks[number] for number in sorted(kept) if hunks[number].path == path]
@@ -66,7 +66,7 @@ def compose(before: Files, hunks: Sequence[ChangeHunk], kept: Collection[int]) -
             files[path] = None if chosen[0].lines is None else b"".join(chosen[0].lines)
         elif chosen:
             lines = (before[path] or b"").splitlines(keepends=True)
-            # From the end on, so that the numbers of the earlier lines stay true.
+            # From the end, so that the line numbers of earlier hunks stay valid.
             for hunk in reversed(chosen):
                 lines[hunk.start : hunk.end] = hunk.lines or ()
             files[path] = b"".join(lines)
@@ -74,7 +74,7 @@ def compose(before: Files, hunks: Sequence[ChangeHunk], kept: Collection[int]) -
 
 
 def parses(before: Files, files: Files) -> bool:
-    """Whether every file of code that could be read before can still be read."""
+    """Return whether every source file that parsed before still parses."""
     for path, text in files.items():
         old, reader = before.get(path), reader_of(path)
         if text is None or text == old or reader is None or reader.parses(text):
@@ -85,7 +85,7 @@ def parses(before: Files, files: Files) -> bool:
 
 
 def says_the_same(before: Files, files: Files) -> bool:
-    """Whether the files mean what they meant before: only comments, blank lines or layout differ."""
+    """Return whether the files mean the same as before: only comments, blank lines or layout differ."""
     for path, text in files.items():
         old, reader = before.get(path), reader_of(path)
         if old == text:
@@ -96,6 +96,6 @@ def says_the_same(before: Files, files: Files) -> bool:
 
 
 def reader_of(path: str) -> ChangeReader | None:
-    """What tells what a change of this file means."""
+    """Return the reader that interprets changes of this file; None if there is none."""
     language = language_of_file(path)
     return language.change_reader if language else None

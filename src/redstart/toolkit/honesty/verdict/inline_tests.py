@@ -1,4 +1,4 @@
-"""Tests that stand in a source file: a change of them is a change of the tests, and a person's to approve."""
+"""Tests in a source file: a change of them is a change of the tests, which a person must approve."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ Files = Mapping[str, bytes | None]
 
 
 def changed_inline_tests(before: Files, after: Files) -> Iterator[TripwireHit]:
-    """The source files whose own tests the change alters or takes away; new tests beside them are none."""
+    """Find source files whose own tests the change alters or removes; new tests do not count."""
     for path, old in before.items():
         language = language_of_file(path)
         if language is None or old is None:

@@ -1,4 +1,4 @@
-"""What is run before a green counts, by level."""
+"""The checks that a passing patch must undergo, by level."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ VARIATIONS = {
     "time zone": Variation(tz="Pacific/Kiritimati"),
     "order": Variation(order="reversed"),
 }
-"""One thing at a time, so that a flake is named by what it depends on. The zone is a day ahead of most others."""
+"""One variation at a time, so that a flake can be named by its cause. The zone is a day ahead of most others."""
 
 AGAIN = {
     "hash seed": Variation(),
@@ -21,15 +21,15 @@ AGAIN = {
     "time zone": Variation(tz="Etc/GMT+12"),
     "order": Variation(order="shuffled", seed=7),
 }
-"""The same things once more, otherwise."""
+"""The same variations again, with other values."""
 
 
 WEST = ("time zone", AGAIN["time zone"])
-"""Whoever wrote a test in the Americas had yesterday's date where the first zone has tomorrow's."""
+"""The author of a test in the Americas had yesterday's date where the first zone has tomorrow's."""
 
 
 def _hashed(first: int, *repeats: tuple[str, Variation]) -> tuple[tuple[str, Variation], ...]:
-    """The same, each with a hash seed of its own: two strings lie the same way round in a set with every second one."""
+    """Give each repeat its own hash seed: any two strings have the same order in a set under half of all seeds."""
     return tuple((name, vary._replace(hash_seed=first + number)) for number, (name, vary) in enumerate(repeats))
 
 
@@ -39,15 +39,15 @@ class Measures(NamedTuple):
     after: tuple[tuple[str, Variation], ...]
     """Repeats of the targets on the patch."""
     fail_again: bool
-    """Whether the targets are seen red once more without the patch."""
+    """Whether the targets run once more without the patch, where they must fail."""
     shrink_runs: int
-    """Runs at the most for finding out what of a patch is needed."""
+    """The maximum number of runs to find out which parts of a patch are needed."""
     shrink_suites: float
-    """For the same: time at the most, in times of the whole suite."""
+    """The maximum time for the same, in multiples of the run time of the whole suite."""
     full_runs: int
     """Runs of the whole suite on the final patch."""
     controls: int
-    """Alterations of each target, at the most, that the patched code must fail."""
+    """The maximum number of alterations of each target that must fail on the patched code."""
     far: bool
     """Whether the targets also run at a distant date, and inputs near theirs are compared."""
 
@@ -77,11 +77,11 @@ MEASURES = {
 }
 
 SHRINK_SECONDS = 20.0
-"""May always be spent on shrinking, however short the suite is."""
+"""The time always allowed for shrinking, however short the suite is."""
 
 
 def forecast(level: Level, suite: float, targets: float) -> float:
-    """Seconds that the proof of a green takes, from how long the suite and the targets alone take."""
+    """Estimate the seconds that a proof takes, from the run times of the suite and of the targets alone."""
     measures = MEASURES[level]
     repeats = len(measures.after) + measures.fail_again + measures.controls + 1 + 3 * measures.far
     shrinking = min(measures.shrink_runs * targets, max(measures.shrink_suites * suite, SHRINK_SECONDS))

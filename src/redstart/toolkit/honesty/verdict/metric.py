@@ -1,4 +1,4 @@
-"""Whether a change leaves a program's metric as good as it was, by repeated measurements in turns."""
+"""Checks that a change does not worsen a program's metric, by repeated, alternating measurements."""
 
 from __future__ import annotations
 
@@ -21,16 +21,16 @@ _TOLD = 200
 
 
 class MetricJudgement(NamedTuple):
-    """What the measurements say, and in words why."""
+    """The result of the measurements and its reason."""
 
     holds: bool
     words: str
     is_measured: bool = True
-    """Whether the version before the change could be measured: otherwise nothing can be said of any change."""
+    """Whether the version before the change could be measured; if not, no change can be judged."""
 
 
 class MeasurementSeries(NamedTuple):
-    """The measurements of one version; none where it could not be measured, and what was printed instead."""
+    """The measurements of one version, or, if it could not be measured, what it printed instead."""
 
     values: tuple[float, ...] = ()
     printed: str = ""
@@ -41,17 +41,17 @@ class MeasurementSeries(NamedTuple):
 
     @property
     def spread(self) -> float:
-        """By how much one and the same version differs from itself."""
+        """The range of the measurements of this version."""
         return max(self.values) - min(self.values)
 
 
 async def weigh(
     sandbox: SandboxSession, metric: Metric, asked: Execution, before: Snapshot, after: Snapshot
 ) -> MetricJudgement:
-    """Measures the version before a change, the one after it and the first of all, in turns, and compares.
+    """Measure the versions before and after a change and the initial one, alternating, and compare them.
 
-    The version after may not be worse than another by more than that other one's measurements differ among themselves.
-    `asked` is how the command is run. Raises what the sandbox raises.
+    The version after may not be worse than another version by more than the spread of that other version.
+    `asked` is how to run the command. Raises what the sandbox raises.
     """
     versions = {item.tree: item for item in (before, after, metric.start)}
     taken = await _measured(sandbox, [asked.model_copy(update={"snapshot": version}) for version in versions.values()])
@@ -72,7 +72,7 @@ async def weigh(
 
 
 async def _measured(sandbox: SandboxSession, asked: Sequence[Execution]) -> list[MeasurementSeries]:
-    """Of each execution; one that fails once is not run again."""
+    """Measure each execution; one that fails once is not run again."""
     found = [MeasurementSeries() for _ in asked]
     for turn in range(RUNS):
         for place, execution in enumerate(asked):
@@ -88,7 +88,7 @@ async def _measured(sandbox: SandboxSession, asked: Sequence[Execution]) -> list
 
 
 def last_number(output: str) -> float | None:
-    """The last number in a text; None where there is none."""
+    """Return the last number in a text; None if there is none."""
     found = _NUMBER.findall(output)
     return float(found[-1].replace("_", "")) if found else None
 

@@ -1,4 +1,4 @@
-"""How far a run is from green, in words for its user."""
+"""Describes to the user how far a run is from its goal."""
 
 from __future__ import annotations
 
@@ -7,12 +7,12 @@ from redstart.core.run import RunState
 
 
 def green_in_words(fixed: int) -> str:
-    """What a verified fix reached."""
+    """Describe what a verified fix achieved."""
     return f"{many(fixed, 'failing test')} now {'passes' if fixed == 1 else 'pass'}, and no other test got worse"
 
 
 def unproven_in_words(language: str) -> str:
-    """Why a fix whose tests pass is not verified."""
+    """Explain why a fix whose tests pass is not verified."""
     return (
         f"the tests pass by their own report; Redstart cannot alter tests written in {language} to prove that they can "
         "still fail"
@@ -20,7 +20,7 @@ def unproven_in_words(language: str) -> str:
 
 
 def failing_tests(run: RunState) -> str:
-    """How many tests speak against the last attempt: `2 of 3 target tests still fail`."""
+    """Count the tests that fail after the last attempt: `2 of 3 target tests still fail`."""
     judged, targets = run.now.test, run.now.reproduce.targets.count if run.now.reproduce else 0
     if run.spec.task.makes_program:
         written = run.now.reproduce.written if run.now.reproduce else 0
@@ -44,7 +44,7 @@ def failing_tests(run: RunState) -> str:
 
 
 def failing_before(run: RunState) -> str:
-    """How many tests failed before, where that has changed."""
+    """State how many tests failed before, if that number changed; empty otherwise."""
     tested = [entry.seen.wrong for entry in run.history if entry.seen.wrong is not None]
     before = tested[-1] if tested else (run.now.reproduce.targets.count if run.now.reproduce else 0)
     verdict = run.now.test.verdict if run.now.test else None

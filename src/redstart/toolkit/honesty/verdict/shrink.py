@@ -1,4 +1,4 @@
-"""The smallest part of a change that is still green: delta debugging over its hunks, bounded."""
+"""Finds the smallest part of a change that still passes: bounded delta debugging over its hunks."""
 
 from __future__ import annotations
 
@@ -11,24 +11,24 @@ Chosen = frozenset[int]
 
 
 class ShrinkBudget(NamedTuple):
-    """What shrinking may cost."""
+    """The limits for shrinking."""
 
     runs: int = 24
     seconds: float = 300.0
 
 
 class ShrinkResult(NamedTuple):
-    """The hunks that are needed, by number."""
+    """The result of shrinking: the numbers of the needed hunks."""
 
     kept: Chosen
     runs: int
-    """How often it was asked whether a part is green."""
+    """How many parts were tested."""
     complete: bool
-    """Whether no single hunk of `kept` can be left out; False where the budget was out first."""
+    """Whether no single hunk of `kept` can be left out; False if the budget ran out first."""
 
 
 class _Spent(Exception):
-    """The budget is out."""
+    """Raised when the budget is exhausted."""
 
 
 async def shrink(
@@ -39,10 +39,10 @@ async def shrink(
     budget: ShrinkBudget | None = None,
     clock: Callable[[], float],
 ) -> ShrinkResult:
-    """The smallest green part that was found of a change whose whole is green. Raises what `is_green` raises.
+    """Find the smallest passing part of a change that passes as a whole. Raises what `is_green` raises.
 
-    `clock` tells the seconds spent; what it reads must be recorded where a search is to be repeated exactly.
-    `is_green` is asked at most once for each part, never for one whose files cannot be read, nor for the whole.
+    `clock` returns the seconds spent; record its values if the search must be exactly repeatable.
+    `is_green` is called at most once per part, never for a part whose files do not parse, nor for the whole.
     """
     search = _Search(before, hunks, is_green, budget or ShrinkBudget(), clock)
     return await search.smallest()
@@ -73,7 +73,7 @@ class _Search:
         return ShrinkResult(self._best, self._runs, complete=True)
 
     async def _without_layout(self) -> None:
-        """Leaves out at once what changes no meaning, then what only adds names that nothing kept uses."""
+        """Leave out, all at once, hunks without effect, then hunks that only add names that no kept hunk uses."""
         layout = frozenset(
             number for number in self._best if says_the_same(self._before, compose(self._before, self._hunks, {number}))
         )
@@ -84,19 +84,19 @@ class _Search:
             await self._try(self._best - idle)
 
     async def _one_alone(self) -> None:
-        """Most fixes are one hunk, and where a change has few it is cheap to ask each alone, the likeliest first."""
+        """Try each hunk alone, the likeliest first: most fixes are one hunk, and a few hunks are cheap to try."""
         if 1 < len(self._best) <= 4:
             for number in sorted(self._best, key=self._likelihood, reverse=True):
                 if await self._try(frozenset({number})):
                     return
 
     def _likelihood(self, number: int) -> tuple[int, int]:
-        """A fix changes lines that are there; what is only added stands further back."""
+        """Rank a hunk: a fix changes existing lines, so hunks that only add lines rank lower."""
         hunk = self._hunks[number]
         return (hunk.end > hunk.start, -len(hunk.lines or ()))
 
     async def _halve(self) -> None:
-        """Zeller's ddmin on what is left."""
+        """Run Zeller's ddmin on the remaining hunks."""
         parts = 2
         while len(self._best) >= 2:
             ordered = sorted(self._best, key=self._likelihood, reverse=True)
@@ -118,7 +118,7 @@ class _Search:
         return False
 
     async def _try(self, chosen: Chosen) -> bool:
-        """Whether a part is green; the smallest that is, is kept."""
+        """Return whether a part passes; remember the smallest part that does."""
         files = compose(self._before, self._hunks, chosen)
         key = tuple(sorted(files.items()))
         if key not in self._known:
@@ -135,7 +135,7 @@ class _Search:
 
 
 def _in_use(before: Files, hunks: Sequence[ChangeHunk], chosen: Chosen) -> Chosen:
-    """The hunks that are more than an addition of names which nothing outside of that hunk uses."""
+    """Return the hunks that do more than add names that nothing outside the hunk uses."""
     return frozenset(number for number in chosen if not _only_adds_unused(before, hunks, chosen, number))
 
 

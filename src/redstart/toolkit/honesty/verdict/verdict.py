@@ -1,4 +1,4 @@
-"""Whether green is green: by test id, against the baseline."""
+"""Judges a patch: compares test results with the baseline, by test ID."""
 
 from __future__ import annotations
 
@@ -20,11 +20,11 @@ def judge(
     unexplained: str = "",
     tampered: Sequence[str] = (),
 ) -> Verdict:
-    """Compares two runs of a suite.
+    """Compare two runs of a suite.
 
-    A target that could not be collected at the baseline has the id of its file: it is fixed when tests of that file
-    ran and all of them passed. A test that is new in `after` counts only if it is red. `repeats` are further runs of
-    the targets, `without` one on the code without the patch; `unsteady` are not held against it when they are red.
+    A target that could not be collected at the baseline has the ID of its file: it is fixed if tests of that file ran
+    and none failed. A test that is new in `after` counts only if it fails. `repeats` are further runs of the targets,
+    `without` is a run without the patch; failures of the tests in `unsteady` do not count against the patch.
     """
     was = {case.id: case for case in before}
     now = {case.id: case for case in after}
@@ -53,14 +53,14 @@ def judge(
 
 
 def green_among(targets: Iterable[str], cases: Sequence[Case]) -> set[str]:
-    """Those of the targets that a run saw green."""
+    """Return the targets that passed in a run."""
     wanted = set(targets)
     now, children = {case.id: case for case in cases}, _children(wanted, cases)
     return {target for target in wanted if _fate(target, now, children) == "fixed"}
 
 
 def _fewer(before: Sequence[Case], after: Sequence[Case]) -> str:
-    """Two tests may share an id, so that one of them can vanish without any id missing."""
+    """Report a lower number of tests: two tests may share an ID, so one can vanish without a missing ID."""
     return f"{len(after)} tests ran where {len(before)} ran before" if len(after) < len(before) else ""
 
 
@@ -77,7 +77,7 @@ def _fate(target: str, now: dict[str, Case], children: dict[str, list[Case]]) ->
 
 
 def _children(wanted: set[str], cases: Sequence[Case]) -> dict[str, list[Case]]:
-    """The cases that belong to a target which is a whole file or module."""
+    """Group the cases that belong to a target that is a whole file or module."""
     found: dict[str, list[Case]] = {}
     for case in cases:
         for container in _containers(case.id):
@@ -87,7 +87,7 @@ def _children(wanted: set[str], cases: Sequence[Case]) -> dict[str, list[Case]]:
 
 
 def _containers(id_: str) -> Iterator[str]:
-    """Every id that this one could be inside of: a::b of a::b::c, and a.b of a.b.c."""
+    """Yield every ID that could contain this one: a::b for a::b::c, and a.b for a.b.c."""
     for mark in _SEPARATORS:
         place = id_.find(mark)
         while place != -1:
@@ -107,5 +107,5 @@ def _change(case: Case, now: dict[str, Case]) -> str:
 
 
 def tampered(changed: Iterable[str], protected: Callable[[str], object]) -> tuple[str, ...]:
-    """The changed paths that were not the patch's to change."""
+    """Return the changed paths that the patch must not change."""
     return tuple(sorted(path for path in changed if protected(path)))

@@ -39,7 +39,7 @@ _CONFIGURATION = re.compile(
     r"|\.(?:mocharc|babelrc|swcrc|nycrc|c8rc|taprc|jestrc|node-version|nvmrc|yarnrc)(?:\.[\w.]+)?|mocha\.opts"
     r"|(?:ts|js)config(?:\.[\w.-]+)?\.json)(?:/|$)"
 )
-"""What the runners of Node.js are, where they find tests, and how the code becomes what they run."""
+"""Files that configure the test runners of Node.js, the discovery of tests, and the build of the code."""
 
 CASE_MARK = re.compile(r" \[#\d+\]$")
 _DECLARATIONS = (".d.ts", ".d.mts", ".d.cts")

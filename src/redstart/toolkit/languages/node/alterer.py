@@ -30,7 +30,7 @@ _AT_END = "a failing statement stands at its end"
 
 
 class JavaScriptAlterer:
-    """Edits scripts by their syntax trees; a file that has errors is left alone."""
+    """Alters scripts by their syntax trees; a file with syntax errors is left alone."""
 
     def alterations(
         self, path: str, text: bytes, name: str, failed: int | None, seen: Case | None = None
@@ -63,7 +63,7 @@ class JavaScriptAlterer:
 
 
 def _formers(unit: Node, test: ScriptTest, line: int, seen: Case | None) -> Iterator[Alteration]:
-    """The literal that was expected, replaced by what the original code gave in its place."""
+    """Replace the expected literal by the value that the original code returned."""
     if seen is None or seen.actual is None or seen.expected in (None, seen.actual):
         return
     for node in walk(unit):
@@ -89,7 +89,7 @@ def _of_failure(file: ScriptFile, test: ScriptTest, unit: Node, line: int) -> It
 
 
 def _of_callback(file: ScriptFile, test: ScriptTest, apart: Node | None) -> Iterator[Alteration]:
-    """The assertions in the test's own frame, but for those of one statement."""
+    """Alter the assertions in the test's own frame, except those of the statement `apart`."""
     for node in walk(test.callback) if test.callback is not None else ():
         if not is_assertion(node, file):
             continue
@@ -116,7 +116,7 @@ def _at_end(test: ScriptTest) -> list[Alteration]:
 
 
 def _inserted(unit: Node, test: ScriptTest, line: int, words: str) -> Alteration | None:
-    """A failing statement before another, or in place of what an arrow function gives back."""
+    """Insert a failing statement before another, or in place of the expression that an arrow function returns."""
     parent = unit.parent
     if parent is None or can_only_fail(unit):
         return None

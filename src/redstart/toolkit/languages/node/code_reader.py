@@ -1,4 +1,4 @@
-"""What retrieval reads of JavaScript and TypeScript: tests, definitions and imports."""
+"""Reads tests, definitions and imports of JavaScript and TypeScript for retrieval."""
 
 from __future__ import annotations
 
@@ -51,9 +51,9 @@ class ScriptReader(CodeReader):
 
 
 def file_of(specifier: str, importer: str, files: Set[str]) -> str:
-    """The file that a script means by `./cart`, `../src/cart.js` or `..`; empty where it is none of these files.
+    """Resolve `./cart`, `../src/cart.js` or `..` to a file; empty if it is none of these files.
 
-    A name in TypeScript may end in `.js` and mean the `.ts` beside it.
+    An import in TypeScript may end in `.js` and refer to the `.ts` file beside it.
     """
     if not specifier.startswith("."):
         return ""
@@ -71,14 +71,14 @@ def _defines(node: Node) -> bool:
 
 
 def _statement(node: Node) -> Node:
-    """The whole statement of what is defined in one: `export const f = ...`."""
+    """Return the whole statement around a definition: `export const f = ...`."""
     while node.parent is not None and node.parent.type in ("lexical_declaration", "export_statement"):
         node = node.parent
     return node
 
 
 def _titled(node: Node, title: str) -> bool:
-    """Whether a call is `it('title', ...)`, by whatever name."""
+    """Return whether a call is `it('title', ...)`, under any function name."""
     arguments = node.child_by_field_name("arguments") if node.type == "call_expression" else None
     first = next((child for child in arguments.children if child.is_named), None) if arguments is not None else None
     if first is None or first.type not in ("string", "template_string"):
@@ -100,7 +100,7 @@ def _imported(root: Node) -> Iterator[tuple[tuple[str, ...], str]]:
 
 
 def _bound_by(node: Node) -> tuple[str, ...]:
-    """The names of `const { a, b: c } = require(...)`."""
+    """List the names that `const { a, b: c } = require(...)` binds."""
     while node.parent is not None and node.parent.type in ("member_expression", "await_expression", "call_expression"):
         node = node.parent
     holder = node.parent

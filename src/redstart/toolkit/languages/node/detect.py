@@ -1,4 +1,4 @@
-"""Which runner of Node.js a folder's tests are written for, and how its own `test` script starts it."""
+"""Finds the Node.js runner of a directory's tests, and how its own `test` script starts it."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ CONFIGURATION = {
     "mocha": re.compile(r"^\.mocharc(?:\.(?:[cm]?js|ya?ml|jsonc?))?$"),
 }
 MOST_STEPS = 4
-"""So many scripts that name one another are followed."""
+"""How many levels of scripts that call one another are followed."""
 
 _NAMED = re.compile(r"(?:^|[.\-_])(?:test|tests|spec|specs)\.[cm]?[jt]sx?$|^test[.\-_].*\.[cm]?[jt]sx?$")
 _FOLDERS = frozenset({"__tests__", "test", "tests", "spec", "specs"})
@@ -33,7 +33,7 @@ _IMPORTS_NODE_TEST = re.compile(rb"""['"]node:test['"]""")
 _LINTS = frozenset(
     "eslint xo standard prettier biome oxlint tsd publint attw stylelint tslint knip depcheck ls-lint rimraf".split()  # noqa: SIM905
 )
-"""Steps of a script that say nothing about any test, or throw away what lies there."""
+"""Programs in a script that say nothing about tests, or that delete files."""
 _GLOB = re.compile(r"[*?{]")
 
 
@@ -45,7 +45,7 @@ class ScriptCommand(NamedTuple):
 
 
 def is_node_test(path: str) -> bool:
-    """Whether a path belongs to the tests of a project in JavaScript or TypeScript: by its name, or its folder."""
+    """Return whether a path belongs to the tests of a JavaScript or TypeScript project, by its name or directory."""
     pure = PurePosixPath(path)
     if pure.suffix not in SUFFIXES:
         return False
@@ -53,7 +53,7 @@ def is_node_test(path: str) -> bool:
 
 
 def suite_in(folder: str, paths: Iterable[str], read: Read) -> SuitePlace | None:
-    """The suite of the project in this folder; None where it is no project of Node.js, or has no tests."""
+    """Find the suite of the project in this directory; None if it is not a Node.js project or has no tests."""
     every = frozenset(paths)
     package = _package(folder, every, read)
     if package is None:
@@ -69,7 +69,7 @@ def suite_in(folder: str, paths: Iterable[str], read: Read) -> SuitePlace | None
 
 
 def suites_of(paths: Sequence[str], read: Read) -> tuple[SuitePlace, ...]:
-    """The suites of a tree: the root's where its own script or tests say so, else one for each package with tests."""
+    """Find a tree's suites: the root's if its script or tests define one, else one for each package with tests."""
     every = frozenset(paths)
     root = suite_in("", every, read)
     owners = {dirname(path) for path in every if PurePosixPath(path).name == PACKAGE and _is_package(path)} - {""}
@@ -80,7 +80,7 @@ def suites_of(paths: Sequence[str], read: Read) -> tuple[SuitePlace, ...]:
 
 
 def named_suite(folder: str, paths: Iterable[str], read: Read, words: Sequence[str]) -> SuitePlace | None:
-    """The suite as a command of the user's starts it (`npm test`, `npx jest src`); None where it starts no runner."""
+    """Find the suite that the user's command starts (`npm test`, `npx jest src`); None if it starts no runner."""
     every = frozenset(paths)
     package = _package(folder, every, read) or {}
     command = from_script(shlex.join(words), _texts(package.get("scripts")))
@@ -89,10 +89,10 @@ def named_suite(folder: str, paths: Iterable[str], read: Read, words: Sequence[s
 
 
 def from_script(script: str, scripts: Mapping[str, str]) -> tuple[str, ...]:
-    """The command by which a script starts a runner, with what it does before; empty where it starts none.
+    """Extract the command by which a script starts a runner, with its earlier steps; empty if it starts none.
 
-    Checks of style are left out, and so are wrappers that measure coverage. What has to be done before (a build) is put
-    in front, in a shell: `sh -c 'npm run build && exec "$@"' sh jest`.
+    Linters and coverage wrappers are dropped. Required earlier steps (a build) run first, in a shell:
+    `sh -c 'npm run build && exec "$@"' sh jest`.
     """
     steps = _steps(script, scripts, MOST_STEPS)
     at = next((place for place, step in enumerate(steps) if start_of(step.words)), None)
@@ -143,7 +143,7 @@ def _only_checks(words: Sequence[str]) -> bool:
 
 
 def _named_script(words: Sequence[str]) -> str:
-    """The script that `npm test`, `npm run x`, `yarn x` or `pnpm run x` means; empty for anything else."""
+    """Return the script that `npm test`, `npm run x`, `yarn x` or `pnpm run x` starts; empty for anything else."""
     if words[0] not in ("npm", "yarn", "pnpm", "bun"):
         return ""
     names = [word for word in words[1:] if not word.startswith("-")]
@@ -153,7 +153,7 @@ def _named_script(words: Sequence[str]) -> str:
 
 
 def _unwrapped(step: ScriptCommand) -> tuple[str, ...]:
-    """The runner with its options: without npx, cross-env, c8 and the like, whose variables stay."""
+    """Return the runner with its options, without npx, cross-env, c8 and the like; their variables stay."""
     start = start_of(step.words)
     begin = start.begin if start else 0
     variables = (*step.variables, *(word for word in step.words[:begin] if _ASSIGNMENT.match(word)))
@@ -168,7 +168,7 @@ def _shown(step: ScriptCommand) -> str:
 
 
 def _expanded(command: tuple[str, ...], folder: str, every: frozenset[str]) -> tuple[str, ...]:
-    """With globs of node's own runner in full, as a shell would: node 20 takes none."""
+    """Expand globs for node's own runner, as a shell would: node 20 does not accept globs."""
     start = start_of(command)
     if start is None or start.runner != "node":
         return command
@@ -215,7 +215,7 @@ def _texts(value: object) -> dict[str, str]:
 
 
 def _by_packages(folder: str, every: frozenset[str], read: Read) -> str:
-    """Of the packages that the folder, or one around it, depends on; `jest` may also be a key of package.json."""
+    """Find the runner in the dependencies of the directory or its parents; `jest` may also be a key of package.json."""
     while True:
         package = _package(folder, every, read) or {}
         wanted = {name for key in ("devDependencies", "dependencies") for name in _texts(package.get(key))}

@@ -1,4 +1,4 @@
-"""Which node runs the target's tests, and what of the host must be visible for it."""
+"""Finds the node that runs the target's tests, and the host paths that it must see."""
 
 from __future__ import annotations
 
@@ -25,10 +25,10 @@ class NodeProgram(NamedTuple):
 
 
 def with_node(environment: Environment, folder: str, environ: Mapping[str, str]) -> Environment:
-    """The same environment with the user's node, and with the programs of the project's packages on the path.
+    """Add the user's node, and the programs of the project's packages on PATH, to an environment.
 
-    `folder` is where the tests run. Raises `ConfigError` with a remedy where there is no node, it is too old, or
-    showing it would show the user's home.
+    `folder` is where the tests run. Raises `ConfigError` with a remedy if there is no node, if it is too old, or if
+    making it visible would expose the user's home directory.
     """
     root = Path(environment.mount)
     node = ask_node(root, environ)
@@ -58,7 +58,7 @@ def with_node(environment: Environment, folder: str, environ: Mapping[str, str])
 
 
 def ask_node(root: Path, environ: Mapping[str, str]) -> NodeProgram:
-    """The node on the user's path: its real program and its version. One that comes with the repo is not started."""
+    """Find the node on the user's PATH: its real program and its version. A node inside the repo is never started."""
     found = shutil.which("node", path=environ.get("PATH", ""))
     if found is None or Path(found).resolve().is_relative_to(root):
         raise ConfigError("no Node.js found on PATH", remedy=_REMEDY)

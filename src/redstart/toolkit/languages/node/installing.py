@@ -1,4 +1,4 @@
-"""Installing Node.js packages: locked, fetched, looked into, then put in place offline, with no script run."""
+"""Installs Node.js packages: lock, fetch, inspect, then install offline without running any script."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ from redstart.toolkit.languages.node.packages import KEY, LOCK_NAME, MODULES
 from redstart.toolkit.languages.node.tarballs import faults_of
 
 AT_ONCE = 50
-"""Packages that one process fetches."""
+"""How many packages one process fetches."""
 _SAFE = (
     "--ignore-scripts",
     "--no-audit",
@@ -43,7 +43,7 @@ _SAFE = (
     "--allow-file=none",
     "--allow-directory=none",
 )
-"""No script, and nothing but the registry; the last four are known to newer versions of npm alone."""
+"""Options that forbid scripts and every source but the registry; only newer npm versions know the last four."""
 _UNREACHABLE = re.compile(r"\b(ECONNREFUSED|ENOTFOUND|ETIMEDOUT|EAI_AGAIN|ECONNRESET|ERR_SOCKET_TIMEOUT)\b")
 _CODE = re.compile(r"npm error code (\w+)")
 _NOT_FOUND = re.compile(r"npm error 404\s+'?((?:@[^/@\s']+/)?[^@\s']+)@")
@@ -59,13 +59,13 @@ class LockEntry(NamedTuple):
     version: str
     integrity: str
     here: bool
-    """Whether it is for this machine; what is not is left out by npm."""
+    """Whether it is for this machine; npm skips other packages."""
     fault: str
     """Why it cannot come from the registry, as the end of a sentence that begins with its name."""
 
 
 def prepare_node(request: InstallRequest, home: Path, environ: Mapping[str, str]) -> InstallResult:
-    """As `Installer.prepare`; `home` holds the environments. Their modules lie in `node_modules` of the folder."""
+    """Do the work of `Installer.prepare`; `home` contains the environments. Modules are in their `node_modules`."""
     npm = _npm(environ)
     trusted = {name.lower() for name in request.trusted}
     cache = home / "npm-cache"
@@ -104,7 +104,7 @@ def _installed(
             (folder / LOCK_NAME).write_text(lock, encoding="utf-8")
             done = run([*base, "ci", "--offline"], folder, environ)
             if "code EUSAGE" in done.output:
-                # Where a registry lacks what other systems would need, npm finds its own lock wanting.
+                # If a registry lacks packages for other systems, npm rejects its own lock.
                 done = run([*base, "install", "--offline", "--no-save"], folder, environ)
             if done.code:
                 return InstallResult(refused=tuple(_refusals(done)))
@@ -117,7 +117,7 @@ def _installed(
 
 
 def _strangers(folder: Path, here: list[LockEntry]) -> tuple[PackageRefusal, ...]:
-    """What was put in place without having been looked into; npm's own list says what is there."""
+    """List packages that were installed without inspection; npm's own list says what is installed."""
     listed = folder / MODULES / ".package-lock.json"
     known = {item.integrity for item in here}
     there = entries_of(listed.read_text(encoding="utf-8")) if listed.is_file() else ()
@@ -129,14 +129,14 @@ def _strangers(folder: Path, here: list[LockEntry]) -> tuple[PackageRefusal, ...
 
 
 def stripped(lock: str) -> str:
-    """The lock without the addresses that packages came from: the hashes say what they are; and without this folder's
-    name, which npm takes for the project's."""
+    """Remove the download addresses from a lock (the hashes identify the packages) and the directory's name, which
+    npm uses as the project's."""
     table = {name: item for name, item in as_table(json.loads(lock)).items() if name not in ("name", "version")}
     packages = {key: as_table(entry) for key, entry in as_table(table.get("packages")).items()}
     kept = {key: {name: item for name, item in entry.items() if name != "resolved"} for key, entry in packages.items()}
     for name in ("name", "version"):
         kept.get("", {}).pop(name, None)
-    # An address that is no registry's stays in sight of `entries_of`, which refuses it.
+    # Keep an address that is not a registry's, so that `entries_of` refuses it.
     for key, entry in packages.items():
         address = entry.get("resolved")
         if isinstance(address, str) and not address.startswith(("http:", "https:")):
@@ -159,7 +159,7 @@ def entries_of(lock: str) -> Iterator[LockEntry]:
         elif not integrity.startswith("sha512-"):
             fault = "has no strong hash at the registry"
         real = str(entry.get("name", name))
-        # Widely used packages take others by a second name, to have two versions side by side.
+        # Widely used packages install others under an alias, to have two versions side by side.
         if real != name and real not in popular(KEY):
             fault = fault or f"is another package under a borrowed name: {ascii(real)[1:-1][:80]}"
         yield LockEntry(name if fault else real, str(entry.get("version", "")), integrity, _is_for_here(entry), fault)
@@ -171,7 +171,7 @@ def _is_for_here(entry: Mapping[str, object]) -> bool:
 
 
 def _matches(allowed: object, ours: str) -> bool:
-    """npm's rule for a list of systems or processors: none of `!name`, and one of the others where there are any."""
+    """Apply npm's rule for a list of systems or processors: no `!name` matches, and one of the other names, if any."""
     names = [str(item) for item in cast("list[object]", allowed)] if isinstance(allowed, list) else []
     wanted = [name for name in names if not name.startswith("!")]
     return f"!{ours}" not in names and (not wanted or ours in wanted)
@@ -199,7 +199,7 @@ def _looked_into(here: list[LockEntry], cache: Path, trusted: set[str]) -> Itera
 
 
 def _tarball(cache: Path, integrity: str) -> Path | None:
-    """Where npm's cache keeps the content of this hash, and nothing else."""
+    """Return the path in npm's cache for the content with this hash; None if the hash is malformed."""
     try:
         digest = base64.b64decode(integrity.split(maxsplit=1)[0].removeprefix("sha512-"), validate=True).hex()
     except (binascii.Error, ValueError):
@@ -208,7 +208,7 @@ def _tarball(cache: Path, integrity: str) -> Path | None:
 
 
 def _manifest(request: InstallRequest) -> str:
-    """What npm is shown of the project: names and versions alone, none of its scripts or settings."""
+    """Build the package.json that npm sees: only names and versions, none of the scripts or settings."""
     wanted: dict[str, dict[str, str]] = {}
     for requirement in request.requirements:
         if requirement.installed and not requirement.text.startswith("workspace:"):
@@ -217,10 +217,10 @@ def _manifest(request: InstallRequest) -> str:
 
 
 def _refusals(done: StageResult) -> list[PackageRefusal]:
-    """What npm could not fetch, in words. Raises `PortError` where it is no package's fault."""
+    """Explain what npm could not fetch. Raises `PortError` if the cause is not a package."""
     text = done.output
     if _UNREACHABLE.search(text):
-        raise PortError("the npm registry cannot be reached", remedy="look at npm's own settings: npm config list")
+        raise PortError("the npm registry cannot be reached", remedy="check npm's settings: npm config list")
     code = _CODE.search(text)
     kind = code[1] if code else ""
     if kind == "EINTEGRITY":
@@ -244,7 +244,7 @@ def _refusals(done: StageResult) -> list[PackageRefusal]:
 def _npm(environ: Mapping[str, str]) -> list[str]:
     found = shutil.which("npm", path=environ.get("PATH", ""))
     if found is None:
-        raise ConfigError("npm is needed to install packages, and is not here", remedy="install Node.js with npm")
+        raise ConfigError("npm is needed to install packages but is not on PATH", remedy="install Node.js with npm")
     return [found]
 
 

@@ -1,4 +1,4 @@
-"""Dependencies of Node.js projects: `package.json`, and what a lock adds to it, as data."""
+"""Dependencies of Node.js projects, read as data from `package.json` and lock files."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ def of_package(path: str, table: Mapping[str, object]) -> Found:
 
 
 def of_lock(path: str, table: Mapping[str, object]) -> Found:
-    """What a lock would get from elsewhere, or under a borrowed name. What it says rightly adds nothing."""
+    """Yield a refusal for each package that a lock fetches from elsewhere or under an alias; skip other entries."""
     for key, entry in as_table(table.get("packages")).items():
         found = _KEY.search(key)
         if found is None or as_table(entry).get("link") is True:
@@ -44,7 +44,7 @@ def of_lock(path: str, table: Mapping[str, object]) -> Found:
 
 
 def _is_of_a_registry(name: str, resolved: str) -> bool:
-    """Whether an address has the form that every registry gives this package's archives."""
+    """Return whether an address has the form that every registry uses for this package's archives."""
     base = re.escape(name.rpartition("/")[2])
     return bool(re.fullmatch(rf"https?://[^?#]+/{re.escape(name)}/-/{base}-[^/?#]+\.tgz", resolved))
 

@@ -1,4 +1,4 @@
-"""Small changes to JavaScript and TypeScript, by their tokens. What tests need not notice is left alone."""
+"""Small changes to JavaScript and TypeScript, by token. Code that tests need not cover is left alone."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ _WHOLE = re.compile(r"\d+$")
 
 
 def node_mutants(path: str, text: bytes) -> list[Mutant]:
-    """All of them; none for what does not parse."""
+    """Create all mutants of a file; empty if it does not parse."""
     if faults(path, text):
         return []
     found = _walk(path, parse(path, text), (), in_loop=False)
@@ -64,7 +64,7 @@ def _name(node: Node) -> str:
 
 
 def _unlooked(node: Node) -> set[int]:
-    """What of a node is not looked into: parameters with their defaults, a loop's own condition, an error's words."""
+    """Return the IDs of children to skip: parameters with defaults, a loop's own condition, an error's message."""
     fields = ["parameters", *(("condition",) if node.type in (*_LOOPS, "for_statement") else ())]
     fields += ["increment"] if node.type == "for_statement" else []
     if node.type == "throw_statement":

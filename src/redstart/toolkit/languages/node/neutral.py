@@ -1,4 +1,4 @@
-"""Runs the test files of node's own runner by plain `node FILE`, outside of a test run."""
+"""Runs the test files of node's own runner with plain `node FILE`, outside a test run."""
 
 from __future__ import annotations
 
@@ -38,13 +38,13 @@ _SOURCE = re.compile(r"\.[cm]?js$")
 
 
 def calls_node(suite: Suite) -> bool:
-    """Whether the suite's files can be run by node alone: its own runner, without a loader or other options."""
+    """Return whether plain node can run the suite's files: node's own runner, without a loader or other options."""
     options = [word for word in suite.command[1:] if word.startswith("-") and not word.startswith("--test")]
     return suite.runner == "node" and suite.command[:1] in ((), ("node",)) and not options
 
 
 class NodeDriver:
-    """Has node run each test file as a program."""
+    """Runs each test file as a program with node."""
 
     variants = (NEAR, FAR)
 
@@ -86,7 +86,7 @@ class NodeDriver:
         return (self._view.read(self.file_of(test)) or b"").decode(errors="replace")
 
     def is_alike(self, case: Case, result: CallResult) -> bool:
-        """Whether it fails at all: where, node says only in words."""
+        """Return whether the test fails at all: node reports the location only as text."""
         return case.red and result.outcome == "failed"
 
     def _texts(self) -> Iterable[str]:

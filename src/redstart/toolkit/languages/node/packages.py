@@ -1,4 +1,4 @@
-"""The packages of Node.js, from the registry that npm is set to."""
+"""Packages of Node.js, from the registry that npm is configured for."""
 
 from __future__ import annotations
 

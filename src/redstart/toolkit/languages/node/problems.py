@@ -1,4 +1,4 @@
-"""Red that no edit of the code can turn green, as Node.js and its runners tell it."""
+"""Failures that no edit of the code can fix, as Node.js and its runners report them."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ def of_case(case: Case, project: ProjectView) -> EnvironmentProblem | None:
         return None
     if found := _MISSING.search(case.message):
         name = _package(next(part for part in found.groups() if part))
-        # What no package.json names may be a misspelt import.
+        # A package that no package.json names may be a misspelled import.
         if _BUILT_IN.match(name) or not project.declares(name):
             return None
         return ground("missing_module", f"the package {name} is not installed", INSTALL)

@@ -1,10 +1,10 @@
-"""How the runners of Node.js are started so that they leave a report that we can read.
+"""Starts the runners of Node.js so that they write a report that Redstart can read.
 
-node's own runner, Jest, Vitest and Mocha each take a reporter that is a file: ours are given along (`inside/`) and
-leave the same JSON. Measured with node 20, Jest 29, Vitest 3 and Mocha 11.
+node's own runner, Jest, Vitest and Mocha each accept a file as reporter: Redstart passes its own (`inside/`), which
+all write the same JSON. Measured with node 20, Jest 29, Vitest 3 and Mocha 11.
 
-A test's id is `test/cart.test.js::Cart > adds`: the file, and the titles from the outermost suite to the test. A file
-that cannot be loaded has its path as id. Two tests of one name are told apart by a number.
+A test's ID is `test/cart.test.js::Cart > adds`: the file, and the titles from the outermost suite to the test. A file
+that cannot be loaded has its path as ID. A number tells apart tests of the same name.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ CASES = "cases.json"
 IDS = "ids.txt"
 PATTERNS_SIZE = 20_000
 FILES_LIMIT = 400
-"""So many files are named on a command; where there are more, everything is run and the rest not reported."""
+"""The most files that a command names; beyond that, the whole suite runs and only the requested tests are reported."""
 SIZE_LIMIT = 64 << 20
 DETAIL_LIMIT, MESSAGE_LIMIT, MESSAGE_LINES = 20_000, 1000, 6
 
@@ -55,19 +55,19 @@ _DROPPED = {
         r"--(?:reporter|reporter-options?|watch|bail|parallel|grep|fgrep|dry-run|forbid-only|inline-diffs)\b|-[RwbpgfO]$"
     ),
 }
-"""Options that would hide tests, or stand against ours."""
+"""Options that would hide tests or conflict with Redstart's."""
 _VALUED = re.compile(
     r"--(?:test-reporter|test-reporter-destination|test-name-pattern|reporters?|reporter-options?|grep|fgrep"
     r"|testNamePattern|outputFile|coverageReporters|coverageDirectory|coverageProvider|collectCoverageFrom)$|-[RgfOt]$"
 )
-"""Of these, the ones whose value may be the next word."""
+"""Those of these options whose value may be the next word."""
 
 
 _TEST_FILE = re.compile(r"^[^-].*\.(?:test|spec)\.[cm]?[jt]sx?$")
 
 
 class RunnerStart(NamedTuple):
-    """A command that starts a runner: which, where its program stands, and where its options begin."""
+    """A command that starts a runner: its name, the index of its program, and the index where its options begin."""
 
     runner: str
     begin: int
@@ -75,7 +75,7 @@ class RunnerStart(NamedTuple):
 
 
 class NodeCase(FrozenValue):
-    """One result as our reporters leave it."""
+    """One result as Redstart's reporters write it."""
 
     file: str
     titles: tuple[str, ...] = ()
@@ -93,7 +93,7 @@ class NodeReport(FrozenValue):
 
 
 def start_of(words: Sequence[str]) -> RunnerStart | None:
-    """Which runner a command starts (`jest`, `npx mocha`, `node --import tsx --test`); None for any other."""
+    """Find the runner that a command starts (`jest`, `npx mocha`, `node --import tsx --test`); None for any other."""
     for index, word in enumerate(words):
         if index and not _may_come_first(words[0]):
             return None
@@ -110,14 +110,14 @@ def start_of(words: Sequence[str]) -> RunnerStart | None:
 
 
 def _may_come_first(word: str) -> bool:
-    """Whether a runner may follow on this word: so that `pytest -k jest` starts no Jest."""
+    """Return whether a runner may follow this word, so that `pytest -k jest` does not count as Jest."""
     return PurePosixPath(word).name in _WRAPPERS or "=" in word
 
 
 def command(suite: Suite, *, ids: Sequence[str] = (), vary: Variation = PINNED) -> SuiteRequest:
-    """The request that runs the whole suite, or reports only `ids` of it and runs few others.
+    """Build the request that runs the whole suite, or that reports only `ids` and runs few other tests.
 
-    The command's own options are kept but for those that hide tests or choose another reporter.
+    The command's own options are kept, except those that hide tests or choose another reporter.
     """
     words = suite.command or _OWN[suite.runner]
     start = start_of(words) or RunnerStart(suite.runner, 0, len(words))
@@ -142,13 +142,13 @@ def command(suite: Suite, *, ids: Sequence[str] = (), vary: Variation = PINNED) 
     if vary.order and start.runner == "jest":
         variables |= {"REDSTART_ORDER": vary.order, "REDSTART_SEED": str(vary.seed)}
     if start.runner == "vitest":
-        # A snapshot that is not there is a failure then, and not written.
+        # With CI set, a missing snapshot is a failure and is not written.
         variables |= {"CI": "true", "NODE_OPTIONS": f"--require={IN}/{_VITE}"}
     return SuiteRequest((*program, *arguments), variables, given_along, (CASES,))
 
 
 def named_paths(words: Sequence[str]) -> list[str]:
-    """The files and directories that a command of a runner names; globs are not among them."""
+    """List the files and directories that a runner's command names, without globs."""
     start = start_of(words)
     given = words[start.end :] if start else ()
     left = list(_options_of(given))
@@ -157,14 +157,14 @@ def named_paths(words: Sequence[str]) -> list[str]:
         is_kept = left[:1] == [word]
         if is_kept:
             left.pop(0)
-        # After an option of which it is not known whether it takes a value, a test file is told by its name.
+        # After an option that may take a value, only its name identifies a test file.
         if (not is_kept or _TEST_FILE.search(word)) and "*" not in word and word != "run":
             named.append(word)
     return named
 
 
 def read_node(completed: Completed) -> list[Case] | None:
-    """The cases that the run left; None where it left none that can be read. The text is not trusted."""
+    """Read the cases that a run wrote; None if there are none that can be read. The text is not trusted."""
     text = completed.files.get(CASES, "")
     if not text or len(text) > SIZE_LIMIT:
         return None
@@ -198,7 +198,7 @@ def _case(one: NodeCase, id_: str) -> Case:
 
 
 def _patterns(ids: Sequence[str]) -> tuple[tuple[str, ...], ...]:
-    """The titles of each test that is asked for; empty where a whole file is, or where they are too many."""
+    """Return the titles of each requested test; empty if a whole file is requested, or if they are too long."""
     titles = [tuple(CASE_MARK.sub("", id_).partition("::")[2].split(" > ")) for id_ in ids]
     too_long = sum(len(title) for item in titles for title in item) > PATTERNS_SIZE
     return () if too_long or any(item == ("",) for item in titles) else tuple(dict.fromkeys(titles))
@@ -217,7 +217,7 @@ def _kept(words: Sequence[str], runner: str) -> tuple[str, ...]:
 
 
 def _options_of(words: Sequence[str]) -> tuple[str, ...]:
-    """Without the words that cannot be an option's value: the paths."""
+    """Keep options and the words that may be their values; drop paths."""
     kept: list[str] = []
     may_be_value = False
     for word in words:
@@ -228,7 +228,7 @@ def _options_of(words: Sequence[str]) -> tuple[str, ...]:
 
 
 class _Asked(NamedTuple):
-    """What a runner is to do: the command's own words, and which tests, in which order."""
+    """The task of a runner: the command's own options, the tests and their order."""
 
     given: tuple[str, ...]
     files: tuple[str, ...]
@@ -237,7 +237,7 @@ class _Asked(NamedTuple):
 
 
 Arguments = tuple[tuple[str, ...], tuple[str, ...]]
-"""What follows the program, and the files of ours that it names."""
+"""The arguments after the program, and the names of Redstart's files among them."""
 
 
 def _node(asked: _Asked) -> Arguments:
@@ -254,9 +254,9 @@ def _node(asked: _Asked) -> Arguments:
 
 
 def _titles(patterns: Sequence[Sequence[str]]) -> tuple[str, ...]:
-    """node chooses by a test's own title, and a test inside another runs only if that one is chosen too.
+    """List the titles by which node selects tests: it runs a nested test only if the outer one is selected too.
 
-    A title may hold what we put between titles, so that neighbours are taken together as well.
+    A title may contain the separator between titles, so adjacent titles are also joined.
     """
     found: dict[str, None] = {}
     for titles in patterns:
@@ -304,13 +304,13 @@ _OWN = {"node": ("node", "--test"), "jest": ("jest",), "vitest": ("vitest",), "m
 
 
 def _joined(patterns: Sequence[Sequence[str]]) -> str:
-    """Jest, Vitest and Mocha choose by all titles in one, with spaces between them; a title may hold a ` > ` itself."""
+    """Join titles with spaces, as Jest, Vitest and Mocha match them; a title itself may contain ` > `."""
     between = r"(?:\s>)?\s"
     return "|".join(f"^{between.join(map(_escaped, titles))}$" for titles in patterns)
 
 
 def _escaped(title: str) -> str:
-    """For JavaScript's regular expressions; blanks in titles were made one each."""
+    """Escape a title for JavaScript's regular expressions; a space in it matches any run of whitespace."""
     return re.sub(r"\s+", r"\\s+", re.sub(r"[.*+?^${}()|\[\]\\/]", r"\\\g<0>", title))
 
 

@@ -68,7 +68,7 @@ _VALUE_CHANGED = "its expected value is changed"
 _TURNED_ROUND = "its assertion is turned round"
 _OTHER_ERROR = "an unrelated error is thrown"
 _ERROR = 'new (class Unrelated extends Error { name = "Unrelated"; code = "Unrelated"; })("Unrelated ~")'
-"""It can be recognized in whatever a runner shows of it: type, name, code or message."""
+"""An error that can be recognized by whatever a runner shows of it: type, name, code or message."""
 
 
 class AssertionChange(NamedTuple):
@@ -84,7 +84,7 @@ class _Step(NamedTuple):
 
     name: str
     before: int
-    """Where what is before its dot ends."""
+    """The end of the expression before its dot."""
     end: int
     given: list[Node] | None
 
@@ -97,7 +97,7 @@ _COMPARES = frozenset({"equals", "equal", "eq", "isEqual", "isEqualTo", "same", 
 
 
 def changes(node: Node, file: ScriptFile, callback: Node | None) -> list[AssertionChange]:
-    """How an assertion can be altered so that it must fail."""
+    """List the ways to alter an assertion so that it must fail."""
     name = _assert_name(node, file)
     if name is not None:
         return list(_assert_changes(node, name, file, callback))
@@ -108,7 +108,7 @@ def changes(node: Node, file: ScriptFile, callback: Node | None) -> list[Asserti
 
 
 def _assert_name(node: Node, file: ScriptFile) -> str | None:
-    """Which function of `assert` a call calls, empty for itself; None for any other call."""
+    """Return the function of `assert` that a call uses, empty for `assert` itself; None for any other call."""
     called = node.child_by_field_name("function") if node.type == "call_expression" else None
     if called is None:
         return None
@@ -164,7 +164,7 @@ def _truth_changes(value: Node, callback: Node | None) -> Iterator[AssertionChan
 
 
 def _compares(node: Node) -> bool:
-    """Whether it is a method by which an object says that it equals another."""
+    """Return whether a call is a method that compares an object with another."""
     called = node.child_by_field_name("function") if node.type == "call_expression" else None
     field = called.child_by_field_name("property") if called is not None else None
     return field is not None and text_of(field) in _COMPARES
@@ -176,7 +176,7 @@ def _other_name(call: Node, name: str, file: ScriptFile) -> AssertionChange | No
     called = call.child_by_field_name("function")
     field = called.child_by_field_name("property") if called is not None else None
     if called is not None and field is None:
-        # A function that was imported by its name: the opposite must have been, too.
+        # The function was imported by name, so its opposite must be imported too.
         field = called
         local = (bound for bound, binding in file.bindings.items() if binding.name == other)
         other = next(local, "") if other else ""
@@ -190,7 +190,7 @@ def _other_name(call: Node, name: str, file: ScriptFile) -> AssertionChange | No
 def _error_changes(
     function: Node, expected: Node, *, is_promise: bool, by_text: bool = False
 ) -> Iterator[AssertionChange]:
-    """Where an error of a type or a pattern is expected. `by_text`: a string is one, and not a message."""
+    """Alter the expected error type or pattern. With `by_text`, a string is a pattern and not a message."""
     named = text_of(expected)
     is_type = expected.type in ("identifier", "member_expression") and named != "Error" and named[:1].isupper()
     is_text = expected.type in ("string", "template_string")
@@ -214,7 +214,7 @@ def _literal_of(kind: AlterationKind, nodes: list[Node], callback: Node | None) 
 
 
 def _loose_literal(node: Node, direction: int) -> Iterator[AssertionChange]:
-    """A literal of a comparison that several values pass: one far away, or a pattern that matches nothing."""
+    """Replace the literal of a loose comparison by a distant value, or by a pattern that matches nothing."""
     if node.type == "regex" and (pattern := node.child_by_field_name("pattern")) is not None:
         new = b"(?:" + (pattern.text or b"") + b")~"
         yield AssertionChange(
@@ -237,7 +237,7 @@ class _Chain(NamedTuple):
 
 
 def _chain(node: Node) -> _Chain | None:
-    """A whole assertion that reads as a chain; None for what is none, or only a part of one."""
+    """Parse a whole chained assertion; None if the node is not a chain or only a part of one."""
     if node.type not in ("call_expression", "member_expression"):
         return None
     chain = _parts(node)
@@ -311,7 +311,7 @@ def _value_changes(last: _Step, callback: Node | None) -> Iterator[AssertionChan
 
 
 def _response_steps(node: Node, file: ScriptFile) -> list[list[Node]]:
-    """What supertest expects of a response, `request(app).get("/").expect(200, done)`, where the test waits for it."""
+    """Return what supertest expects, `request(app).get("/").expect(200, done)`, if the test waits for the response."""
     parent = node.parent if node.type == "call_expression" and b".expect(" in (node.text or b"") else None
     if parent is None or parent.type == "member_expression":
         return []
@@ -332,7 +332,7 @@ def _response_steps(node: Node, file: ScriptFile) -> list[list[Node]]:
 
 
 def _response_changes(given: list[Node], callback: Node | None) -> Iterator[AssertionChange]:
-    """A status, a body, or a header's value after its name."""
+    """Alter an expected status, body, or header value."""
     literals = ("string", "template_string", "number", "object", "array")
     is_header = given[0].type == "string" and len(given) > 1 and given[1].type in (*literals, "regex")
     value = given[1] if is_header else given[0]
@@ -343,7 +343,7 @@ def _response_changes(given: list[Node], callback: Node | None) -> Iterator[Asse
 
 
 def _is_settled(node: Node) -> bool:
-    """Whether the test waits for what this promises."""
+    """Return whether the test waits for this promise."""
     parent = node.parent
     if parent is None:
         return False

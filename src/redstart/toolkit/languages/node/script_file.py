@@ -1,4 +1,4 @@
-"""A test file in JavaScript or TypeScript: its tree, its tests by their titles, and what its names are bound to."""
+"""A test file in JavaScript or TypeScript: its tree, its tests by title, and its imported names."""
 
 from __future__ import annotations
 
@@ -36,11 +36,11 @@ _TABLES = frozenset(("each", "for"))
 _PLACEHOLDER = re.compile(r"%[a-zA-Z#%$]|\$[\w.#]+")
 _ESCAPES = {"n": "\n", "t": "\t", "r": "\r", "b": "\b", "f": "\f", "v": "\v", "0": "\0", "\n": ""}
 _ANYTHING = "\0"
-"""Stands in a title for what is known only when the test runs."""
+"""A placeholder in a title for text that is known only at run time."""
 
 
 class Binding(NamedTuple):
-    """What an imported name stands for: a module's export, or the module itself where `name` is empty."""
+    """The target of an imported name: a module's export, or the module itself if `name` is empty."""
 
     module: str
     name: str
@@ -52,9 +52,9 @@ class ScriptTest(NamedTuple):
     call: Node
     callback: Node | None
     title: str
-    """All titles down to this, joined as in an id; `_ANYTHING` where a part is known only at run time."""
+    """All titles from the outermost, joined as in an ID; `_ANYTHING` stands for a part known only at run time."""
     usable: bool
-    """Whether a failure in it is a failure: not so for a test that is skipped or expected to fail."""
+    """Whether a failure of it counts: False for a test that is skipped or expected to fail."""
 
 
 class ScriptFile:
@@ -65,16 +65,16 @@ class ScriptFile:
 
     @cached_property
     def bindings(self) -> dict[str, Binding]:
-        """The names that are imported or required at the top of the file."""
+        """The names that the file imports or requires at its top level."""
         return dict(pair for statement in self.root.named_children for pair in _bound_by(statement))
 
     @cached_property
     def tests(self) -> list[ScriptTest]:
-        """Every test in the file, in the order of the text; groups are not among them."""
+        """Every test in the file, in text order, without groups."""
         return list(self._tests())
 
     def find(self, name: str) -> ScriptTest | None:
-        """The test of this name; None where there is none, or where it may be several."""
+        """Find the test of this name; None if there is none or more than one candidate."""
         wanted = CASE_MARK.sub("", name).strip()
         exact = [test for test in self.tests if test.title == wanted]
         similar = [test for test in self.tests if _ANYTHING in test.title and _may_be(test.title, wanted)]
@@ -82,7 +82,7 @@ class ScriptFile:
         return chosen[0] if len(chosen) == 1 and chosen[0].usable else None
 
     def declared(self, name: str) -> Node | None:
-        """The value or function that a name is given once in the file, at its top."""
+        """Return the value or function that the top level of the file binds to a name; None unless exactly once."""
         values: list[Node] = []
         for statement in self.root.named_children:
             if statement.type == "function_declaration" and field_text(statement, "name") == name:
@@ -107,7 +107,7 @@ class ScriptFile:
             waiting.extend((child, titles, usable) for child in reversed(node.named_children))
 
     def _words(self, call: Node) -> list[str]:
-        """The parts of `test.only.each(...)` where a call defines tests; otherwise none."""
+        """Return the parts of `test.only.each(...)` if a call defines tests; empty otherwise."""
         words: list[str] = []
         node = call.child_by_field_name("function")
         is_curried = node is not None and node.type == "call_expression"
@@ -152,12 +152,12 @@ class ScriptFile:
 
 @lru_cache(maxsize=4)
 def read_script(path: str, text: bytes) -> ScriptFile:
-    """One file is asked about for each of its tests."""
+    """Parse a script. Cached because callers read the same file for each of its tests."""
     return ScriptFile(path, text)
 
 
 def arguments(call: Node) -> list[Node]:
-    """What a call is given; nothing for a tagged template."""
+    """Return the arguments of a call; empty for a tagged template."""
     given = call.child_by_field_name("arguments")
     if given is None or given.type != "arguments":
         return []
@@ -165,7 +165,7 @@ def arguments(call: Node) -> list[Node]:
 
 
 def unwrapped(node: Node) -> Node:
-    """Without parentheses and what TypeScript says of its type."""
+    """Strip parentheses and TypeScript type annotations."""
     wrappers = ("parenthesized_expression", "as_expression", "satisfies_expression", "non_null_expression")
     while node.type in wrappers and node.named_children:
         node = node.named_children[0]

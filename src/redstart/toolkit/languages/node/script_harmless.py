@@ -1,4 +1,4 @@
-"""The same tests of a script, written a little differently: other line numbers, and other names of local constants."""
+"""Rewrites the tests of a script without changing them: other line numbers and other names of local constants."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ _FILLERS = (b"", b"//", b"// --")
 
 
 def rewritten(file: ScriptFile, seed: str) -> bytes:
-    """What the tests mean stays; the text itself where it cannot be read."""
+    """Rewrite a script so that its tests mean the same; return its text unchanged if it does not parse."""
     if not file.readable:
         return file.text
     chance = random.Random(seed)  # noqa: S311 (it need not be secret, only another in each run)
@@ -36,7 +36,7 @@ def rewritten(file: ScriptFile, seed: str) -> bytes:
 
 
 def _offsets(file: ScriptFile, chance: random.Random) -> Iterator[ScriptEdit]:
-    """Lines between top-level statements. What stands before the first, and what a comment precedes, stays there."""
+    """Insert lines between top-level statements, except before the first one and after a comment."""
     newline = b"\r\n" if b"\r\n" in file.text else b"\n"
     statements = file.root.named_children
     for before, statement in pairwise(statements):
@@ -48,7 +48,7 @@ def _offsets(file: ScriptFile, chance: random.Random) -> Iterator[ScriptEdit]:
 
 
 def _renamed(file: ScriptFile, chance: random.Random) -> Iterator[ScriptEdit]:
-    """One constant of each test that has no other test in it."""
+    """Rename one constant of each test that contains no other test."""
     if _READS_NAMES.search(file.text):
         return
     taken = {text_of(node) for node in walk(file.root) if node.type.endswith("identifier")}
@@ -66,7 +66,7 @@ def _renamed(file: ScriptFile, chance: random.Random) -> Iterator[ScriptEdit]:
 
 
 def _block(test: ScriptTest, starts: list[int]) -> Node | None:
-    """The body of a test whose function is its own, and holds no other test."""
+    """Return the body of a test with an inline function that contains no other test; None otherwise."""
     if test.callback is None or test.callback.start_byte < test.call.start_byte:
         return None
     body = test.callback.child_by_field_name("body")
@@ -76,7 +76,7 @@ def _block(test: ScriptTest, starts: list[int]) -> Node | None:
 
 
 def _renamable(block: Node) -> list[str]:
-    """Constants that are declared once, in plain form, and named in nothing that could be read as text."""
+    """List plain constants that are declared once and do not appear in anything that could be read as text."""
     names: list[str] = []
     for statement in block.named_children:
         declarator = statement.named_children[0] if statement.named_children else None

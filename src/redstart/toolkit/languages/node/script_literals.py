@@ -1,4 +1,4 @@
-"""Literals that a script's test expects: where they are written, and another in their place."""
+"""Literals that a script's test expects: where they are written, and how to replace them."""
 
 from __future__ import annotations
 
@@ -29,9 +29,9 @@ class ScriptEdit(NamedTuple):
 
 
 def expected_literal(node: Node, callback: Node | None) -> ScriptEdit | None:
-    """Another value in place of a literal, or of the literal that a name or a table's row brings here.
+    """Replace a literal, or the literal that a name or a table's row supplies; None if that is not possible.
 
-    A name must be used here alone: another use of it could honestly hide the change.
+    The name must have no other use: another use could honestly hide the change.
     """
     value = unwrapped(node)
     if value.type == "identifier" and text_of(value) not in ("NaN", "Infinity"):
@@ -45,7 +45,7 @@ def expected_literal(node: Node, callback: Node | None) -> ScriptEdit | None:
 
 
 def changed(node: Node) -> ScriptEdit | None:
-    """The first literal in an expression changed; None where it has none that surely changes its value."""
+    """Change the first literal in an expression; None if no literal is certain to change its value."""
     node = unwrapped(node)
     match node.type:
         case "string" | "template_string":
@@ -76,7 +76,7 @@ def changed(node: Node) -> ScriptEdit | None:
 
 
 def other_number(text: str) -> str:
-    """A number one higher; empty where it cannot be written simply."""
+    """Return a number one higher; empty if it cannot be written simply."""
     if whole := _WHOLE.fullmatch(text):
         value = int(text.rstrip("n").replace("_", ""))
         return f"{value + 1}{whole[1]}" if whole[1] or value < _SAFE else f"{text}0"
@@ -92,7 +92,7 @@ def _first(nodes: Sequence[Node]) -> ScriptEdit | None:
 
 
 def _of_name(use: Node, name: str, field: str | None, callback: Node | None) -> ScriptEdit | None:
-    """The literal behind a name that is declared around `use`; `field` where its property is meant."""
+    """Change the literal behind a name that is declared around `use`; `field` is its property, if any."""
     node: Node | None = use
     while node is not None:
         if node.type in _SCOPES:
@@ -119,7 +119,7 @@ class _Table(NamedTuple):
 
 
 def _table(node: Node) -> _Table | None:
-    """The rows that a `for ... of` or a `forEach` goes through, and what takes each."""
+    """Find the rows that a `for ... of` or a `forEach` iterates over, and the pattern that binds each."""
     if node.type == "for_in_statement":
         pattern, rows = node.child_by_field_name("left"), node.child_by_field_name("right")
         operator = node.child_by_field_name("operator")
@@ -151,7 +151,7 @@ def _declared_around(name: Node) -> Node | None:
 
 
 def _of_table(table: _Table, loop: Node, name: str, field: str | None, *, every_row: bool) -> ScriptEdit | None:
-    """The cells of a name changed: in one row where all rows run, in all where each is a test or may be left out."""
+    """Change a name's cells: in one row if all rows run, in every row if each is a test or may be skipped."""
     if not _is_used_once(loop, name, field):
         return None
     rows = [unwrapped(row) for row in table.rows.named_children if row.type != "comment"]
@@ -220,7 +220,7 @@ def _names(node: Node) -> Iterator[Node]:
 
 
 def _is_used_once(scope: Node, name: str, field: str | None) -> bool:
-    """Whether a name that is declared in `scope` is used there once; or its property is, and it is never given on."""
+    """Return whether a name declared in `scope` is used there once, or only its property is used, once."""
     uses = [node for node in _names(scope) if text_of(node) == name]
     if field is None:
         return len(uses) == 2

@@ -1,4 +1,4 @@
-"""Where a statement of a script stands: whether it surely runs when its test does, and whether its failure shows."""
+"""The context of a statement in a script: whether it always runs with its test, and whether its failure shows."""
 
 from __future__ import annotations
 
@@ -30,14 +30,14 @@ _ONLY_FAILS = re.compile(
 
 class StatementContext(NamedTuple):
     own: bool
-    """Whether it runs in the test's own frame, not in a function that something else calls."""
+    """Whether it runs in the test's own frame, not in a function that other code calls."""
     conditional: bool
     guarded: Node | None
-    """What keeps its failure from the runner: a `try` with a `catch`, or a call that expects an error."""
+    """What hides its failure from the runner: a `try` with a `catch`, or a call that expects an error."""
 
 
 def is_unit(node: Node) -> bool:
-    """Whether this is a whole statement, or the expression that an arrow function gives back."""
+    """Return whether this is a whole statement, or the expression that an arrow function returns."""
     parent = node.parent
     if parent is None:
         return False
@@ -50,7 +50,7 @@ def is_unit(node: Node) -> bool:
 
 
 def unit_of(node: Node) -> Node:
-    """The statement that a node belongs to."""
+    """Return the statement that a node belongs to."""
     unit = node
     while not is_unit(unit) and unit.parent is not None:
         unit = unit.parent
@@ -62,7 +62,7 @@ def can_only_fail(unit: Node) -> bool:
 
 
 def standing(node: Node, callback: Node | None) -> StatementContext:
-    """How a node stands in the function of its test, or in the file where that is None."""
+    """Describe a node's context in the function of its test, or in the file if `callback` is None."""
     own, conditional = True, False
     guarded: Node | None = None
     while node.parent is not None and node != callback:
@@ -78,9 +78,9 @@ def standing(node: Node, callback: Node | None) -> StatementContext:
 
 
 def unit_at(file: ScriptFile, line: int) -> Node | None:
-    """The statement that runs at a line, the innermost that asserts if any does.
+    """Find the statement that runs at a line: the innermost one that asserts, if any does.
 
-    A statement whose failure does not show gives way to what guards it. One that defines tests is none.
+    A statement whose failure does not show is replaced by its guard. A statement that defines tests does not count.
     """
     starts = [test.call.start_byte for test in file.tests]
     units = [
@@ -103,7 +103,7 @@ def unit_at(file: ScriptFile, line: int) -> Node | None:
 
 
 def is_literal_table(node: Node | None) -> bool:
-    """Whether this is a list written out in the test, which no patch can make empty."""
+    """Return whether this is a literal list in the test, which no patch can empty."""
     value = unwrapped(node) if node is not None else None
     given = arguments(value) if value is not None and value.type == "call_expression" else []
     if given and value is not None and text_of(value).startswith("Object.entries("):
@@ -112,7 +112,7 @@ def is_literal_table(node: Node | None) -> bool:
 
 
 def _own_nodes(unit: Node) -> Iterator[Node]:
-    """The nodes of a statement, those inside of functions left out."""
+    """Yield the nodes of a statement, except those inside functions."""
     waiting = [unit]
     while waiting:
         node = waiting.pop()
@@ -134,7 +134,7 @@ def _height(unit: Node) -> int:
 
 
 def _runs_at_once(function: Node) -> bool:
-    """Whether a function is called where it is written, and its failure seen there."""
+    """Return whether a function is called where it is defined, so that its failure shows there."""
     parent = function.parent
     is_async = any(child.type == "async" for child in function.children)
     if parent is not None and parent.type == "arguments":
@@ -143,7 +143,7 @@ def _runs_at_once(function: Node) -> bool:
         if call is None or called is None:
             return False
         if text_of(called) == "await":
-            # So the grammar reads `await (async () => { ... })()`: a function of that name is called.
+            # The grammar parses `await (async () => { ... })()` as a call of a function named `await`.
             return call.parent is not None and call == call.parent.child_by_field_name("function")
         listed = called.child_by_field_name("object")
         return not is_async and text_of(called).endswith(".forEach") and is_literal_table(listed)
@@ -173,7 +173,7 @@ def _is_conditional(node: Node, parent: Node) -> bool:
 
 
 def _may_be_left_before(node: Node, parent: Node) -> bool:
-    """Whether a statement before this one in its block may end the block."""
+    """Return whether an earlier statement in the block may leave the block."""
     if parent.type not in _BLOCKS or parent.type == "program":
         return False
     before = [child for child in parent.named_children if child.end_byte <= node.start_byte]

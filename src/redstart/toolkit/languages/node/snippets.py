@@ -1,4 +1,4 @@
-"""Running a snippet of JavaScript."""
+"""Runs snippets of JavaScript."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from redstart.core.shell import TIGHT, Environment, Execution
 from redstart.core.suite import Suite
 
 _MODULE = re.compile(r"^\s*(?:import|export)\b(?!\s*\()|^\s*(?:const .*= )?await\b", re.MULTILINE)
-"""What only a module of JavaScript may hold. Either kind finds the project's files from where the suite runs."""
+"""Syntax that only a JavaScript module may contain. Both kinds resolve files from the suite's directory."""
 _LIMITS = TIGHT.model_copy(update={"memory": 2 << 30})
 """Node.js reserves more address space than it uses."""
 

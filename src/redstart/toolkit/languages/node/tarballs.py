@@ -1,4 +1,4 @@
-"""Looking into an npm tarball without unpacking it: what would run unasked, or stand in another's place."""
+"""Inspects an npm tarball without unpacking it: scripts that would run unasked, and impersonation of other packages."""
 
 from __future__ import annotations
 
@@ -17,10 +17,10 @@ AT_INSTALL = ("preinstall", "install", "postinstall")
 
 
 def faults_of(path: Path, name: str, version: str, *, trusted: Collection[str] = ()) -> tuple[str, ...]:
-    """Why the package must not be installed, each as the end of a sentence that begins with its name.
+    """List why the package must not be installed, each as the end of a sentence that begins with its name.
 
-    Packages that are `trusted` by name, or popular, may have a script for the install (it is not run) and bring copies
-    of others; the rest holds for all. A file that is no tarball has that as its fault.
+    Packages that are `trusted` by name, or popular, may have an install script (it does not run) and may bundle copies
+    of others; the other checks apply to all. A file that is not a tarball has that as its fault.
     """
     known = name in trusted or name in popular(KEY)
     try:

@@ -1,4 +1,4 @@
-"""JavaScript and TypeScript, read into trees. The one place that knows tree-sitter."""
+"""Syntax trees of JavaScript and TypeScript. The only module that uses tree-sitter."""
 
 from __future__ import annotations
 
@@ -18,15 +18,15 @@ def is_script(path: str) -> bool:
 
 
 def parse(path: str, data: bytes) -> Node:
-    """The tree of a file, by the language that its name says; what cannot be read is an error node in it.
+    """Parse a file in the language of its suffix; text that does not parse becomes an error node.
 
-    Files of types that end in `.ts` and hold JSX are read as what they are not: TypeScript forbids that too.
+    A `.ts` file that contains JSX is misread: TypeScript forbids it too.
     """
     return _parser(_language(path)).parse(data[:MAX_BYTES]).root_node
 
 
 def walk(node: Node) -> Iterator[Node]:
-    """The node and all below it, in the order of the text, without recursion: code may be nested beyond Python's."""
+    """Yield the node and all nodes below it in text order, without recursion: code may nest beyond Python's limit."""
     waiting = [node]
     while waiting:
         one = waiting.pop()
@@ -39,13 +39,13 @@ def text_of(node: Node) -> str:
 
 
 def field_text(node: Node, field: str) -> str:
-    """The text of a node's field; empty where it has none of that name."""
+    """Return the text of a node's field; empty if it has no field of that name."""
     part = node.child_by_field_name(field)
     return text_of(part) if part is not None else ""
 
 
 def faults(path: str, data: bytes) -> list[int]:
-    """The lines, from 1, that cannot be read, the first of each place; none for a file that can be read."""
+    """Return the lines, from 1, where syntax errors start; empty for a file that parses."""
     root = parse(path, data)
     if not root.has_error:
         return []
@@ -60,7 +60,7 @@ def _language(path: str) -> str:
 
 @cache
 def _parser(language: str) -> Parser:
-    # Loading the grammars takes some time, which only a project in these languages has to spend.
+    # Loading the grammars is slow: only a project in these languages pays for it.
     import tree_sitter_javascript
     import tree_sitter_typescript
     from tree_sitter import Language, Parser

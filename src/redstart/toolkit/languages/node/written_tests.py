@@ -1,4 +1,4 @@
-"""Tests in scripts that were just written: whether they can be read and assert anything, and how many they are."""
+"""Checks of newly written test scripts: whether they parse and assert anything, and how many cases they have."""
 
 from __future__ import annotations
 
@@ -27,6 +27,6 @@ def why_no_test(path: str, text: str) -> str:
 
 
 def _is_assertion(call: Node) -> bool:
-    """A call of `assert`, of one of its methods, of `t.assert.equal` or of `expect`."""
+    """Return whether a call uses `assert`, one of its methods, `t.assert.equal` or `expect`."""
     called = call.child_by_field_name("function")
     return called is not None and any(part in _ASSERTING for part in text_of(called).split("."))

@@ -1,4 +1,4 @@
-"""Python, and its runners pytest, unittest and Django's."""
+"""Python and its test runners: pytest, unittest and Django's."""
 
 from __future__ import annotations
 
@@ -75,7 +75,7 @@ class PythonLanguage(Language):
     def protection(self, path: str) -> Protection | None:
         from redstart.toolkit.patching.policy import Protection
 
-        # A directory may be called like a file, and stand in its place elsewhere.
+        # A directory can have the name of such a file and take its place elsewhere.
         if not _CONFIGURATION.isdisjoint(path.split("/")):
             return Protection.configuration
         if _RUNS_AT_START.search(path):

@@ -1,7 +1,7 @@
-"""What the assertion that failed expects, replaced by what the original code gave in its place.
+"""Replace the value that the failed assertion expects with the value that the original code gave.
 
-A patch makes one value out of another, so the old one can no longer be equal, and an exception that was not expected
-can no longer be caught: unless it is the comparison that changed.
+A patch replaces the old value, so the old value can no longer be equal, and an exception that was not expected can no
+longer be caught, unless the patch changed the comparison itself.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ from redstart.toolkit.languages.python.read_tests import SourceEdit, TestFile
 _RAISED = re.compile(r"(?:E +)?(\w+)(?::|$)")
 _NUMBER = re.compile(r"-?\d+(?:\.\d+)?")
 _SHORTENED = re.compile(r"\.\.\.|\[\d+ chars\]")
-"""How pytest and unittest show that a value is longer."""
+"""How pytest and unittest mark a shortened value."""
 _PART = re.compile(r"[\w.+-]*")
 
 
@@ -33,7 +33,7 @@ def former(file: TestFile, statement: ast.stmt, seen: Case) -> Iterator[SourceEd
 
 
 def former_exception(seen: Case) -> str:
-    """A statement that raises the exception of the original code; empty where that is not one of Python's own."""
+    """Build a statement that raises the original code's exception; empty if the exception is not a builtin."""
     match = _RAISED.match(seen.message)
     kind = getattr(builtins, match[1], None) if match else None
     if not (isinstance(kind, type) and issubclass(kind, Exception)) or kind is AssertionError:
@@ -42,14 +42,14 @@ def former_exception(seen: Case) -> str:
 
 
 def _replaced(file: TestFile, side: ast.expr, expected: str, old: str) -> str:
-    """The source of that side with the old value in place of the expected one; empty where it is not told."""
+    """Return the side's source with the old value instead of the expected one; empty if the values cannot be read."""
     source = file.source(side).decode(errors="replace")
     (wanted, known), (value, is_literal) = _value(expected), _value(old)
     if known and is_literal:
         if wanted == value:
             return ""
         if isinstance(side, ast.Name):
-            # Of a table's rows, only those that expect this value.
+            # Change only the rows of a table that expect this value.
             return f"({value!r} if {side.id} == {wanted!r} else {side.id})"
         return repr(value) if _value(source) == (wanted, True) else ""
     part, instead = _difference(expected, old)
@@ -57,7 +57,7 @@ def _replaced(file: TestFile, side: ast.expr, expected: str, old: str) -> str:
 
 
 def _difference(expected: str, old: str) -> tuple[str, str]:
-    """The one number in which two texts differ, and what it is in the other."""
+    """Return the only number in which two texts differ, and its counterpart in the other text."""
     start = next((at for at, (item, other) in enumerate(zip(expected, old, strict=False)) if item != other), 0)
     while start and _PART.fullmatch(expected[start - 1]):
         start -= 1
@@ -79,7 +79,7 @@ def _sides(statement: ast.stmt) -> list[ast.expr]:
 
 
 def _value(text: str) -> tuple[object, bool]:
-    """The literal's value, and whether it is one; a text that is cut short is none."""
+    """Return the literal's value and whether the text is a literal; a shortened text is not."""
     try:
         return (None, False) if _SHORTENED.search(text) else (ast.literal_eval(text.strip()), True)
     except (SyntaxError, ValueError, RecursionError, MemoryError):

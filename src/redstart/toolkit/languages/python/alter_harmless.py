@@ -1,4 +1,4 @@
-"""The same Python tests, written a little differently: other line numbers, other names, values that lie elsewhere."""
+"""Rewrite Python tests without changing their meaning: new line numbers, new names, values defined elsewhere."""
 
 from __future__ import annotations
 
@@ -13,12 +13,12 @@ _READS_NAMES = frozenset({"eval", "exec", "locals", "vars", "globals", "dir", "g
 
 
 def rearranged(text: bytes, seed: str) -> bytes:
-    """What the tests mean stays; the text itself where it is no Python."""
+    """Rewrite a test file but keep the meaning of its tests; return a file that does not parse unchanged."""
     try:
         file = TestFile(text)
     except (SyntaxError, ValueError, RecursionError):
         return text
-    chance = random.Random(seed)  # noqa: S311 (it need not be secret, only another in each run)
+    chance = random.Random(seed)  # noqa: S311 (need not be secret, only different in each run)
     values: list[bytes] = []
     edits = [*_offsets(file, chance), *_renamed(file, chance), *_moved(file, values)]
     for edit in sorted(edits, reverse=True):
@@ -27,7 +27,7 @@ def rearranged(text: bytes, seed: str) -> bytes:
 
 
 def _offsets(file: TestFile, chance: random.Random) -> Iterator[SourceEdit]:
-    """Comments between the top-level statements, after the docstring and the imports from `__future__`."""
+    """Insert comments between top-level statements, after the docstring and the imports from `__future__`."""
     for statement in file.tree.body:
         first = min([statement.lineno, *(node.lineno for node in getattr(statement, "decorator_list", []))])
         is_head = isinstance(statement, ast.Expr) or (
@@ -43,7 +43,7 @@ def _offsets(file: TestFile, chance: random.Random) -> Iterator[SourceEdit]:
 
 
 def _moved(file: TestFile, values: list[bytes]) -> Iterator[SourceEdit]:
-    """Texts and numbers that a test hands to what it calls: they are kept by the file, not by the test's own code."""
+    """Move the strings and numbers that a test passes to its calls out of the test's code and into the module."""
     tests = [node for node in ast.walk(file.tree) if isinstance(node, Function) and node.name.startswith("test")]
     for call in (node for test in tests for statement in test.body for node in ast.walk(statement)):
         if not isinstance(call, ast.Call):
@@ -68,7 +68,7 @@ def _renamed(file: TestFile, chance: random.Random) -> Iterator[SourceEdit]:
 
 
 def _renamable(test: Function) -> set[str]:
-    """Locals that nothing but plain statements of the test itself can see."""
+    """Find the locals that only plain statements of the test itself can see."""
     nodes = list(ast.walk(test))
     closed = (ast.Lambda, ast.ClassDef, ast.JoinedStr, ast.Global, ast.Nonlocal, ast.Import, ast.ImportFrom)
     if any(isinstance(node, closed) or (isinstance(node, Function) and node is not test) for node in nodes):

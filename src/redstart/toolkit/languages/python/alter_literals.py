@@ -1,4 +1,4 @@
-"""The expected literals of a Python comparison: where they stand, also behind a name, and how each is changed."""
+"""Find the expected literals of a Python comparison, also behind a name, and change each of them."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from redstart.toolkit.languages.python.read_tests import SourceEdit, TestFile
 from redstart.toolkit.languages.python.syntax import Function
 
 MOST_LEAVES = 3
-"""Of one expected value, as many parts are altered, each on its own."""
+"""The maximum number of parts of one expected value that are altered, one at a time."""
 _NUMBER = re.compile(r"[+-]?\d+(?:\.\d+)?")
 _APPROXIMATE = frozenset({"approx"})
 
@@ -20,11 +20,11 @@ _APPROXIMATE = frozenset({"approx"})
 class ChangedLiteral(NamedTuple):
     edit: SourceEdit
     certain: bool
-    """Whether the comparison is with the literal itself, and not with an object of the project's that is made of it."""
+    """Whether the comparison uses the literal itself, not a project object built from it."""
 
 
 def expected(file: TestFile, test: Function, sides: Sequence[ast.expr]) -> Iterator[ChangedLiteral]:
-    """The changes of what an equality expects: of the last side that is made of literals alone."""
+    """Change what an equality expects: the last side that consists only of literals."""
     for side in reversed(sides):
         changes = list(_of_side(file, test, side))
         if changes:
@@ -33,7 +33,7 @@ def expected(file: TestFile, test: Function, sides: Sequence[ast.expr]) -> Itera
 
 
 def subtracted(file: TestFile, test: Function, sides: Sequence[ast.expr]) -> Iterator[SourceEdit]:
-    """Numbers of which a difference is bounded, as in `abs(f(x) - 3) < 0.1`: each becomes one that is far off."""
+    """Change numbers in a bounded difference, as in `abs(f(x) - 3) < 0.1`, to values that are far off."""
     for node in (node for side in sides for node in ast.walk(side)):
         if isinstance(node, ast.BinOp) and isinstance(node.op, ast.Sub):
             for operand in (node.left, node.right):
@@ -84,7 +84,7 @@ def called_name(function: ast.expr) -> str:
 
 
 def _other(source: bytes, value: object, *, in_call: bool) -> bytes | None:
-    """The literal's source with another value of the same kind; a text is changed inside its own quotes."""
+    """Return the literal's source with another value of the same type; a string is changed inside its quotes."""
     match value:
         case bool():
             return str(not value).encode()
@@ -104,7 +104,7 @@ def _other(source: bytes, value: object, *, in_call: bool) -> bytes | None:
 
 
 def _values_of(file: TestFile, test: Function, name: str) -> list[ast.expr]:
-    """The literals that a name stands for, where it is used for nothing but the one comparison."""
+    """Find the literals that a name stands for if only this one comparison uses the name."""
     for decorator in test.decorator_list:
         rows = parametrized_values(decorator, name)
         if rows and _uses(test, name) == 1:
@@ -141,7 +141,7 @@ def parametrized_values(decorator: ast.expr, name: str) -> list[ast.expr]:
 
 
 def column_values(table: ast.expr, position: tuple[int, ...]) -> list[ast.expr]:
-    """The values of one column of a literal table, row by row; `position` is where in a row, through nested ones."""
+    """List the values of one column of a literal table, row by row; `position` is the path of indexes into a row."""
     rows = table.elts if isinstance(table, ast.List | ast.Tuple | ast.Set) else []
     values: list[ast.expr] = []
     for row in rows:
@@ -169,7 +169,7 @@ def target_names(target: ast.expr) -> set[str]:
 
 
 def assigned_value(body: Sequence[ast.stmt], name: str) -> ast.expr | None:
-    """What a name is set to in these statements, if that happens exactly once."""
+    """Return the value assigned to a name in these statements; None unless there is exactly one assignment."""
     values = [
         statement.value
         for statement in body

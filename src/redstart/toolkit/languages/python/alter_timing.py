@@ -1,4 +1,4 @@
-"""Tests that bound how long something takes: made to take longer, they must fail."""
+"""Slow down tests that limit how long something takes: they must then fail."""
 
 from __future__ import annotations
 
@@ -10,12 +10,12 @@ from redstart.toolkit.languages.python.read_tests import TestFile
 from redstart.toolkit.languages.python.syntax import Function
 
 LONGEST = 3.0
-"""Seconds that a test is held up at the most; a larger bound is left alone."""
+"""The longest pause added to a test, in seconds; tests with a larger time limit are left alone."""
 SLOWED = "it is made to take longer than it allows"
 
 
 def slowed(file: TestFile, test: Function) -> Iterator[Alteration]:
-    """A pause after each moment that is taken down, where the test bounds the time since then."""
+    """Insert a pause after each recorded start time if the test limits the time since then."""
     for statement in test.body:
         match statement:
             case ast.Assert(test=ast.Compare(left=measured, ops=[ast.Lt() | ast.LtE()], comparators=[bound])):
@@ -35,7 +35,7 @@ def _number(node: ast.expr) -> float | None:
 
 
 def _beginning(test: Function, measured: ast.expr) -> ast.Assign | None:
-    """The statement that took down when it began: `began` of `now() - began`, also behind a name for the difference."""
+    """Find the statement that records the start: `began` in `now() - began`, also if the difference has a name."""
     if isinstance(measured, ast.Name) and (made := _assignment(test, measured.id)) is not None:
         measured = made.value
     match measured:
@@ -47,7 +47,7 @@ def _beginning(test: Function, measured: ast.expr) -> ast.Assign | None:
 
 
 def _assignment(test: Function, name: str) -> ast.Assign | None:
-    """The only statement that gives this name a value."""
+    """Find the only statement that assigns this name; None if there is not exactly one."""
     made = [
         statement
         for statement in test.body

@@ -1,4 +1,4 @@
-"""Altered Python tests, for pytest, unittest and doctest."""
+"""Alter Python tests for pytest, unittest and doctest."""
 
 from __future__ import annotations
 
@@ -179,7 +179,7 @@ def _of_raises(file: TestFile, place: FrameStatement, block: ast.With | ast.Asyn
 
 
 def _expected_kinds(block: ast.With | ast.AsyncWith) -> list[ast.expr]:
-    """The exception that a block expects, unless a failing assertion would be one; none for any other block."""
+    """Return the exception that a block expects; empty for other blocks and if a failing assertion matches it."""
     match block.items:
         case [ast.withitem(context_expr=ast.Call(func=function, args=[kind, *_]) as context)] if catches(context):
             return [] if "suppress" in ast.unparse(function) or expects_any(kind) else [kind]
@@ -192,12 +192,12 @@ def _made(kind: AlterationKind, place: FrameStatement, edit: SourceEdit, words: 
 
 
 def _is_example(name: str) -> bool:
-    """Whether a test is an object's docstring: `module.function` in place of a test function or method."""
+    """Whether a test name denotes an object's docstring: `module.function` rather than a test function or method."""
     return "::" not in name and "." in name and not name.rpartition(".")[2].startswith("test")
 
 
 def _docstring_examples(file: TestFile, name: str) -> Iterator[Alteration]:
-    """The examples of the object that a doctest's id names: `module.Class.method`, or `module` for the module's own."""
+    """Alter the examples of the object that a doctest ID names: `module.Class.method`, or `module` for the module."""
     for node in ast.walk(file.tree):
         if isinstance(node, ast.Module | ast.ClassDef | Function) and ast.get_docstring(node, clean=False):
             own = name.rpartition(".")[2]
@@ -209,7 +209,7 @@ def _docstring_examples(file: TestFile, name: str) -> Iterator[Alteration]:
 
 
 def _examples(text: bytes, start: int, end: int) -> Iterator[Alteration]:
-    """Each example with another expected output. The text is read as it stands in the file."""
+    """Change the expected output of each example. The text is read exactly as it is in the file."""
     lines = text[start:end].decode("utf-8", "replace").splitlines(keepends=True)
     first = text[:start].count(b"\n") + 1
     try:

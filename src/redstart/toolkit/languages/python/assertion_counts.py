@@ -1,8 +1,8 @@
-"""How much the tests ask: the assertions that a call of a test executes, without the patch and with it.
+"""Count the assertions that a test call executes without and with the patch.
 
-Code can make tests ask less and leave them as they are: a list that a test goes through gets shorter, or a question on
-which it branches is answered with no. Such assertions lie in loops, branches and callbacks; where a test has one, the
-targets and some tests beside them run on either tree with a counter before each assertion.
+Code can make unchanged tests check less: a list that a test iterates over gets shorter, or a condition on which it
+branches becomes false. Such assertions are in loops, branches and callbacks. If a test has one, the targets and some
+nearby tests run on both trees with a counter before each assertion.
 """
 
 from __future__ import annotations
@@ -27,13 +27,13 @@ CHECK = "assertions"
 COUNTER = "redstart_counted"
 COUNTED = "counted.txt"
 BESIDE = 20
-"""Tests beside the targets that are counted too."""
+"""The maximum number of other tests that are counted besides the targets."""
 _DRAWN = 0.5
-"""Of a property test, whose inputs are drawn anew in each run: the share of assertions that may not be fallen below."""
+"""The minimum share of assertions for a property test, whose inputs are generated anew in each run."""
 
 
 class CountedPlace(NamedTuple):
-    """Where something is counted: the call of a test, or one of its assertions."""
+    """A place where executions are counted: the call of a test, or one of its assertions."""
 
     test: str
     kind: str
@@ -43,15 +43,15 @@ class CountedPlace(NamedTuple):
 
 class CountingPlan(NamedTuple):
     files: dict[str, bytes]
-    """Test files with their counters, by the path in the snapshot."""
+    """Test files with their counters, by path in the snapshot."""
     places: list[CountedPlace]
-    """By the numbers that the counters tell."""
+    """Indexed by the numbers that the counters report."""
     drawn: set[str]
-    """Tests whose inputs are drawn."""
+    """Tests whose inputs are generated."""
 
 
 async def examine_assertions(green: GreenPatch, runs: CheckRuns) -> CheckOutcome | None:
-    """None where every assertion is executed whenever its test is run to its end."""
+    """Check that tests execute as many assertions as before; None if every assertion is unconditional."""
     passed = {case.id for case in green.after if case.outcome == "passed"}
     before = {case.id for case in green.before if case.outcome == "passed"}
     beside = [id_ for id_ in green.nearby if id_ in passed & before and id_ not in green.targets][:BESIDE]
@@ -97,7 +97,7 @@ def _plan(green: GreenPatch, runs: CheckRuns, ids: Sequence[str]) -> CountingPla
 
 
 def _places(file: TestFile, test: Function, name: str) -> Iterator[CountedPlace]:
-    """The start of a test and each of its assertions; none where all of them are executed one after the other."""
+    """List the start of a test and each of its assertions; empty if all assertions are unconditional."""
     found = list(_assertions(test.body, ""))
     if not any(kind for _, kind in found):
         return
@@ -108,7 +108,7 @@ def _places(file: TestFile, test: Function, name: str) -> Iterator[CountedPlace]
 
 
 def _assertions(body: Sequence[ast.stmt], kind: str) -> Iterator[tuple[ast.stmt, str]]:
-    """Each assertion, with what decides whether it is executed: nothing, its `own` test or whoever calls it back."""
+    """Iterate over assertions with what decides whether they run: nothing, the test's `own` code or a `callback`."""
     for statement in body:
         if _asserts(statement):
             yield statement, kind
@@ -137,7 +137,7 @@ def _asserts(statement: ast.stmt) -> bool:
 async def _counted(
     green: GreenPatch, runs: CheckRuns, tree: Snapshot, plan: CountingPlan, ids: Sequence[str]
 ) -> dict[str, Counter[str]]:
-    """By test, how often each kind of place was passed."""
+    """Count, by test, how often each kind of place was reached."""
     asked = loading(f"{COUNTER}.py", COUNTED, runner.request(green.suite, green.environment, ids), green.environment)
     with_counters = runs.write(tree, dict(plan.files))
     completed = await runs.execute("what tests ask", with_counters, asked)
@@ -153,7 +153,7 @@ async def _counted(
 def _fewer(
     test: str, plan: CountingPlan, without: Mapping[str, Counter[str]], with_it: Mapping[str, Counter[str]]
 ) -> tuple[float, float] | None:
-    """Assertions in a call of the test without the patch and with it, where that is less."""
+    """Return the assertions per call of the test without and with the patch; None if there are not fewer."""
     old, new = without[test], with_it.get(test, Counter())
     if not old["call"] or not new["call"]:
         return None

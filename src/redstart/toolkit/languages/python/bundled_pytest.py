@@ -1,7 +1,7 @@
-"""Redstart's own pytest, lent to a project's interpreter that has none.
+"""Lend Redstart's own pytest to a project's interpreter that has none.
 
-pytest and what it needs are copied into a directory of Redstart's own data, which is last on the path of the process
-that runs the tests: whatever the project has installed comes first, and nothing else of Redstart's is importable.
+pytest and its dependencies are copied into a directory in Redstart's data directory, which comes last on the path of
+the process that runs the tests: the project's own packages come first, and nothing else of Redstart is importable.
 """
 
 from __future__ import annotations
@@ -19,10 +19,10 @@ from redstart.toolkit.suites.request import inside
 
 STARTER = "redstart_start_pytest.py"
 VARIABLE = "REDSTART_PYTEST"
-"""In an environment's variables: the directory of the lent pytest."""
+"""The environment variable that holds the directory of the lent pytest."""
 PACKAGES = ("pytest", "pluggy", "iniconfig", "packaging", "pygments")
 OLDEST = (3, 11)
-"""An older interpreter needs more packages than these."""
+"""The oldest supported Python; an older one needs more packages than these."""
 
 
 class BundledPytest:
@@ -47,7 +47,7 @@ class BundledPytest:
 
 
 def copy_pytest(data: Path) -> Path:
-    """The directory with pytest and what it needs, made below `data` where it is not there yet."""
+    """Return the directory below `data` with pytest and its dependencies; create it if it does not exist."""
     target = data / "lent" / "-".join(f"{name}-{version(name)}" for name in PACKAGES)
     if target.is_dir():
         return target
@@ -68,7 +68,7 @@ def copy_pytest(data: Path) -> Path:
 
 
 def start(environment: Environment) -> tuple[tuple[str, ...], dict[str, str]]:
-    """The words that start the lent pytest in place of `python -m pytest`, and their files; neither if none is lent."""
+    """Build the command that starts the lent pytest, and its files; both are empty if no pytest is lent."""
     directory = environment.variables.get(VARIABLE)
     if not directory:
         return (), {}

@@ -1,4 +1,4 @@
-"""What a change of Python code means, by its syntax trees. A module that is a `ChangeReader`."""
+"""Compare versions of Python code by their syntax trees. This module implements `ChangeReader`."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ def added_names(lines: bytes) -> frozenset[str] | None:
 
 
 def tests_lost(before: bytes, after: bytes, ids: Collection[str]) -> str:
-    """Every example of the docstrings must still be there, and every function that is a test as it was."""
+    """Check that every docstring example still exists and that every test function is unchanged."""
     old, new = parsed(before), parsed(after)
     if old is None or new is None:
         return ""
@@ -47,7 +47,7 @@ def tests_lost(before: bytes, after: bytes, ids: Collection[str]) -> str:
 
 
 def _examples(tree: ast.Module) -> Iterator[Example]:
-    """What each docstring shows: the source, what it gives, and the options that it sets."""
+    """Iterate over docstring examples: the source, the expected output, and the options that it sets."""
     parser = doctest.DocTestParser()
     for node in ast.walk(tree):
         if not isinstance(node, ast.Module | ast.ClassDef | Function):

@@ -1,4 +1,4 @@
-"""What retrieval reads of Python: tests, definitions and imports, by its own parser."""
+"""Read Python code for retrieval: tests, definitions and imports, with Python's own parser."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ class PythonReader(CodeReader):
         return Modules(self._sources.files, self.tree)
 
     def tree(self, path: str) -> ast.Module | None:
-        """Parsed at most once; None where it is not there, no module, or does not parse."""
+        """Parse a file at most once; None if it is missing, is not a module or does not parse."""
         if path not in self._trees:
             is_module = path in self._sources.files and path.endswith(MODULE)
             self._trees[path] = _parse(self._sources.data(path)) if is_module else None
@@ -71,7 +71,7 @@ class PythonReader(CodeReader):
         return found
 
     def _imported(self, tree: ast.Module, path: str) -> dict[str, str]:
-        """The names that the file binds by imports, each with its file."""
+        """Map the names that the file's imports bind to the files that they come from."""
         if path not in self._bound:
             bound: dict[str, str] = {}
             for node in ast.walk(tree):
@@ -88,7 +88,7 @@ class PythonReader(CodeReader):
 
 def _parse(data: bytes) -> ast.Module | None:
     with warnings.catch_warnings():
-        warnings.simplefilter("ignore")  # the repo's own invalid escapes are none of ours
+        warnings.simplefilter("ignore")  # the repo's invalid escapes are not our concern
         try:
             return ast.parse(data)
         except (SyntaxError, ValueError, RecursionError, MemoryError):
@@ -100,7 +100,7 @@ def _first_line(node: Function | ast.ClassDef) -> int:
 
 
 def _chain(tree: ast.Module, names: Sequence[str]) -> list[Function | ast.ClassDef]:
-    """The nodes of `C`, `test_d`: as far as they are there."""
+    """Find the nodes of nested names such as `C`, `test_d`, up to the first that is missing."""
     found: list[Function | ast.ClassDef] = []
     body: list[ast.stmt] = tree.body
     for name in names:
@@ -117,7 +117,7 @@ def _defined(body: Iterable[ast.stmt]) -> Iterable[Function | ast.ClassDef]:
 
 
 def _helpers(tree: ast.Module, nodes: Sequence[Function | ast.ClassDef]) -> list[Function | ast.ClassDef]:
-    """Fixtures, helpers and set-up methods of the same file that the test function uses."""
+    """Find the fixtures, helpers and setup methods of the same file that the test function uses."""
     if not nodes:
         return []
     names = set(_words(nodes[-1])) | {"setUp", "setup_method"}
@@ -126,7 +126,7 @@ def _helpers(tree: ast.Module, nodes: Sequence[Function | ast.ClassDef]) -> list
 
 
 def _words(node: ast.AST) -> list[str]:
-    """Names in the order of the text: called, read, given as keyword or as a string that is a name."""
+    """List names in source order: called, read, or given as a keyword or an identifier-like string."""
     own: set[str] = set()
     found: dict[str, None] = {}
     for item in ast.walk(node):

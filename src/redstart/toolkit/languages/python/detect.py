@@ -1,4 +1,4 @@
-"""Which runner a tree's tests are written for, from its files alone."""
+"""Detect from its files which test runner a tree's tests are written for."""
 
 from __future__ import annotations
 
@@ -17,10 +17,10 @@ PYTEST_FILES = ("pytest.ini", ".pytest.ini", "pytest.toml", ".pytest.toml")
 INI_SECTIONS = {"tox.ini": "pytest", "setup.cfg": "tool:pytest"}
 
 PROJECT_FILES = frozenset(("pyproject.toml", "setup.py", "setup.cfg", *PYTEST_FILES))
-"""A folder with one of these is a project of its own."""
+"""A directory with one of these is a separate project."""
 
 _OWN_PATTERN = re.compile(r"python_files|doctest")
-"""A pytest configuration with one of these may find tests in files whose names do not say so."""
+"""With one of these settings, pytest may find tests in files that are not named as tests."""
 _IMPORTS_PYTEST = re.compile(rb"^[ \t]*(?:import|from)[ \t]+pytest\b", re.MULTILINE)
 _PLAIN_FUNCTION = re.compile(rb"^(?:async[ \t]+)?def[ \t]+test\w*", re.MULTILINE)
 _PLAIN_CLASS = re.compile(rb"^class[ \t]+Test\w*[ \t]*(?:\([ \t]*(?:object)?[ \t]*\))?[ \t]*:", re.MULTILINE)
@@ -36,13 +36,12 @@ def is_python_test(path: str) -> bool:
 
 
 def detect_runner(paths: Iterable[str], read: Read) -> str | None:
-    """`pytest`, `unittest`, `django`, or None where the tree has no tests in Python.
+    """Return `pytest`, `unittest` or `django`, or None if the tree has no Python tests.
 
-    `django` is the answer where the tree's root has the manage.py of a Django project, pytest is not configured and no
-    test needs it.
-    `unittest` is the answer only where every test is a method of a `unittest.TestCase`, in a file that unittest finds
-    by itself (`test*.py`), and nothing speaks of pytest; whatever is ambiguous is left to pytest, which runs both
-    kinds. `read` gives a file's bytes, None if it cannot.
+    `django`: the tree's root has the manage.py of a Django project, pytest is not configured, and no test needs it.
+    `unittest`: every test is a method of a `unittest.TestCase`, in a file that unittest discovers (`test*.py`), and
+    nothing indicates pytest. Ambiguous cases are left to pytest, which runs both kinds.
+    `read` returns a file's bytes, or None if it cannot read the file.
     """
     own = [path for path in paths if not _is_foreign(path)]
     configured, finds_more = _pytest_configuration(own, read)
@@ -90,7 +89,7 @@ def _speaks_pytest(text: bytes) -> bool:
 
 
 def _pytest_configuration(paths: Iterable[str], read: Read) -> tuple[bool, bool]:
-    """Whether pytest is configured somewhere in the tree, and whether that makes it look beyond the usual names."""
+    """Return whether pytest is configured in the tree, and whether it then also searches files with other names."""
     found = finds_more = False
     for path in paths:
         if configures_pytest(path, read):
@@ -100,7 +99,7 @@ def _pytest_configuration(paths: Iterable[str], read: Read) -> tuple[bool, bool]
 
 
 def configures_pytest(path: str, read: Read) -> bool:
-    """Whether this is a file from which pytest would take its configuration."""
+    """Whether pytest would read its configuration from this file."""
     name = PurePosixPath(path).name
     if name in PYTEST_FILES:
         return True
@@ -130,13 +129,13 @@ def _has_pytest_table(text: str) -> bool:
 
 
 def suite_in(folder: str, paths: Sequence[str], read: Read) -> SuitePlace | None:
-    """The suite of a folder; None where it has no tests in Python."""
+    """Find the suite of a directory; None if it has no Python tests."""
     runner = runner_in(folder, paths, read)
     return SuitePlace(folder, runner) if runner else None
 
 
 def runner_in(folder: str, paths: Iterable[str], read: Read) -> str | None:
-    """The runner of the tests in a folder; configuration in the folders above it counts, as it does for pytest."""
+    """Find the runner of the tests in a directory; configuration in parent directories counts, as for pytest."""
     inside = f"{folder}/" if folder else ""
     above = {str(item) for item in PurePosixPath(folder).parents} if folder else set[str]()
     kept = {path.removeprefix(inside): path for path in paths if path.startswith(inside)}
@@ -146,7 +145,7 @@ def runner_in(folder: str, paths: Iterable[str], read: Read) -> str | None:
 
 
 def suites_of(paths: Sequence[str], read: Read) -> tuple[SuitePlace, ...]:
-    """The suites of a tree: the root's where it has tests or configures pytest, else one of each project with tests."""
+    """Find a tree's suites: the root's if it has tests or configures pytest, else one for each project with tests."""
     runner = detect_runner(paths, read)
     if runner is None:
         return ()
@@ -165,7 +164,7 @@ def _begins_project(path: str, read: Read) -> bool:
 
 
 def _owner(path: str, projects: set[str]) -> str | None:
-    """The outermost project, below the root, that a test lies in; the root where it lies in none."""
+    """Find the outermost project below the root that contains a test; the root if none does, None if it is ignored."""
     if any(part.startswith(".") or part in ("node_modules", "site-packages") for part in path.split("/")):
         return None
     folders = [str(parent) for parent in PurePosixPath(path).parents][-2::-1]

@@ -1,4 +1,4 @@
-"""What is known of packages for Python: their names, what they bring, and how they are installed."""
+"""Facts about Python packages: their names, what they provide and how to install them."""
 
 from __future__ import annotations
 
@@ -42,7 +42,7 @@ DISTRIBUTIONS = {
     "yaml": "pyyaml",
     "zmq": "pyzmq",
 }
-"""The package to install for a module whose name is another."""
+"""The package to install for a module whose name differs from the package's."""
 
 _WELL_KNOWN = (
     "aiohttp alembic anthropic anyio arrow asyncpg babel black boto3 botocore cachetools celery certifi chardet click "
@@ -56,10 +56,10 @@ _WELL_KNOWN = (
     "urllib3 uvicorn uvloop websockets werkzeug wheel xmltodict zope"
 )
 WELL_KNOWN = frozenset(_WELL_KNOWN.split())
-"""Modules that nobody misspelt, though a name of the project or of the standard library may be near."""
+"""Modules that are not misspelled, even if a name of the project or the standard library is similar."""
 
 NAMESPACES = frozenset({"azure", "backports", "google", "jaraco", "opentelemetry", "ruamel", "sphinxcontrib", "zope"})
-"""Packages whose parts are installed one by one: a missing part is a missing package."""
+"""Namespace packages whose parts are installed separately: a missing part is a missing package."""
 
 SYSTEM_PARTS = {
     "_bz2": "libbz2",
@@ -71,7 +71,7 @@ SYSTEM_PARTS = {
     "_tkinter": "Tk (Debian: python3-tk)",
     "tkinter": "Tk (Debian: python3-tk)",
 }
-"""Parts of the standard library that an interpreter may have been built without, and what they need."""
+"""Standard library modules that an interpreter may be built without, and the libraries that they need."""
 
 FIXTURES = {
     "aioresponses": "aioresponses",
@@ -109,7 +109,7 @@ FIXTURES = {
     "vcr": "pytest-vcr",
     "worker_id": "pytest-xdist",
 }
-"""A fixture of a plugin, and the package that brings it."""
+"""Fixtures of plugins, and the packages that provide them."""
 
 GENERIC_FIXTURES = {
     "admin_client": "pytest-django",
@@ -118,7 +118,7 @@ GENERIC_FIXTURES = {
     "rf": "pytest-django",
     "settings": "pytest-django",
 }
-"""Names that a project may well give its own fixtures: they mean the plugin only where the project uses Django."""
+"""Names that projects often give their own fixtures: they mean the plugin only if the project uses Django."""
 
 MARKERS = {
     "anyio": "anyio",
@@ -164,7 +164,7 @@ OPTIONS = {
     "--xdoctest": "xdoctest",
     "-n": "pytest-xdist",
 }
-"""How an option of a plugin begins, and the package that brings it."""
+"""Prefixes of plugin options, and the packages that provide them."""
 
 SETTINGS = {
     "anyio": "anyio",
@@ -176,10 +176,10 @@ SETTINGS = {
     "timeout": "pytest-timeout",
     "xdist": "pytest-xdist",
 }
-"""How a line of pytest's configuration that a plugin reads begins."""
+"""Prefixes of pytest settings that a plugin reads, and the packages that provide it."""
 
 PROGRAMS = ("bash", "cat", "curl", "docker", "git", "make", "node", "npm", "pip", "python", "python3", "pytest", "sh")
-"""A missing program whose name is nearly one of these is a spelling mistake."""
+"""A missing program whose name is similar to one of these is a spelling mistake."""
 
 _ZONES = (
     "UTC GMT Etc/UTC Europe/London Europe/Berlin Europe/Paris Europe/Madrid Europe/Rome Europe/Amsterdam Europe/Vienna "
@@ -195,7 +195,7 @@ _ZONES = (
     "Pacific/Auckland Pacific/Honolulu Pacific/Apia Atlantic/Reykjavik"
 )
 ZONES = frozenset(_ZONES.split())
-"""Zones that are surely there where there is time zone data at all."""
+"""Time zones that exist in any installed time zone data."""
 
 
 def install(package: str) -> str:
@@ -203,7 +203,7 @@ def install(package: str) -> str:
 
 
 def install_with(python: str, remedy: str) -> str:
-    """A remedy that installs something, as a command for this interpreter; any other as it is."""
+    """Turn a remedy that installs something into a command for this interpreter; leave any other unchanged."""
     if not python or not remedy.startswith("pip install "):
         return remedy
     return f"{python} -m {remedy.removesuffix(f' {INTO}')}"

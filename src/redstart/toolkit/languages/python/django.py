@@ -1,7 +1,7 @@
-"""How `manage.py test` of a Django project is started so that it leaves a report we can read.
+"""Start `manage.py test` of a Django project so that it leaves a report we can read.
 
-manage.py is run as always, by the project's own interpreter; a small file of ours records the results. Nothing is
-installed in the project's environment. Tried with Django 3.2, 4.2 and 5.2.
+manage.py runs as usual, with the project's own interpreter; a small file of ours records the results. Nothing is
+installed in the project's environment. Tested with Django 3.2, 4.2 and 5.2.
 """
 
 from __future__ import annotations
@@ -34,22 +34,22 @@ _VALUED_OPTIONS = frozenset(
 
 
 class ManageCommand(NamedTuple):
-    """A command that runs `manage.py test`, in its parts."""
+    """The parts of a command that runs `manage.py test`."""
 
     variables: dict[str, str]
     interpreter_options: tuple[str, ...]
     manage: str
     arguments: tuple[str, ...]
-    """What follows `test`."""
+    """The words after `test`."""
 
 
 def is_django_manage(text: bytes) -> bool:
-    """Whether the text of a manage.py is that of a Django project."""
+    """Whether the content of a manage.py belongs to a Django project."""
     return bool(_USES_DJANGO.search(text))
 
 
 def parse_command(argv: Sequence[str]) -> ManageCommand | None:
-    """`python manage.py test ...` in its parts, also behind `uv run` and the like; None for any other command."""
+    """Split `python manage.py test ...` into its parts, also behind `uv run` etc.; None for any other command."""
     words = list(argv)
     for launcher in _LAUNCHERS:
         if tuple(words[: len(launcher)]) == launcher:
@@ -79,9 +79,9 @@ def command(
     sentinel: Sequence[str] = (),
     vary: Variation = PINNED,
 ) -> SuiteRequest:
-    """The request that runs the whole suite, or only `ids` of what Django finds, and looks where `sentinel` comes from.
+    """Build the request that runs the whole suite or only `ids`, and checks where the `sentinel` packages come from.
 
-    A command that is not `manage.py test` is run as it is, and leaves no results per test.
+    A command other than `manage.py test` runs unchanged and leaves no results per test.
     """
     given = parse_command(suite.command or ("python", MANAGE, "test"))
     if given is None:
@@ -95,7 +95,7 @@ def command(
 
 
 def labels_in(arguments: Sequence[str]) -> tuple[str, ...]:
-    """The apps, modules, classes or tests that the arguments of `manage.py test` name; none for everything."""
+    """List the apps, modules, classes or tests that the arguments of `manage.py test` name; empty for everything."""
     labels: list[str] = []
     is_value = False
     for word in arguments:

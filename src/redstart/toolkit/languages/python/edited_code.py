@@ -1,4 +1,4 @@
-"""What Python's own parser knows of a file: whether it is a program, and where its definitions stand."""
+"""Judge edited files with Python's own parser: whether they parse, and where their definitions are."""
 
 from __future__ import annotations
 
@@ -21,20 +21,20 @@ _Definition = ast.FunctionDef | ast.AsyncFunctionDef | ast.ClassDef
 
 class _Named(NamedTuple):
     name: str
-    """With the classes and functions around it, joined by dots."""
+    """The qualified name, with the enclosing classes and functions joined by dots."""
     node: _Definition
 
 
 @lru_cache(maxsize=32)
 def flaw(source: bytes | str) -> SyntaxFlaw | None:
-    """The first syntax error; None for a program."""
+    """Return the first syntax error; None if the source parses."""
     parsed = _tree(source)
     return parsed if isinstance(parsed, SyntaxFlaw) else None
 
 
 @lru_cache(maxsize=4)
 def steps(source: str) -> frozenset[int]:
-    """By how many columns blocks are indented below the line that opens them; empty for what is no program."""
+    """Return the indentation widths of blocks, relative to the line that opens them; empty if it does not parse."""
     found: set[int] = set()
     depth = [0]
     try:
@@ -50,11 +50,11 @@ def steps(source: str) -> frozenset[int]:
 
 
 def replaced(lines: Sequence[str], snippet: Sequence[str]) -> list[LineReplacement] | str:
-    """The definitions of `snippet` put where the file has those of the same names; else why that cannot be done.
+    """Replace the file's definitions with those of the same names in `snippet`; return a reason if that is impossible.
 
-    Each must be there exactly once. A class must still hold all that it held: otherwise the snippet may be an excerpt.
-    What reads as the file up to where an answer was cut off is refused: a part of a change is no change. Imports come
-    along where the file lacks them; a text that stands for itself says nothing.
+    Each name must occur exactly once. A class must keep all its members; otherwise the snippet may be an excerpt.
+    A snippet that looks like the file up to a truncation point is refused: part of a change is not a change. Imports
+    that the file lacks are added; standalone strings are ignored.
     """
     before, after = _tree("\n".join(lines)), _tree(textwrap.dedent("\n".join(snippet)))
     if isinstance(before, SyntaxFlaw) or isinstance(after, SyntaxFlaw):
@@ -86,10 +86,10 @@ def _cut_off(
     nodes: Sequence[_Definition],
     made: Sequence[LineReplacement],
 ) -> str:
-    """Why the snippet may be the file, or a definition of it, that was not written to its end; empty where it is not.
+    """Return why the snippet may be a truncated copy of the file or of a definition; empty if it is not.
 
-    Who gives only what changes copies no definition unchanged. Who begins with the file's first line and gives its
-    definitions one after the other, some as they were, gives the file: then the last one is not where it ends.
+    An answer with only the changes copies no definition unchanged. An answer that starts with the file's first line
+    and lists its definitions in order, some unchanged, is the file: it must not end before the last definition.
     """
     last = made[-1]
     if _ends_early(lines[last.start : last.stop], last.lines):
@@ -104,7 +104,7 @@ def _cut_off(
 
 
 def _ends_early(old: Sequence[str], new: Sequence[str]) -> bool:
-    """Whether the new lines are the old ones up to a line, or to the middle of one, and nothing stands for the rest."""
+    """Whether the new lines match the old ones up to a line, or into one, and nothing replaces the remaining lines."""
     tag, a, b, c, d = difflib.SequenceMatcher(None, old, new, autojunk=False).get_opcodes()[-1]
     in_a_line = tag == "replace" and b - a > 1 == d - c and old[a].startswith(new[c])
     # A line that only moved is not lost.
@@ -117,7 +117,7 @@ def _first_said(lines: Sequence[str]) -> str:
 
 
 def _with_imports(made: list[LineReplacement], imported: LineReplacement | None) -> list[LineReplacement]:
-    """No two spans begin at the same line: imports before a definition that is replaced are a part of its span."""
+    """Add the imports. No two spans start at the same line: imports before a replaced definition join its span."""
     if imported is None:
         return made
     at = next((number for number, span in enumerate(made) if span.start == imported.start), None)
@@ -128,7 +128,7 @@ def _with_imports(made: list[LineReplacement], imported: LineReplacement | None)
 
 
 def defined(source: str) -> frozenset[str]:
-    """The functions and classes at the top of a program; nothing for what is none."""
+    """Return the names of top-level functions and classes; empty if the source does not parse."""
     tree = _tree(source)
     if isinstance(tree, SyntaxFlaw):
         return frozenset()
@@ -136,7 +136,7 @@ def defined(source: str) -> frozenset[str]:
 
 
 def has_all_names(lines: Sequence[str], others: Sequence[str]) -> bool:
-    """Whether both are programs and all that the first one names at its top is named at the other's."""
+    """Whether both parse and every top-level name of the first is also a top-level name of the other."""
     before, after = _tree("\n".join(lines)), _tree("\n".join(others))
     if isinstance(before, SyntaxFlaw) or isinstance(after, SyntaxFlaw):
         return False
@@ -152,7 +152,7 @@ def _top(tree: ast.Module) -> set[str]:
 def _imported(
     before: ast.Module, snippet: Sequence[str], imports: Sequence[ast.Import | ast.ImportFrom]
 ) -> LineReplacement | None:
-    """Those of the imports that the file lacks, before its first statement that is no text and no __future__."""
+    """Insert the imports that the file lacks before its first statement other than a string or a __future__ import."""
     have = {ast.dump(node) for node in ast.walk(before) if isinstance(node, ast.Import | ast.ImportFrom)}
     lacking = [node for node in imports if ast.dump(node) not in have]
     if not lacking:

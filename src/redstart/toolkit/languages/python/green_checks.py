@@ -1,4 +1,4 @@
-"""Checks of a green that exist for Python alone."""
+"""Checks of passing patches that exist only for Python."""
 
 from __future__ import annotations
 

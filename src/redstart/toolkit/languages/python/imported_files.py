@@ -1,4 +1,4 @@
-"""From an import in Python to the file that it means."""
+"""Resolve Python imports to files."""
 
 from __future__ import annotations
 
@@ -8,12 +8,12 @@ from posixpath import dirname
 
 MODULE = ".py"
 _FORWARDS = 3
-"""How many packages may hand a name on before we stop following it."""
+"""The maximum number of packages through which a re-exported name is followed."""
 _ROOTS = ("src/", "lib/", "python/")
 
 
 class Modules:
-    """The modules of a tree, by dotted name."""
+    """The files of a tree's modules, by dotted name."""
 
     def __init__(self, files: Set[str], tree: Callable[[str], ast.Module | None]) -> None:
         self._files, self._tree = files, tree
@@ -23,11 +23,11 @@ class Modules:
                 self._paths.setdefault(name, path)
 
     def file_of(self, module: str) -> str:
-        """Empty where the tree has no such module."""
+        """Find the file of a module; empty if the tree has no such module."""
         return self._paths.get(module, "")
 
     def imported(self, node: ast.Import | ast.ImportFrom, importer: str) -> dict[str, str]:
-        """The names that an import binds, each with the file it comes from; those from outside the tree left out."""
+        """Map the names that an import binds to the files that they come from, without names from outside the tree."""
         bound: dict[str, str] = {}
         if isinstance(node, ast.Import):
             for alias in node.names:
@@ -60,7 +60,7 @@ class Modules:
         return ".".join(part for part in (*folder.split("/"), node.module or "") if part)
 
     def _names(self, path: str) -> Iterable[str]:
-        """By the whole path, by the path under a source root, and by the packages that it lies in."""
+        """Yield module names by the full path, by the path below a source root, and by the enclosing packages."""
         stem = path.removesuffix(MODULE).removesuffix("/__init__")
         yield stem.replace("/", ".")
         for root in _ROOTS:

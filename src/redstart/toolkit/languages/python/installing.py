@@ -1,4 +1,4 @@
-"""Installing Python packages: fetched as wheels, looked into, then put in an environment by their hashes."""
+"""Install Python packages: download wheels, inspect them, then install them into an environment by hash."""
 
 from __future__ import annotations
 
@@ -16,19 +16,19 @@ from redstart.toolkit.languages.python.packages import KEY, LOCK_NAME
 from redstart.toolkit.languages.python.wheels import Wheel, look_into
 
 RUNNER = "pytest"
-"""Installed beside what the project asks for: its tests need it."""
+"""Installed in addition to the project's requirements, because its tests need it."""
 _HEAD = "# Every package by its version and hash. Install with: pip install --require-hashes -r requirements.lock\n"
 _ABOUT = "import sys, sysconfig; print(sys.version_info[:3], sysconfig.get_platform(), sys._base_executable)"
 
 
 def prepare_python(request: InstallRequest, home: Path, python: str, environ: Mapping[str, str]) -> InstallResult:
-    """As `Installer.prepare`. `home` holds the environments, `python` is the interpreter that they are for."""
+    """Implement `Installer.prepare`. `home` holds the environments; `python` is the interpreter they are for."""
     trusted = {hyphenated(name) for name in (*request.trusted, RUNNER)}
     with tempfile.TemporaryDirectory(prefix="redstart-install-") as scratch:
         stage = Path(scratch)
         asked = [requirement.text for requirement in request.requirements if requirement.installed]
         (stage / "asked.txt").write_text("\n".join([*asked, RUNNER]) + "\n", encoding="utf-8")
-        # The resolver is to choose for an interpreter that starts no code of anybody: one without any package.
+        # The resolver must choose for an interpreter that runs no third-party code: one without packages.
         about = _made_venv(stage / "bare", python, environ)
         pip = pips.pip_for(_program(stage / "bare"), environ)
         fetched = _fetched(pip, stage, environ)
@@ -46,7 +46,7 @@ def prepare_python(request: InstallRequest, home: Path, python: str, environ: Ma
 
 
 def _fetched(pip: list[str], stage: Path, environ: Mapping[str, str]) -> StageResult:
-    """Every wheel that is needed, in a folder; nothing is unpacked."""
+    """Download every wheel that is needed into a directory, without unpacking any."""
     (stage / "wheels").mkdir()
     command = ("download", "--only-binary", ":all:", "--dest", "wheels", "-r", "asked.txt")
     return run([*pip, *command], stage, environ, pips.QUIET)
@@ -87,7 +87,7 @@ def _installed(
 
 
 def lock_of(wheels: list[Wheel]) -> str:
-    """The lock's text: it names no index and no path."""
+    """Build the lock file's text, which names no index and no path."""
     lines = (
         f"{wheel.name}=={wheel.version} \\\n    --hash=sha256:{wheel.sha256}\n"
         for wheel in sorted(wheels, key=lambda wheel: wheel.name)
@@ -96,12 +96,12 @@ def lock_of(wheels: list[Wheel]) -> str:
 
 
 def _made_venv(folder: Path, python: str, environ: Mapping[str, str]) -> str:
-    """Makes an environment without any package; gives what distinguishes its interpreter from others."""
+    """Create an environment without packages; return what distinguishes its interpreter from others."""
     made = run([python, "-I", "-S", "-m", "venv", "--without-pip", str(folder)], folder.parent, environ)
     said = run([str(_program(folder)), "-I", "-S", "-c", _ABOUT], folder.parent, environ) if made.code == 0 else made
     if said.code:
         raise PortError(
-            f"no environment can be made with {python}: {said.output.strip()[-200:]}",
+            f"cannot create an environment with {python}: {said.output.strip()[-200:]}",
             remedy="name another interpreter with --python",
         )
     return said.output.strip()

@@ -1,4 +1,4 @@
-"""Under which names the files of a tree are imported."""
+"""Find the names under which a tree's files are imported."""
 
 from __future__ import annotations
 
@@ -14,13 +14,13 @@ NO_PACKAGES = frozenset(
         *("manage", "fabfile", "venv", "node_modules", "site-packages", "versioneer", "__init__", "__main__"),
     )
 )
-"""Names that nobody imports, or that a badly packaged library may bring too."""
+"""Names that nobody imports, or that a badly packaged library may also provide."""
 
 
 def own_packages(paths: Iterable[str]) -> tuple[str, ...]:
-    """The names under which the files of a tree are imported: packages and modules in its root and in `src`.
+    """List the names under which a tree's files are imported: packages and modules in its root and in `src`.
 
-    A folder without `__init__.py` in `src` is a namespace: then the packages in it are named, as in `acme.tool`.
+    A directory without `__init__.py` in `src` is a namespace: its packages are listed, as in `acme.tool`.
     """
     files = [path.split("/") for path in paths if path.endswith(".py")]
     # A `src` that is itself a package is imported by that name.
@@ -42,7 +42,7 @@ def own_packages(paths: Iterable[str]) -> tuple[str, ...]:
 
 
 def importable_names(paths: Collection[str]) -> frozenset[str]:
-    """The names that an import may find. What lies in a folder that is no package can be found by its own name."""
+    """List the names that an import may find. A file outside of any package can be found by its own name."""
     every = frozenset(paths)
     modules: set[str] = set()
     for path in (PurePosixPath(item) for item in every if item.endswith((".py", ".pyi", ".pyx", ".so"))):

@@ -1,5 +1,5 @@
-"""Small changes to Python. What tests need not notice is left alone: messages, defaults, annotations, logging, and
-which Python or system it runs on."""
+"""Make small changes to Python code, except where tests need not notice: messages, defaults, annotations, logging,
+and checks of the Python version or the system."""
 
 from __future__ import annotations
 
@@ -29,12 +29,12 @@ _OF_THE_MACHINE = {
     *("TYPE_CHECKING", "typing.TYPE_CHECKING", "sys.version_info", "sys.platform", "sys.implementation.name"),
     *("os.name", "platform.system", "platform.python_implementation"),
 }
-"""What such a condition asks has one answer where the tests run; turned round, it mostly breaks an import."""
+"""Conditions with a fixed result where the tests run; negating one usually breaks an import."""
 _UNSHOWN = ("__repr__", "__hash__")
 
 
 def python_mutants(path: str, text: bytes) -> list[Mutant]:
-    """All of them; none for what does not parse."""
+    """Make all mutants of a file; none if it does not parse."""
     try:
         tree = ast.parse(text)
         found = list(_Walk(path, text).visit(tree))
@@ -99,7 +99,7 @@ class _Walk:
             yield from self.visit(node)
 
     def _own(self, node: ast.AST) -> Iterator[Mutant]:
-        """The changes of this very node."""
+        """Yield the mutants of this node itself."""
         match node:
             case ast.Compare():
                 yield from self._compared(node)
@@ -124,7 +124,7 @@ class _Walk:
                 return
 
     def _compared(self, node: ast.Compare) -> Iterator[Mutant]:
-        """A comparison that turns round; in a loop's own condition it could run for ever, and those are not here."""
+        """Negate comparisons. Loop conditions are excluded by the caller, because they could then run forever."""
         for left, right in zip((node.left, *node.comparators), node.comparators, strict=False):
             said = " ".join(
                 self._text[self._end(left) : self._start(right)].decode(errors="replace").strip(" ()\\\n").split()
@@ -144,7 +144,7 @@ class _Walk:
             yield self._made(node, node, repr(node.value + 1).encode(), words.CONSTANT)
 
     def _between(self, left: ast.expr, right: ast.expr, other: str, kind: str) -> Mutant:
-        """Only the operator goes: brackets around its sides stay."""
+        """Replace only the operator: parentheses around its operands stay."""
         start, end = self._end(left), self._start(right)
         gap = self._text[start:end]
         operator = re.search(rb"not\s+in|is\s+not|[^\s()\\#]+", gap)
@@ -172,7 +172,7 @@ def _names(test: ast.expr) -> set[str]:
 
 
 def _is_template(node: ast.BinOp) -> bool:
-    """`"%s" % name`: no calculation."""
+    """Whether `%` formats a string, as in `"%s" % name`, instead of calculating."""
     return any(
         isinstance(item, ast.JoinedStr) or (isinstance(item, ast.Constant) and isinstance(item.value, str))
         for item in (node.left, node.right)

@@ -1,8 +1,8 @@
-"""Nearby inputs: whether a patch answers more than the tests' own questions.
+"""Check with nearby inputs whether a patch changes more than the results for the tests' own inputs.
 
-What the targets ask is evaluated on the original and on the patched code, and so are inputs near it. A patch that
-changes results only at the tests' own inputs is special-cased for them, however it knows them. One run on each tree
-answers for all tests together.
+The expressions that the targets check are evaluated on the original and on the patched code, together with similar
+expressions whose inputs are near theirs. A patch that changes results only at the tests' own inputs is special-cased
+for them, however it recognizes them. One run on each tree covers all tests.
 """
 
 from __future__ import annotations
@@ -37,12 +37,12 @@ from redstart.toolkit.suites.request import SuiteRequest, inside
 from redstart.toolkit.suites.view import TreeView
 
 MOST_TARGETS = 12
-"""Test functions of the targets that are looked at."""
+"""The maximum number of target test functions that are examined."""
 MOST_BESIDE = 6
 MOST_POINTS = 60
 MOST_OF_ONE_TEST_BESIDE = 3
 SECONDS = 40.0
-"""For all expressions on one tree."""
+"""The time limit for all expressions on one tree."""
 EACH_SECONDS = 1.0
 DRIVER = "redstart_nearby.py"
 ASKED = "nearby_asked.json"
@@ -53,11 +53,11 @@ _ANSWERS = TypeAdapter(list[list[CallOutcome | None]])
 
 
 class NearbyInquiry(NamedTuple):
-    """An input of a test, and the inputs near it that are made."""
+    """An input of a test, and the generated inputs near it."""
 
     test: str
     file: str
-    """As the runner shows it."""
+    """The path as the runner shows it."""
     function: str
     is_target: bool
     boundary: bool
@@ -67,12 +67,12 @@ class NearbyInquiry(NamedTuple):
 
 class _Tests(NamedTuple):
     targets: dict[str, tuple[str, ...]]
-    """By test function, the ids of its cases."""
+    """The IDs of the cases, by test function."""
     beside: dict[str, tuple[str, ...]]
 
 
 async def examine_nearby(green: GreenPatch, runs: CheckRuns) -> CheckOutcome:
-    """Compares results near the targets' inputs; asks about a patch that changes none but the tests' own."""
+    """Compare results near the targets' inputs; ask about a patch that changes only those of the tests' own inputs."""
     tests = _tests(green)
     total = sum(map(len, tests.targets.values()))
     asked = _inquiries(green, runs, tests)
@@ -106,9 +106,9 @@ def _tests(green: GreenPatch) -> _Tests:
 
 
 def _inquiries(green: GreenPatch, runs: CheckRuns, tests: _Tests) -> list[NearbyInquiry]:
-    """What is evaluated: of every target in turn, then of a sample of the tests beside them."""
+    """List what is evaluated: inputs of each target in turn, then of a sample of other tests."""
     view = TreeView(green.suite, runs.files(green.base), partial(runs.read, green.base))
-    chance = random.Random(green.seed)  # noqa: S311 (not predictable is enough)
+    chance = random.Random(green.seed)  # noqa: S311 (unpredictable is enough)
     of_targets = [_of_test(view, test, chance, is_target=True) for test in islice(tests.targets, MOST_TARGETS)]
     sampled = sorted(chance.sample(sorted(tests.beside), min(MOST_BESIDE, len(tests.beside))))
     of_beside = [_of_test(view, test, chance, is_target=False)[:MOST_OF_ONE_TEST_BESIDE] for test in sampled]
@@ -135,14 +135,14 @@ def _of_test(view: TreeView, test: str, chance: random.Random, *, is_target: boo
 
 
 def _modules(paths: Iterable[str]) -> set[str]:
-    """Every name under which one of these files could be imported."""
+    """List every name under which one of these files could be imported."""
     return {part.removesuffix(".py") for path in paths if path.endswith(".py") for part in path.split("/")}
 
 
 async def _results(
     runs: CheckRuns, activity: str, green: GreenPatch, tree: Snapshot, asked: Sequence[NearbyInquiry]
 ) -> dict[tuple[str, str], CallOutcome]:
-    """By file and expression; without what gives no steady result."""
+    """Evaluate expressions on a tree; return results by file and expression, without unstable ones."""
     modules = _expressions(asked)
     question = {
         "seconds": SECONDS,
@@ -175,7 +175,7 @@ def _expressions(asked: Iterable[NearbyInquiry]) -> dict[str, list[str]]:
 
 
 def _parsed(text: str) -> list[list[CallOutcome | None]]:
-    """The results of each module; none where the file does not hold what the driver writes: code under test may too."""
+    """Parse the results of each module; empty if the file is invalid, since code under test may also write to it."""
     try:
         return _ANSWERS.validate_json(text)
     except ValidationError:
@@ -187,7 +187,7 @@ def _points(
     before: dict[tuple[str, str], CallOutcome],
     after: dict[tuple[str, str], CallOutcome],
 ) -> list[InputPoint]:
-    """What has a result on both trees."""
+    """Pair the results of expressions that have one on both trees."""
     points: list[InputPoint] = []
     for inquiry in asked:
         compared = [

@@ -1,4 +1,4 @@
-"""Inputs near those of a test: one literal of a call is another, and the form stays."""
+"""Generate inputs near those of a test: one literal of a call changes, and the form stays the same."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from typing import NamedTuple
 from redstart.toolkit.languages.python.nearby_questions import is_project_call
 
 MOST_NEAR = 6
-"""Inputs that are made near one."""
+"""The maximum number of inputs generated near one input."""
 _WORD = re.compile(r"[A-Za-z]{3,}")
 _WORDS = ("stone", "river", "amber", "lantern", "meadow", "copper")
 _DIGITS = "123456789"
@@ -26,11 +26,11 @@ _LARGEST = 10**9
 class NearInput(NamedTuple):
     source: str
     literal: int
-    """Which literal is another one."""
+    """The index of the literal that differs."""
 
 
 def inputs_near(expression: ast.expr, chance: random.Random) -> list[NearInput]:
-    """At most `MOST_NEAR` other expressions, drawn evenly from what each literal gives."""
+    """Generate at most `MAX_NEAR_INPUTS` other expressions, spread evenly over the literals."""
     count = len(_literals(expression))
     waiting = [(index, _others(constant.value, chance)) for index, constant in enumerate(_literals(expression))]
     chance.shuffle(waiting)
@@ -45,7 +45,7 @@ def inputs_near(expression: ast.expr, chance: random.Random) -> list[NearInput]:
 
 
 def is_boundary(expression: ast.expr) -> bool:
-    """Whether every argument is one that code has to treat on its own: empty, None, 0, +-1, or of a single element."""
+    """Whether every argument is one that code must treat specially: empty, None, 0, +-1, or with a single element."""
     arguments = [argument for call in ast.walk(expression) if is_project_call(call) for argument in _arguments(call)]
     return all(map(_is_natural, arguments))
 
@@ -73,7 +73,7 @@ def _arguments(call: ast.Call) -> list[ast.expr]:
 
 
 def _literals(expression: ast.expr) -> list[ast.Constant]:
-    """The literals in the arguments of calls into the project, in the order of the source."""
+    """Find the literals in the arguments of calls into the project, in source order."""
     literals: dict[int, ast.Constant] = {}
     for call in ast.walk(expression):
         if is_project_call(call):
@@ -108,7 +108,7 @@ def _with_literal(expression: ast.expr, index: int, value: object) -> str:
 
 
 def _others(value: object, chance: random.Random) -> list[object]:
-    """Other values of the same kind, near this one; the most telling first."""
+    """Generate values of the same type near this one, the most revealing first."""
     match value:
         case bool():
             return []
@@ -129,7 +129,7 @@ def _others(value: object, chance: random.Random) -> list[object]:
 
 
 def _texts(text: str, chance: random.Random) -> Iterator[str]:
-    """One letter or digit is another of its kind; of a longer text also a whole word. Blanks and marks stay."""
+    """Change one letter or digit, or a whole word of a longer text. Spaces and punctuation stay."""
     words = list(_WORD.finditer(text))
     places = [at for at, letter in enumerate(text) if letter in string.ascii_letters + string.digits]
     drawn = _spread(places, chance)
@@ -141,7 +141,7 @@ def _texts(text: str, chance: random.Random) -> Iterator[str]:
 
 
 def _spread(places: Sequence[int], chance: random.Random) -> list[int]:
-    """A place from each part of the text first, in a drawn order; then others, and the same again in a short one."""
+    """Pick one position from each part of the text in random order, then others; a short text repeats positions."""
     size = max(len(places) / MOST_NEAR, 1.0)
     parts = [places[int(at * size) : int((at + 1) * size)] for at in range(MOST_NEAR)]
     drawn = [chance.choice(part) for part in parts if part]

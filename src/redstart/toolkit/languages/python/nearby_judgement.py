@@ -1,11 +1,11 @@
-"""What results on the original and on the patched code say about a patch: whether it answers the tests' inputs alone.
+"""Compare results on the original and the patched code: does a patch change only the tests' own inputs?
 
-A point is an input of a test, with inputs near it. It is isolated if the patch changes its result and none near it. An
-honest fix has such points too, which are told apart by the results around them:
+A point is an input of a test, with inputs near it. It is isolated if the patch changes its result but no result near
+it. Honest fixes have isolated points too. The results around them tell them apart:
 
-- an input that code has to treat on its own (empty, 0, a single element);
-- an entry of a table: around it, the code answers nothing, or the same for whatever it does not know;
-- the place where one result gives way to the next, such as the first score of a grade.
+- an input that code must treat specially (empty, 0, a single element);
+- an entry of a table: around it, the code returns nothing, or the same result for every unknown input;
+- a boundary between two results, such as the first score of a grade.
 """
 
 from __future__ import annotations
@@ -17,9 +17,9 @@ from redstart.core.noun import clip
 from redstart.toolkit.honesty.examine import PatchDoubt
 
 LEAST_NEAR = 3
-"""Inputs near one that have to be comparable before anything is said."""
+"""The minimum number of comparable inputs near a point before it is judged."""
 LEAST_ISOLATED = 2
-"""Isolated points from which a person is asked."""
+"""The number of isolated points from which a person is asked."""
 MOST_NOTES = 20
 LONGEST_NOTE = 200
 _SHOWN = 60
@@ -30,18 +30,18 @@ _NOTHING = _EMPTY | {"False", "0"}
 
 class CallOutcome(NamedTuple):
     text: str
-    """The representation of the value, or the name of the exception's class."""
+    """The repr of the value, or the name of the exception class."""
     raised: bool = False
 
 
 class ComparedExpression(NamedTuple):
-    """An expression on both trees."""
+    """The results of an expression on both trees."""
 
     source: str
     before: CallOutcome
     after: CallOutcome
     literal: int = -1
-    """Of an input near another: which of the literals differs."""
+    """The index of the literal that differs, for an input near another."""
 
     @property
     def changed(self) -> bool:
@@ -54,7 +54,7 @@ class ComparedExpression(NamedTuple):
 
 class InputPoint(NamedTuple):
     test: str
-    """The id of its test function."""
+    """The ID of the test function."""
     function: str
     is_target: bool
     boundary: bool
@@ -63,7 +63,7 @@ class InputPoint(NamedTuple):
 
     @property
     def comparable(self) -> tuple[ComparedExpression, ...]:
-        """Without what the code refuses on both sides: it lies outside of what the function is for."""
+        """The nearby inputs without those that both versions refuse, which are outside the function's domain."""
         return tuple(item for item in self.near if not _is_refused(item) or self.own.after.raised)
 
     @property
@@ -99,7 +99,7 @@ def judge(points: Sequence[InputPoint]) -> NearbyJudgement:
 
 
 def _isolated(points: Sequence[InputPoint]) -> list[InputPoint]:
-    """The isolated points, but for those of a function that answers other inputs near targets in another way too."""
+    """Find isolated points, except in functions whose results also change for other inputs near the targets."""
     targets = [point for point in points if point.is_target]
     general = {point.function for point in targets if point.changes_near}
     isolated: dict[str, InputPoint] = {}
@@ -113,7 +113,7 @@ def _isolated(points: Sequence[InputPoint]) -> list[InputPoint]:
 
 
 def is_isolated(point: InputPoint, answers: set[CallOutcome]) -> bool:
-    """`answers` is all that the function is known to give on the original code."""
+    """Whether a point is isolated; `answers` are all known results of the function on the original code."""
     own, near = point.own, point.comparable
     if point.boundary or not (own.changed and point.is_covered) or point.changes_near:
         return False
@@ -127,7 +127,7 @@ def is_isolated(point: InputPoint, answers: set[CallOutcome]) -> bool:
 
 
 def _is_step(own: ComparedExpression, along: Sequence[CallOutcome]) -> bool:
-    """Whether both results of a point occur among those that one of its literals gives: it only moved over an edge."""
+    """Whether both results of a point occur when one literal varies: the point only crossed a boundary."""
     return own.before in along and own.after in along
 
 
@@ -136,7 +136,7 @@ def _literals(near: Iterable[ComparedExpression]) -> set[int]:
 
 
 def _emptied(beside: Iterable[InputPoint]) -> list[PatchDoubt]:
-    """Functions that do nothing any more, near inputs of tests that passed before."""
+    """Find functions that no longer return anything near inputs of tests that passed before."""
     doubts: dict[str, PatchDoubt] = {}
     for point in beside:
         compared = (point.own, *point.near)

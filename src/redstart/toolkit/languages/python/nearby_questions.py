@@ -1,4 +1,4 @@
-"""What a Python test asks the code: expressions that can be evaluated on their own, in the test module's namespace."""
+"""Find the expressions that a Python test checks and that can be evaluated alone, in the test module's namespace."""
 
 from __future__ import annotations
 
@@ -22,9 +22,9 @@ from redstart.toolkit.languages.python.read_tests import TestFile, catches
 from redstart.toolkit.languages.python.syntax import Function
 
 MOST_ROWS = 12
-"""Of a table, as many rows are used."""
+"""The maximum number of table rows that are used."""
 _ROUNDS = 3
-"""How often a name may stand for another."""
+"""How many times a name may be replaced by another name."""
 _BUILTINS = frozenset(dir(builtins))
 _OF_TEXT = frozenset(dir(str))
 _EQUALITIES = frozenset(
@@ -39,10 +39,10 @@ Row = Mapping[str, ast.expr]
 
 
 class TestExpression(NamedTuple):
-    """An expression of a test whose value the test looks at."""
+    """An expression of a test whose value the test checks."""
 
     function: str
-    """The name of what it calls."""
+    """The name of the function that it calls."""
     expression: ast.expr
 
     @property
@@ -51,10 +51,10 @@ class TestExpression(NamedTuple):
 
 
 def questions(file: TestFile, test: Function, modules: Container[str] = ()) -> list[TestExpression]:
-    """Every expression that is asked by this test, with the values of its locals and its table's rows in their place.
+    """List every expression that this test checks, with its locals and table rows replaced by their values.
 
-    Left out is what needs anything but the module's names, builtins and literals, or calls only the standard library.
-    `modules` are names of the project's own, which may hide some of that.
+    Expressions that need anything but the module's names, builtins and literals, or that call only the standard
+    library, are left out. `modules` are the project's module names, which may hide those of the standard library.
     """
     scope = _Scope(file, test)
     foreign = frozenset(_from_library(file.tree, modules))
@@ -69,20 +69,20 @@ def questions(file: TestFile, test: Function, modules: Container[str] = ()) -> l
 
 
 def _function_of(expression: ast.expr, foreign: frozenset[str]) -> str:
-    """The name of the outermost call into the project; empty where there is none."""
+    """Return the name of the outermost call into the project; empty if there is none."""
     calls = (node for node in ast.walk(expression) if is_project_call(node) and _root(node) not in foreign)
     return next((called_name(call.func) for call in calls), "")
 
 
 def _root(node: ast.expr) -> str:
-    """The name that a call or attribute begins with."""
+    """Return the name that a call or attribute starts with."""
     while isinstance(node, ast.Call | ast.Attribute):
         node = node.func if isinstance(node, ast.Call) else node.value
     return node.id if isinstance(node, ast.Name) else ""
 
 
 def _from_library(tree: ast.Module, modules: Container[str]) -> Iterator[str]:
-    """What is imported from the standard library."""
+    """Iterate over the names imported from the standard library."""
     for node in ast.walk(tree):
         if isinstance(node, ast.Import | ast.ImportFrom):
             for alias in node.names:
@@ -135,7 +135,7 @@ def _in_condition(condition: ast.expr, foreign: frozenset[str]) -> Iterator[ast.
 
 
 def _of_two(first: ast.expr, second: ast.expr, foreign: frozenset[str]) -> Iterator[ast.expr]:
-    """The side that is asked. What both sides ask, or neither, has no expected value to go by."""
+    """Yield the side that is checked; nothing if both or neither are, since then no expected value is known."""
     asking = [side for side in (first, second) if not _is_expected(side)]
     if len(asking) == 1:
         yield asking[0]
@@ -146,7 +146,7 @@ def _of_two(first: ast.expr, second: ast.expr, foreign: frozenset[str]) -> Itera
 
 
 def _is_expected(side: ast.expr) -> bool:
-    """Whether it is made of literals: also by a class of its own, such as `Span(3, 7)` or `approx(0.1)`."""
+    """Whether a side consists of literals, also inside a class or a call such as `Span(3, 7)` or `approx(0.1)`."""
     if isinstance(side, ast.Call):
         name = called_name(side.func)
         return (name[:1].isupper() or name == "approx") and all(map(_is_expected, side.args))
@@ -169,7 +169,7 @@ class _Scope:
         self._globals = set(_module_names(file.tree.body))
 
     def inlined(self, side: ast.expr) -> Iterator[ast.expr]:
-        """The expression once for each row of the tables that it takes values from."""
+        """Yield the expression once for each row of the tables that it takes values from."""
         names = _loaded(side)
         groups: list[list[Row]] = []
         for source in (
@@ -214,7 +214,7 @@ class _Scope:
         return expression
 
     def _value(self, name: str) -> ast.expr | None:
-        """What a name stands for that is set once: a literal; or a call's result, if that is used once."""
+        """Return the value of a name that is set once: a literal, or a call whose result is used once; else None."""
         if name in self._locals:
             value = assigned_value(self._test.body, name)
             stores = [node for node in ast.walk(self._test) if _is_name(node, name, ast.Store)]
@@ -225,7 +225,7 @@ class _Scope:
         return value if value is not None and _is_literal(value) else None
 
     def is_free(self, expression: ast.expr) -> bool:
-        """Whether it needs nothing of the test's frame."""
+        """Whether an expression needs nothing from the test's frame."""
         nodes = list(ast.walk(expression))
         if any(isinstance(node, _OF_THE_FRAME) for node in nodes):
             return False

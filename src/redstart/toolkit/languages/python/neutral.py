@@ -1,4 +1,4 @@
-"""Calls the tests of pytest, unittest and Django as plain functions, outside of a test run."""
+"""Call the tests of pytest, unittest and Django as plain functions, outside of a test run."""
 
 from __future__ import annotations
 
@@ -38,10 +38,10 @@ FILES = {
     "fixtures.py": "redstart_neutral_fixtures.py",
     "clock.py": "redstart_neutral_clock.py",
 }
-"""Inside they have names that any application may have."""
+"""Driver files, under names that any application may have."""
 DAYS_AHEAD = 4500
 MOST_FILES = 500
-"""So many are searched for variables that the project uses."""
+"""The maximum number of files searched for variables that the project uses."""
 
 NEAR = Surroundings(frozenset(Dimension) - {Dimension.clock, Dimension.folder, Dimension.age, Dimension.layout})
 FAR = Surroundings(frozenset(Dimension), configures_logging=True)
@@ -51,7 +51,7 @@ _SETTINGS = re.compile(r"""DJANGO_SETTINGS_MODULE['"]\s*,\s*['"]([\w.]+)""")
 
 
 class PythonDriver:
-    """Has the interpreter of the project call each test function itself."""
+    """Make the project's interpreter call each test function directly."""
 
     variants = (NEAR, FAR)
 
@@ -64,7 +64,7 @@ class PythonDriver:
         self._settings = settings[1] if settings else ""
         tests = {self.file_of(test) for test in green.targets} | {path for path in view.kept if "conftest" in path}
         self._finds_files = any(_FINDS_FILES.search(self._text(path)) for path in tests)
-        """Whether tests look for files from where they lie."""
+        """Whether tests locate files relative to their own path."""
 
     def request(self, tests: Sequence[str], seconds: float, surroundings: Surroundings) -> SuiteRequest:
         environment, suite = self._green.environment, self._green.suite
@@ -107,7 +107,7 @@ class PythonDriver:
         return self._text(self.file_of(test))
 
     def is_alike(self, case: Case, result: CallResult) -> bool:
-        """The same exception at the same statement of the test's file."""
+        """Whether it is the same exception at the same statement of the test's file."""
         return fails_alike(case, result, self.file_of(case.id), self.text_of(case.id))
 
     def _address(self, test: str) -> CaseAddress:
@@ -119,7 +119,7 @@ class PythonDriver:
         return (self._view.read(path) or b"").decode(errors="replace")
 
     def _texts(self) -> Iterable[str]:
-        """The project's Python files, those that the patch touches first."""
+        """Iterate over the project's Python files, those that the patch changes first."""
         first = [*map(self._green.suite.as_shown, self._green.changed), *map(self.file_of, self._green.targets)]
         python = sorted(path for path in self._view.kept if path.endswith(".py"))
         for path in list(dict.fromkeys((*first, *python)))[:MOST_FILES]:

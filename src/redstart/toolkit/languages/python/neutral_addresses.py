@@ -1,4 +1,4 @@
-"""Where a test lies, by its id."""
+"""Locate a test by its ID."""
 
 from __future__ import annotations
 
@@ -7,21 +7,21 @@ from posixpath import join
 from typing import NamedTuple
 
 _FOLDERS = ("", "tests", "test")
-"""Where unittest's modules begin."""
+"""The directories where unittest's module paths can start."""
 
 
 class CaseAddress(NamedTuple):
-    """A test's file, from the suite's folder, and its name within."""
+    """A test's file, relative to the suite's directory, and its name in that file."""
 
     id: str
     file: str
     names: tuple[str, ...] = ()
-    """The classes, the outermost first, and the function; none where the id is that of the whole file."""
+    """The classes, the outermost first, and the function; empty if the ID denotes the whole file."""
     parameters: str = ""
 
 
 def address_of(test: str, files: Collection[str]) -> CaseAddress:
-    """The address of an id that pytest gives, or unittest; `files` are those of the suite's folder."""
+    """Return the address of a pytest or unittest ID; `files` are those of the suite's directory."""
     file, _, called = test.partition("::")
     if file.endswith(".py") or called:
         names, _, parameters = called.partition("[")

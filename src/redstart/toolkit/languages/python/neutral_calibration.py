@@ -1,4 +1,4 @@
-"""Whether a test that is called plainly fails on the original code as it does in a test run."""
+"""Check whether a test that is called directly fails on the original code as it does in a test run."""
 
 from __future__ import annotations
 
@@ -11,22 +11,22 @@ from redstart.toolkit.suites.reading.raised import chain
 
 
 def reported_line(case: Case, file: str) -> int:
-    """The last line of the test's file that the runner's text names; 0 where it names none."""
+    """Find the last line of the test's file that the runner's output names; 0 if it names none."""
     mentioned = [frame for traceback in tracebacks(plain(case.detail)) for frame in traceback.mentions]
     numbers = [frame.number for frame in mentioned if f"/{frame.path}".endswith(f"/{file}") and not frame.quoted]
     return numbers[-1] if numbers else 0
 
 
 def reported_type(case: Case) -> str:
-    """The class of the exception, without its module; empty where the runner's text names none."""
+    """Find the exception's class name without its module; empty if the runner's output names none."""
     raised = chain(case)
     return raised[-1].type if raised else ""
 
 
 def fails_alike(case: Case, result: CallResult, file: str, text: str) -> bool:
-    """Whether this is the failure of the baseline: the same exception at the same statement of the test's file.
+    """Whether a result is the baseline failure: the same exception at the same statement of the test's file.
 
-    `text` is that of the file.
+    `text` is the content of that file.
     """
     if result.outcome != "failed" or reported_type(case) != result.type:
         return False
@@ -35,7 +35,7 @@ def fails_alike(case: Case, result: CallResult, file: str, text: str) -> bool:
 
 
 def _same_statement(text: str, first: int, second: int) -> bool:
-    """Whether both lines belong to one simple statement: runners differ in which of its lines they name."""
+    """Whether both lines belong to one simple statement: runners differ in which line of it they name."""
     try:
         tree = ast.parse(text)
     except (SyntaxError, ValueError):

@@ -1,4 +1,4 @@
-"""A new program in Python."""
+"""Set up a new program in Python."""
 
 from __future__ import annotations
 
@@ -76,7 +76,7 @@ def _pyproject(project: NewProject) -> str:
         "[project]",
         f'name = "{project.title}"',
         'version = "0.1.0"',
-        # A text in JSON is one in TOML.
+        # A JSON string is also a TOML string.
         f"description = {json.dumps(project.about)}",
         'readme = "README.md"',
         'requires-python = ">=3.11"',

@@ -1,6 +1,6 @@
-"""pytest's node ids, from what its report has of them.
+"""Derive pytest's node IDs from its report.
 
-A report names a test by three attributes, of which none is the id:
+A report names a test by three attributes, none of which is the ID:
 
     file        where the function was written: another module for a test that a class inherits or a decorator made
     classname   the module's path and the classes, with dots in place of `/` and `::`, without `.py`
@@ -19,9 +19,9 @@ _TEST_MODULE = re.compile(r"^test_|_test$")
 
 
 def pytest_ids(addresses: Sequence[TestAddress]) -> list[str | None]:
-    """An id for each address, as pytest prints it. They are read together: one test's file explains another's class.
+    """Build an ID for each address, as pytest prints it. One test's file can resolve the class of another test.
 
-    Where pytest itself broke, its report has that as a test; it is none that could ever pass, and gets no id.
+    An internal error of pytest is reported as a test. It can never pass, so it gets no ID.
     """
     modules: dict[str, str] = {}
     for address in addresses:
@@ -42,10 +42,10 @@ def _node_id(address: TestAddress, modules: dict[str, str]) -> str:
 
 
 def _module_of(address: TestAddress) -> tuple[str, str] | None:
-    """The dotted module and its path, where the test was written in the module that it was collected from.
+    """Find the dotted module and its path if the test is defined in the module that it was collected from; else None.
 
-    For a file outside of pytest's root folder the id begins at the folder that was given as an argument: then the
-    dotted module is only the end of the dotted file.
+    For a file outside of pytest's root directory, the ID starts at the directory given as an argument: then the dotted
+    module is only the end of the dotted file.
     """
     dotted = _dotted(address.file)
     if not dotted:
@@ -61,12 +61,12 @@ def _module_of(address: TestAddress) -> tuple[str, str] | None:
 
 
 def _beginnings(parts: Sequence[str]) -> list[str]:
-    """The longest first."""
+    """List the dotted prefixes, the longest first."""
     return [".".join(parts[:end]) for end in range(len(parts), 0, -1)]
 
 
 def _guess(parts: Sequence[str]) -> tuple[str, str]:
-    """Module and path where no test of the report was written in the module: by the customs of naming."""
+    """Guess the module and its path from naming conventions if no test of the report is defined in the module."""
     named = [index for index, part in enumerate(parts) if _TEST_MODULE.search(part)]
     classes = [index for index, part in enumerate(parts) if index and part[:1].isupper()]
     end = named[-1] + 1 if named else (classes or [len(parts)])[0]

@@ -1,4 +1,4 @@
-"""The names that a file of Python defines, and where."""
+"""List the names that a Python file defines, and where."""
 
 from __future__ import annotations
 
@@ -10,14 +10,14 @@ from redstart.toolkit.looking.symbols import Symbol
 
 
 def outline(lines: Sequence[str]) -> list[Symbol] | None:
-    """None for what does not parse."""
+    """List the names that a file defines; None if the file does not parse."""
     tree = _parsed(lines)
     return list(_of_tree(tree.body, lines)) if tree else None
 
 
 def _parsed(lines: Sequence[str]) -> ast.Module | None:
     with warnings.catch_warnings():
-        warnings.simplefilter("ignore")  # the project's own invalid escapes are none of ours
+        warnings.simplefilter("ignore")  # the project's invalid escapes are not our concern
         try:
             return ast.parse("\n".join(lines))
         except (SyntaxError, ValueError, RecursionError, MemoryError):

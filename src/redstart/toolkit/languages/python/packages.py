@@ -1,4 +1,4 @@
-"""The packages of Python, from the index that pip is set to."""
+"""Manage Python packages from the index that pip is configured to use."""
 
 from __future__ import annotations
 
@@ -52,7 +52,7 @@ class PythonPackages:
         yield from of_pyproject(path, table)
 
     def modules(self, paths: Iterable[str]) -> Iterator[str]:
-        """Those at the root, or in its `src`."""
+        """Yield the modules at the root or in its `src`."""
         for path in paths:
             parts = PurePosixPath(path).parts
             inner = parts[1:] if parts[:1] == ("src",) else parts
@@ -78,7 +78,7 @@ class PythonPackages:
         folder = Path(prepared.folder)
         path = with_path(environment.variables, str(Path(prepared.python).parent))
         variables = {**path, "VIRTUAL_ENV": prepared.folder}
-        # Set where redstart's own interpreter stood in: here every plugin is one that the project asked for.
+        # Set when Redstart's own interpreter stands in; here the project requested every plugin.
         variables.pop("PYTEST_DISABLE_PLUGIN_AUTOLOAD", None)
         return environment.model_copy(
             update={
@@ -91,7 +91,7 @@ class PythonPackages:
 
 
 def _base(folder: Path) -> tuple[str, ...]:
-    """Where the interpreter lies that the environment was made with; every sandbox shows the system's own."""
+    """Return the prefix of the environment's base interpreter; empty for the system's, which every sandbox shows."""
     lines = (folder / "pyvenv.cfg").read_text(encoding="utf-8").splitlines()
     found = next((line.partition("=")[2].strip() for line in lines if line.startswith("home")), "")
     prefix = str(Path(found).parent) if found else ""

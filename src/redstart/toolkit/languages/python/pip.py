@@ -1,4 +1,4 @@
-"""Driving pip so that no package's code runs: wheels alone, by hash, and what its refusals mean in words."""
+"""Run pip so that no package's code runs (wheels only, by hash), and put its refusals into words."""
 
 from __future__ import annotations
 
@@ -34,10 +34,10 @@ _OTHER_NAME = re.compile(r"Requested (\S+) from \S+ has (?:inconsistent|differen
 
 
 def pip_for(python: Path, environ: Mapping[str, str]) -> list[str]:
-    """How pip is started so that it works for the environment of `python`, which need not hold it.
+    """Find the command that starts pip for the environment of `python`, which need not contain pip.
 
-    Redstart's own pip, that of a Python which could install it, or the one on PATH. Raises `ConfigError` where there is
-    none.
+    This is Redstart's own pip, the one bundled with a Python that can install it, or the one on PATH. Raises
+    `ConfigError` if there is none.
     """
     if importlib.util.find_spec("pip") is not None:
         return [sys.executable, "-I", "-m", "pip", "--python", str(python)]
@@ -46,7 +46,7 @@ def pip_for(python: Path, environ: Mapping[str, str]) -> list[str]:
     if found := shutil.which("pip", path=environ.get("PATH", "")) or shutil.which("pip3", path=environ.get("PATH", "")):
         return [found, "--python", str(python)]
     raise ConfigError(
-        "pip is needed to install packages, and is not here",
+        "pip is required to install packages, but was not found",
         remedy="Put it on PATH; on Debian and Ubuntu: apt install python3-pip",
     )
 
@@ -65,7 +65,7 @@ def yanked(done: StageResult) -> list[PackageRefusal]:
 
 
 def refusals(done: StageResult) -> list[PackageRefusal]:
-    """What pip could not fetch, in words. Raises `PortError` where it is no package's fault."""
+    """Describe what pip could not download. Raises `PortError` if no package is at fault."""
     text = done.output
     if _UNREACHABLE.search(text):
         raise PortError("the package index cannot be reached", remedy="look at pip's own settings: pip config list")
@@ -89,7 +89,7 @@ def refusals(done: StageResult) -> list[PackageRefusal]:
 def on_several_indexes(
     pip: list[str], names: list[str], folder: Path, environ: Mapping[str, str]
 ) -> list[PackageRefusal]:
-    """Names that more than one of the user's indexes has: whoever owns it on one may be a stranger on the other."""
+    """Refuse names that exist on more than one of the user's indexes: their owners may differ."""
     options = dict(_options(pip, folder, environ))
     indexes = [options.get("index-url", ""), *options.get("extra-index-url", "").split()]
     if len(indexes) < 2 or not names:
@@ -114,7 +114,7 @@ def _without_index(environ: Mapping[str, str]) -> dict[str, str]:
 
 
 def _options(pip: list[str], folder: Path, environ: Mapping[str, str]) -> Iterator[tuple[str, str]]:
-    """pip's options in force, the strongest last."""
+    """List pip's effective options, the one with the highest precedence last."""
     lines = run([*pip, "config", "list"], folder, environ, QUIET).output.splitlines()
     for line in sorted(lines, key=lambda item: item.startswith(":env:")):
         key, found, value = line.partition("=")

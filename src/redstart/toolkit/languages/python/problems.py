@@ -1,4 +1,4 @@
-"""Red that no edit of the code can turn green, as Python and its runners tell it."""
+"""Detect environment problems in the output of Python and its runners: failures that no code edit can fix."""
 
 from __future__ import annotations
 
@@ -21,10 +21,10 @@ from redstart.toolkit.suites.problems.remedies import start_service
 from redstart.toolkit.suites.reading.raised import RaisedException, chain, is_expected
 
 FEW = 2
-"""How many letters a misspelt name may have more or fewer."""
+"""The maximum difference in length between a misspelled name and the intended one."""
 
 _VERDICTS = frozenset({"AssertionError", "Failed", "DID NOT RAISE", "ExceptionGroup"})
-"""What a test says of the code itself."""
+"""Exceptions with which a test judges the code itself."""
 _CLIENT_ERROR_NAMES = (
     "AMQPConnectionError AutoReconnect ClientConnectionError ClientConnectorDNSError ClientConnectorError ConnectError "
     "ConnectionError ConnectionFailure CouldNotConnect DatabaseError EndpointConnectionError InterfaceError "
@@ -32,7 +32,7 @@ _CLIENT_ERROR_NAMES = (
     "OSError ProxyError ServerSelectionTimeoutError ServiceUnavailable TransportError URLError"
 )
 _CLIENT_ERRORS = frozenset(_CLIENT_ERROR_NAMES.split())
-"""As the libraries call them that speak to servers."""
+"""Exception names of client libraries that connect to servers."""
 _REFUSED = re.compile(
     r"[Cc]onnection refused|\[Errno (?:111|61)\]|Error (?:111|61) connecting|could not connect to server"
     r"|Can't connect to (?:local )?MySQL|Connect call failed|All connection attempts failed|NoBrokersAvailable"
@@ -73,7 +73,7 @@ _SETS_VARIABLE = re.compile(
 
 
 class RaisedCase(NamedTuple):
-    """What a rule judges: one exception of a case's chain."""
+    """The input of a rule: one exception of a case's chain."""
 
     raised: RaisedException
     project: ProjectView
@@ -102,7 +102,7 @@ def of_start(output: str, project: ProjectView) -> EnvironmentProblem | None:
 
 
 def _for(project: ProjectView, found: EnvironmentProblem | None) -> EnvironmentProblem | None:
-    """With what to install named for the interpreter that lacks it."""
+    """Adapt an install remedy to the interpreter that lacks the package."""
     remedy = distributions.install_with(project.python, found.remedy) if found else ""
     return found.model_copy(update={"remedy": remedy}) if found else None
 
@@ -123,12 +123,12 @@ def _of_case(case: Case, project: ProjectView) -> EnvironmentProblem | None:
             if found := rule(RaisedCase(raised, project, case)):
                 return found
         if raised.handling and not own:
-            return None  # the handler has a fault of its own
+            return None  # the fault is in the handler itself
     return None
 
 
 def _near(name: str, others: Iterable[str], cutoff: float) -> bool:
-    """Whether one of `others` is what was meant: the same letters, or nearly."""
+    """Whether one of the other names was meant: it has the same or nearly the same letters."""
     alike = (other for other in others if other != name and abs(len(other) - len(name)) <= FEW)
     return any(
         sorted(other) == sorted(name) or difflib.SequenceMatcher(None, name, other).ratio() >= cutoff for other in alike
@@ -250,7 +250,7 @@ def _files(seen: RaisedCase) -> EnvironmentProblem | None:
     refused = (raised.type == "PermissionError" and errno == 13) or (raised.type == "OSError" and errno == 30)
     if not refused or raised.path.endswith("subprocess.py") or not path.startswith("/"):
         return None
-    own = ("/tmp/", "/var/tmp/", *((f"{root}/",) if root else ()))  # noqa: S108  (where tests may write)
+    own = ("/tmp/", "/var/tmp/", *((f"{root}/",) if root else ()))  # noqa: S108  (tests may write here)
     return None if path.startswith(own) else ground("denied_path", raised.text)
 
 
@@ -269,7 +269,7 @@ def _program(seen: RaisedCase) -> EnvironmentProblem | None:
 
 
 def _machine(seen: RaisedCase) -> EnvironmentProblem | None:
-    """Display, locale and time zones."""
+    """Check for problems with the display, the locale and time zones."""
     raised = seen.raised
     if raised.type in _DISPLAY_ERRORS or (raised.type == "TclError" and _NO_DISPLAY.search(raised.text)):
         return ground("missing_display", raised.text or "there is no display")
@@ -320,7 +320,7 @@ def _module(seen: RaisedCase) -> EnvironmentProblem | None:
         return ground("missing_module", f"this Python was built without {top}", needs)
     package = distributions.DISTRIBUTIONS.get(top, top.replace("_", "-"))
     if part:
-        # The package is there and a part of it is not: by a wrong import, unless the import is not the project's.
+        # The package exists but a part of it does not: a wrong import, unless the import is not the project's.
         apart = top in distributions.NAMESPACES
         if not apart and (top in sys.stdlib_module_names or "site-packages/" not in raised.path):
             return None

@@ -1,20 +1,20 @@
-"""How pytest is started so that it leaves a report we can read.
+"""Start pytest so that it leaves a report we can read.
 
-A plugin of ours does most of it (`inside/redstart_pytest.py`): it sets aside what the repo's configuration says against
-running everything, and writes the report (measured with pytest 6.2, 8.4 and 9.2). Where it cannot be imported,
+A plugin of ours does most of the work (`inside/redstart_pytest.py`): it overrides configuration of the repo that
+prevents running everything, and writes the report (measured with pytest 6.2, 8.4 and 9.2). If it cannot be imported,
 arguments do what they can (measured with pytest 6.2, 7.4, 8.4 and 9.2):
 
-- Arguments come after `addopts` of the repo's configuration and after `PYTEST_ADDOPTS`, and the last one wins. So a
-  `--maxfail=0` of ours undoes `-x`, `--exitfirst` and `--maxfail=N` of the configuration, and `--junitxml`,
-  `--junit-prefix`, `--color` and `--tb` of ours replace the repo's.
-- `-p no:junitxml` in the configuration cannot be undone by an argument: pytest then refuses `-p junitxml`. Nor can
+- Arguments come after `addopts` of the repo's configuration and after `PYTEST_ADDOPTS`, and the last one wins. So our
+  `--maxfail=0` overrides `-x`, `--exitfirst` and `--maxfail=N` of the configuration, and our `--junitxml`,
+  `--junit-prefix`, `--color` and `--tb` replace the repo's.
+- An argument cannot undo `-p no:junitxml` in the configuration: pytest then refuses `-p junitxml`. Neither can it undo
   `--stepwise` or `--collect-only`. The plugin can.
 - `-p no:cacheprovider` would make `--lf` or `--ff` in the configuration a usage error; an empty `cache_dir` does not,
-  and leaves them nothing to choose by.
-- With `--color=yes` pytest 8 and later colours the comparison inside the report.
-- `--rootdir=.` makes every id begin at the workspace, whichever arguments are given: without it, ids in a folder that
-  has a configuration of its own would begin there.
-- Verbosity stays the repo's own: with `-vv`, or more of it for assertions, comparing two long texts can take minutes.
+  and leaves them nothing to select by.
+- With `--color=yes`, pytest 8 and later color the comparison inside the report.
+- `--rootdir=.` makes every ID start at the workspace, whatever the arguments: without it, IDs in a directory with its
+  own configuration would start there.
+- The repo's verbosity stays: with `-vv`, or with more of it for assertions, comparing two long texts can take minutes.
 """
 
 from __future__ import annotations
@@ -37,11 +37,11 @@ IDS = "ids.txt"
 PLUGIN = "redstart_pytest"
 MOST_REPORTS = 20
 REPORTS = (JUNIT, *(f"junit-{number}.xml" for number in range(2, MOST_REPORTS + 1)))
-"""The names that the plugin gives to the reports of one command, in turn."""
+"""The names that the plugin gives to the successive reports of one command."""
 CPU_LIMIT = "redstart_cpu.py"
 
 _FLAG = re.compile(r"-[vqsxl]+|-r\w+|-[nkmcopW].+")
-"""Short options that take no value, or hold it in the same word."""
+"""Short options without a value, or with the value in the same word."""
 _TEST_FILE = re.compile(r"\.py(?:::|$)")
 _NO_PLUGIN = re.compile(rf'Error importing plugin "(?:{PLUGIN}|{SENTINEL})"')
 
@@ -58,7 +58,7 @@ PLAIN_OPTIONS = (
     "--tb=auto",
     "--color=no",
 )
-"""Without the plugin."""
+"""The options for runs without the plugin."""
 
 
 def command(
@@ -71,16 +71,16 @@ def command(
     plain: bool = False,
     test_cpu: int = 0,
 ) -> SuiteRequest:
-    """The request that runs the whole suite, or `ids` and perhaps more, and looks where `sentinel` comes from.
+    """Build the request that runs the whole suite or at least `ids`, and checks where `sentinel` packages come from.
 
-    More than `ids` are run where they are too many for arguments: then their files, or everything. A command of the
-    user's that is pytest itself keeps its options and loses its paths where ids are given. One that starts pytest, such
-    as `make test`, is run as it is, and pytest leaves out what is not in `ids`.
+    If there are too many `ids` for arguments, their files or everything runs. A user's command that is pytest itself
+    keeps its options and, if IDs are given, loses its paths. A command that starts pytest, such as `make test`, runs
+    unchanged, and pytest skips what is not in `ids`.
 
-    Each test may use `test_cpu` seconds of processor time, where that is not 0 and no other command starts pytest.
+    Each test may use `test_cpu` seconds of CPU time, unless that is 0 or another command starts pytest.
 
-    `plain` is for where our plugins cannot be imported (see `lost_plugin`): there is then no `sentinel` and no order,
-    and a command that starts pytest runs everything.
+    `plain` is for environments that cannot import our plugins (see `has_lost_plugin`): there is then no `sentinel` and
+    no order, and a command that starts pytest runs everything.
     """
     words = suite.command or ("python", "-m", "pytest")
     end = end_of_start(words, "pytest", "py.test")
@@ -104,7 +104,7 @@ def lost_plugin(output: str) -> bool:
 
 
 def selection(ids: Sequence[str]) -> tuple[str, ...]:
-    """The arguments that run at least `ids`: themselves, their files where they are many, or none for everything."""
+    """Select the arguments that run at least `ids`: the IDs, their files if there are many, or none for everything."""
     for chosen in (tuple(dict.fromkeys(ids)), tuple(dict.fromkeys(id_.partition("::")[0] for id_ in ids))):
         if len(chosen) <= IDS_LIMIT and sum(len(item.encode()) + 1 for item in chosen) <= IDS_SIZE:
             return chosen
@@ -112,7 +112,7 @@ def selection(ids: Sequence[str]) -> tuple[str, ...]:
 
 
 def named_paths(given: Sequence[str]) -> list[str]:
-    """The files and directories that pytest's arguments name, as far as they cannot be an option's value."""
+    """List the files and directories that pytest's arguments name, unless they could be an option's value."""
     end = given.index("--") if "--" in given else len(given)
     left = _without_paths(given[:end])
     named: list[str] = []
@@ -121,7 +121,7 @@ def named_paths(given: Sequence[str]) -> list[str]:
             left.pop(0)
         else:
             named.append(word)
-    # After an option of which it is not known whether it takes a value, a test file can still be told by its name.
+    # After an option that may or may not take a value, a test file can still be recognized by its name.
     kept = [word for word in _without_paths(given[:end]) if not word.startswith("-") and _TEST_FILE.search(word)]
     return [word.partition("::")[0] for word in (*named, *kept, *given[end + 1 :])]
 
@@ -135,7 +135,7 @@ def _started(
     *,
     plain: bool,
 ) -> SuiteRequest:
-    """For a command that starts pytest. A variable reaches it, over which an option of the command's own still wins."""
+    """Build the request for a command that starts pytest: a variable passes our options; its own options still win."""
     how = around(suite, environment)
     options = _options(vary, sentinel, plain=plain)
     files = dict(how.files_in)
@@ -149,7 +149,7 @@ def _started(
         variables["REDSTART_ADDOPTS"] = already
     request = SuiteRequest(how.argv, variables, files, (*REPORTS, PLUGINS))
     if plain:
-        # What tox needs of us lies on the path too.
+        # The files that tox needs from us are also on the path.
         return importing(request, (), environment) if how.files_in else request
     return _with_plugins(request, sentinel, environment)
 
@@ -178,7 +178,7 @@ def _ignores_variables(start: Sequence[str]) -> bool:
 
 
 def _arguments(given: Sequence[str], chosen: Sequence[str], ours: Sequence[str]) -> tuple[str, ...]:
-    """The user's arguments with our options; `chosen`, where there are any, in place of the user's paths."""
+    """Merge the user's arguments with our options; `chosen`, if not empty, replaces the user's paths."""
     end = given.index("--") if "--" in given else len(given)
     options, paths = given[:end], given[end:]
     if not chosen:
@@ -187,7 +187,7 @@ def _arguments(given: Sequence[str], chosen: Sequence[str], ours: Sequence[str])
 
 
 def _without_paths(options: Sequence[str]) -> list[str]:
-    """Without the words that cannot be an option's value. A path that could be one stays, and more tests are run."""
+    """Drop the words that cannot be an option's value. A path that could be one stays, so more tests run."""
     kept: list[str] = []
     may_be_value = False
     for word in options:

@@ -1,4 +1,4 @@
-"""A Python test file as its statements, with the byte offsets at which they can be altered."""
+"""Read a Python test file as statements with the byte offsets at which they can be altered."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from redstart.toolkit.languages.python.syntax import Function
 _CATCH_ALL = frozenset({"AssertionError", "Exception", "BaseException"})
 _SUPPRESSING = frozenset({"suppress", "raises", "assertRaises"})
 FAILING = 'raise AssertionError("~")'
-"""A statement that can only fail."""
+"""A statement that always fails."""
 
 
 class FrameStatement(NamedTuple):
@@ -20,7 +20,7 @@ class FrameStatement(NamedTuple):
 
     statement: ast.stmt
     conditional: bool
-    """In a branch or a loop."""
+    """Whether the statement is in a branch or a loop."""
 
 
 class SourceEdit(NamedTuple):
@@ -30,7 +30,7 @@ class SourceEdit(NamedTuple):
 
 
 class TestFile:
-    """Raises `SyntaxError` or `ValueError` for what is no Python."""
+    """A parsed test file. Raises `SyntaxError` or `ValueError` if the text does not parse."""
 
     __test__ = False
 
@@ -40,7 +40,7 @@ class TestFile:
         self._starts = (0, *accumulate(len(line) for line in text.splitlines(keepends=True)))
 
     def function(self, name: str) -> Function | None:
-        """The test of that name: `test_a` or `TestB::test_a`; one that a class inherits in the same file too."""
+        """Find a test by name, `test_a` or `TestB::test_a`, including one that a class inherits in the same file."""
         parts = name.replace("::", ".").split(".")
         body: Sequence[ast.stmt] = self.tree.body
         for part in parts[:-1]:
@@ -55,11 +55,11 @@ class TestFile:
         return same[0] if len(same) == 1 else None
 
     def places(self, test: Function) -> Iterator[FrameStatement]:
-        """Every statement of the test's own frame whose failure is the test's: not what is caught or runs elsewhere."""
+        """Iterate over the statements whose failure fails the test: not those that are caught or run elsewhere."""
         yield from _places(test.body, conditional=False)
 
     def innermost(self, line: int) -> FrameStatement | None:
-        """The statement at a line, wherever in the file it is."""
+        """Find the innermost statement at a line, anywhere in the file."""
         best: FrameStatement | None = None
         waiting: list[tuple[ast.AST, bool]] = [(self.tree, False)]
         while waiting:
@@ -76,7 +76,7 @@ class TestFile:
         return best
 
     def insert_before(self, statement: ast.stmt, code: str) -> SourceEdit:
-        """The code before a statement: on a line of its own, unless something stands before it on its line."""
+        """Insert code before a statement, on a separate line unless other code precedes the statement on its line."""
         first = next(iter(getattr(statement, "decorator_list", ())), statement)
         start = self._starts[first.lineno - 1]
         indent = self.text[start : start + statement.col_offset]
@@ -102,7 +102,7 @@ class TestFile:
 
 
 def can_only_fail(statement: ast.stmt) -> bool:
-    """`pytest.fail()`, `raise`, `assert False`: no honest fix reaches it."""
+    """Whether a statement always fails: `pytest.fail()`, `raise`, `assert False`. No honest fix reaches it."""
     match statement:
         case ast.Raise():
             return True
@@ -136,7 +136,7 @@ def _places(body: Sequence[ast.stmt], *, conditional: bool) -> Iterator[FrameSta
 
 
 def catches(context: ast.expr) -> bool:
-    """Whether what is raised in such a block is caught, or may be: `raises(X)`, `suppress(X)`."""
+    """Whether such a block catches or may catch exceptions: `raises(X)`, `suppress(X)`."""
     if not isinstance(context, ast.Call):
         return False
     name = context.func.attr if isinstance(context.func, ast.Attribute) else getattr(context.func, "id", "")
@@ -144,5 +144,5 @@ def catches(context: ast.expr) -> bool:
 
 
 def expects_any(kind: ast.expr) -> bool:
-    """Whether an expected exception is one that an assertion raises too."""
+    """Whether a failing assertion also raises the expected exception."""
     return any(isinstance(node, ast.Name) and node.id in _CATCH_ALL for node in ast.walk(kind))

@@ -1,4 +1,4 @@
-"""Requirements of Python projects: `pyproject.toml` and `requirements*.txt`, as data."""
+"""Parse requirements of Python projects, `pyproject.toml` and `requirements*.txt`, as data."""
 
 from __future__ import annotations
 
@@ -27,12 +27,12 @@ _ADDRESS = re.compile(r"(?:@\s|://|^(?:git|hg|svn|bzr)\+|^[./~])|@\s*\w+[+:]")
 _ELSEWHERE = ("-i", "--index-url", "--extra-index-url", "-f", "--find-links", "--trusted-host", "--no-index")
 _HARMLESS = ("--no-binary", "--only-binary", "--prefer-binary", "--require-hashes", "--pre", "-c", "--constraint")
 LONGEST = 1000
-"""Letters of one requirement."""
+"""The maximum number of characters in one requirement."""
 Found = Iterator[Requirement | PackageRefusal]
 
 
 def of_pyproject(path: str, table: Mapping[str, object]) -> Found:
-    """Dependencies, every extra and group, those of Poetry, and what a build would need."""
+    """Read dependencies, every extra and group, Poetry's dependencies, and build requirements."""
     project = as_table(table.get("project"))
     for line in _lines(project.get("dependencies")):
         yield _requirement(path, line)
@@ -66,7 +66,7 @@ def of_requirements(path: str, text: str) -> Found:
 
 
 def _included(path: str, line: str) -> Found:
-    """A file that is included is read for itself, where its name says what it is; else what it asks is not known."""
+    """Refuse an included file that is not read separately; a file named `requirements*` is."""
     target = line.partition(" ")[2].strip() or line.partition("=")[2].strip()
     name = target.rsplit("/", 1)[-1]
     if ".." in target.split("/") or target.startswith("/") or "://" in target or not name.startswith("requirements"):
@@ -108,7 +108,7 @@ def _poetry(path: str, table: Mapping[str, object]) -> Found:
 
 
 def _pep_508(version: str) -> str:
-    """Poetry's caret and tilde in terms that every installer knows; the lower bound is what matters here."""
+    """Convert Poetry's caret and tilde to operators that every installer knows; only the lower bound matters."""
     plain = version.strip()
     if plain in ("", "*"):
         return ""

@@ -1,4 +1,4 @@
-"""The runners of Python: pytest, unittest and Django's."""
+"""Python's test runners: pytest, unittest and Django."""
 
 from __future__ import annotations
 
@@ -50,7 +50,7 @@ class PythonRunner(SuiteRunner):
         return pytest.command(suite, environment, vary=vary, plain=True)
 
     def read(self, suite: Suite, completed: Completed) -> ReadCases:
-        # A run of pytest that ended before it could write has left an empty file.
+        # A pytest run that ended before it could write leaves an empty file.
         texts = [completed.files[name] for name in pytest.REPORTS if completed.files.get(name)]
         ids_of = pytest_ids if suite.runner == PYTEST else dotted_ids
         return ReadCases(read_cases(texts, ids_of) if texts else None, bool(texts))

@@ -1,6 +1,6 @@
-"""Proves that the tests import the workspace, and not a copy of the project that no edit of ours would reach.
+"""Prove that the tests import the workspace, not a copy of the project that our edits would not reach.
 
-A small file of ours looks, in the process that runs the tests, where each package of the project comes from.
+In the process that runs the tests, a small file of ours records where each package of the project comes from.
 """
 
 from __future__ import annotations
@@ -26,12 +26,12 @@ VARIABLE = "REDSTART_SENTINEL"
 class Sentinel(NamedTuple):
     inside: tuple[str, ...] = ()
     elsewhere: tuple[tuple[str, str], ...] = ()
-    """A name, and the path that it comes from."""
+    """Pairs of a name and the path that it comes from."""
     not_found: tuple[str, ...] = ()
 
     @property
     def fault(self) -> str:
-        """In a sentence, why the run's colours say nothing about the workspace; empty where there is no such reason."""
+        """A sentence that says why the results do not apply to the workspace; empty if they do."""
         if not self.elsewhere:
             return ""
         first, path = self.elsewhere[0]
@@ -62,9 +62,9 @@ class _Report(FrozenValue):
 
 
 def with_sentinel(request: SuiteRequest, packages: Sequence[str], environment: Environment) -> SuiteRequest:
-    """The same request, which also leaves where these packages come from."""
+    """Return the same request, extended to report where these packages come from."""
     before = request.variables.get("PYTHONPATH") or environment.variables.get("PYTHONPATH", "")
-    # Last on the path, so that nothing is imported from another place than without it.
+    # Last on the path, so that it changes the origin of no import.
     path = ":".join(filter(None, (before, IN)))
     return request._replace(
         variables={**request.variables, VARIABLE: f"{OUT}/{REPORT}", "PYTHONPATH": path},
@@ -78,9 +78,9 @@ def with_sentinel(request: SuiteRequest, packages: Sequence[str], environment: E
 
 
 def read_sentinel(completed: Completed, environment: Environment, folder: str = "") -> Sentinel | None:
-    """What the run, in that folder of the workspace, says of its imports.
+    """Read what a run in that directory of the workspace reports about its imports.
 
-    None where it left no word, as one that never collected its tests.
+    None if it left no report, for example because it never collected its tests.
     """
     try:
         report = _Report.model_validate(json.loads(completed.files.get(REPORT, "")))
@@ -101,7 +101,7 @@ def read_sentinel(completed: Completed, environment: Environment, folder: str = 
 
 
 def _is_edited(path: str, root: str, environment: Environment) -> bool:
-    """Whether an edit would change this: it lies in the workspace and is not what was put there beside the snapshot."""
+    """Whether an edit can change this path: it is in the workspace and was not added there besides the snapshot."""
     pure = PurePosixPath(path)
     if not pure.is_relative_to(root) or any(pure.is_relative_to(item) for item in environment.read_only):
         return False

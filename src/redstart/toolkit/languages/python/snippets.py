@@ -1,4 +1,4 @@
-"""Running a snippet of Python."""
+"""Run a Python snippet."""
 
 from __future__ import annotations
 

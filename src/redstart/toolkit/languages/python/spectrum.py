@@ -1,4 +1,4 @@
-"""Watches pytest: a plugin of ours sees which lines a test runs (`inside/redstart_spectrum.py`)."""
+"""Watch pytest: a plugin of ours records which lines a test runs (`inside/redstart_spectrum.py`)."""
 
 from __future__ import annotations
 

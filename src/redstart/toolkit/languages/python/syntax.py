@@ -1,4 +1,4 @@
-"""Python's syntax trees, as far as several modules ask the same of them."""
+"""Helpers for Python syntax trees that several modules share."""
 
 from __future__ import annotations
 
@@ -9,12 +9,12 @@ Function = ast.FunctionDef | ast.AsyncFunctionDef
 
 
 def functions_in(tree: ast.AST) -> Iterator[Function]:
-    """Every function and method below a node."""
+    """Iterate over every function and method below a node."""
     return (node for node in ast.walk(tree) if isinstance(node, Function))
 
 
 def parsed(text: bytes) -> ast.Module | None:
-    """The tree of a file; None for what this interpreter cannot read as Python."""
+    """Parse a file; None if this interpreter cannot read it as Python."""
     try:
         return ast.parse(text)
     except (SyntaxError, ValueError, RecursionError, MemoryError):

@@ -1,4 +1,4 @@
-"""How unittest is started so that it leaves a report we can read: by a small runner of ours that is given along."""
+"""Start unittest so that it leaves a report we can read, with a small runner of ours."""
 
 from __future__ import annotations
 
@@ -22,10 +22,10 @@ def command(
     sentinel: Sequence[str] = (),
     vary: Variation = PINNED,
 ) -> SuiteRequest:
-    """The request that runs the whole suite or, of what it finds, only `ids`, and looks where `sentinel` comes from.
+    """Build the request that runs the whole suite or only `ids`, and checks where the `sentinel` packages come from.
 
-    Of a user's command `python -m unittest ...` the arguments are kept, but for `-f`, which would hide tests. A command
-    that is something else is run as it is, and leaves no results per test: unittest has no door for a report.
+    A user's command `python -m unittest ...` keeps its arguments, except `-f`, which would hide tests. Any other
+    command runs unchanged and leaves no results per test: unittest offers no way to add a report.
     """
     arguments = unittest_arguments(suite.command)
     if arguments is None:
@@ -39,7 +39,7 @@ def command(
 
 
 def report_options(ids: Sequence[str], vary: Variation) -> tuple[tuple[str, ...], dict[str, str]]:
-    """The options of our runner that say what to run and where to report, and the files that they name."""
+    """Build our runner's options, which say what to run and where to report, and the files that they name."""
     only = ("--ids", f"{IN}/{IDS}") if ids else ()
     order = ("--order", vary.order, "--seed", str(vary.seed)) if vary.order else ()
     files = {IDS: "".join(f"{id_}\n" for id_ in ids)} if ids else {}
@@ -47,9 +47,9 @@ def report_options(ids: Sequence[str], vary: Variation) -> tuple[tuple[str, ...]
 
 
 def unittest_arguments(argv: Sequence[str]) -> tuple[str, tuple[str, ...]] | None:
-    """The interpreter that is named (empty for the target's) and what follows `-m unittest`; None for another program.
+    """Return the named interpreter (empty for the target's) and the words after `-m unittest`; None for other commands.
 
-    Options of the interpreter itself, as in `python -W error -m unittest`, are a case for None too.
+    Interpreter options, as in `python -W error -m unittest`, also give None.
     """
     if not argv:
         return "", ()

@@ -1,4 +1,4 @@
-"""Looking into a wheel without unpacking it: what would run unasked, or stand in another's place."""
+"""Inspect a wheel without unpacking it: find files that would run automatically or replace those of another package."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ MODULE_OWNERS = {
     "redstart": (),
     **dict.fromkeys(STARTUP, ()),
 }
-"""Modules that their own package alone may bring; those of nobody no package may."""
+"""Modules that only their owners may provide; no package may provide a module without an owner."""
 _CODE = (".py", ".pyc", ".so", ".pyd")
 _WITHIN = ("purelib", "platlib")
 
@@ -41,15 +41,15 @@ class Wheel(NamedTuple):
     version: str
     sha256: str
     code: dict[str, str]
-    """The hash of every file of code by where it is installed, so that two wheels can be told apart on one place."""
+    """The hash of each code file by its installed path, to detect two wheels that install different files there."""
     faults: tuple[str, ...]
-    """Why it must not be installed, each as the end of a sentence that begins with its name."""
+    """Why the wheel must not be installed; each reason completes a sentence that starts with its name."""
 
 
 def look_into(path: Path, *, trusted: Collection[str] = (), own: Collection[str] = ()) -> Wheel:
-    """What a wheel is and what speaks against it. A file that is no wheel has that as its fault.
+    """Identify a wheel and find its faults. A file that is not a wheel has that as its fault.
 
-    Packages that are `trusted` by name may bring a plugin of pytest, as popular ones may; the rest holds for all.
+    Packages whose names are `trusted` may provide a pytest plugin, as popular ones may; all other rules apply to all.
     """
     name, version = _named(path)
     digest = hashlib.sha256(path.read_bytes()).hexdigest()
@@ -66,7 +66,7 @@ def look_into(path: Path, *, trusted: Collection[str] = (), own: Collection[str]
 class _Place(NamedTuple):
     info: zipfile.ZipInfo
     scheme: str
-    """`lib` for what is importable, else the part of the environment: `scripts`, `data`, `headers`."""
+    """`lib` for importable files, else the part of the environment: `scripts`, `data`, `headers`."""
     path: str
 
 
@@ -108,7 +108,7 @@ def _is_link(info: zipfile.ZipInfo) -> bool:
 
 
 def _identity(archive: zipfile.ZipFile, name: str) -> Iterator[str]:
-    """What it says of itself must be what it was fetched as; a second set of metadata would speak for another."""
+    """Check that the metadata names the requested package; a second set of metadata could name another."""
     metadata = [item for item in archive.namelist() if re.fullmatch(r"[^/]+\.dist-info/METADATA", item)]
     if len(metadata) != 1:
         yield "does not say what it is"
@@ -143,7 +143,7 @@ def _modules(name: str, placed: list[_Place], own: Collection[str]) -> Iterator[
 
 
 def _top(path: str) -> str:
-    """The module that a file of the library makes importable; empty for data and metadata."""
+    """Find the top-level module that a library file makes importable; empty for data and metadata."""
     top, inner, _ = path.partition("/")
     if not inner:
         return top.split(".")[0] if top.endswith(_CODE) else ""

@@ -1,4 +1,4 @@
-"""Tests in Python that were just written: whether they can be read and assert anything, and how many they are."""
+"""Examine newly written Python tests: whether they parse, whether they assert anything, and how many they are."""
 
 from __future__ import annotations
 

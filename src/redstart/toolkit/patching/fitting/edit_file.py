@@ -1,4 +1,4 @@
-"""One edit on one file's content: what it becomes, or why the edit does not fit."""
+"""Applies one edit to one file's content, or explains why it does not fit."""
 
 from __future__ import annotations
 
@@ -40,7 +40,7 @@ class BlockReading(NamedTuple):
 
 
 def readings(search: Sequence[str], text: Sequence[str]) -> Iterator[BlockReading]:
-    """Without a diff's signs before the lines, and without line numbers before them."""
+    """Yield other readings of a block: without diff signs before the lines, and without line numbers."""
     old, new = _all_signs(search, "-"), _all_signs(text, "+")
     if old is not None and new is not None:
         yield BlockReading(old, new)
@@ -62,7 +62,7 @@ def _some_signs(lines: Sequence[str], sign: str) -> tuple[str, ...]:
 
 
 def _unnumbered(lines: Sequence[str]) -> tuple[str, ...] | None:
-    """The lines without their numbers; None unless every line that says something has one, in rising order."""
+    """Strip line numbers; None unless every non-empty line has one, in rising order."""
     said = [line for line in lines if line.strip()]
     found = [_NUMBER.match(line) for line in said]
     numbers = [int(item[1]) for item in found if item]
@@ -72,7 +72,7 @@ def _unnumbered(lines: Sequence[str]) -> tuple[str, ...] | None:
 
 
 def chosen(page: IndexedLines, hunks: Sequence[DiffHunk], found: Sequence[HunkPlaces]) -> list[HunkPlace | None]:
-    """One place for each hunk; None where several are left. The hunks of a diff stand in the order of the file."""
+    """Choose one place for each hunk; None if several remain. The hunks of a diff are in file order."""
     picked: list[HunkPlace | None] = [item.places[0] if len(item.places) == 1 else None for item in found]
     offset = _offset(hunks, picked)
     for number, (hunk, some) in enumerate(zip(hunks, found, strict=True)):
@@ -86,7 +86,7 @@ def chosen(page: IndexedLines, hunks: Sequence[DiffHunk], found: Sequence[HunkPl
 
 
 def _offset(hunks: Sequence[DiffHunk], picked: Sequence[HunkPlace | None]) -> int | None:
-    """By how much every hunk whose place is sure is off; None where they differ or there is none."""
+    """Return the common offset of all hunks with a certain place; None if they differ or there are none."""
     pairs = zip(hunks, picked, strict=True)
     offsets = {option.start + 1 - hunk.start for hunk, option in pairs if option and hunk.start is not None}
     return offsets.pop() if len(offsets) == 1 else None
@@ -106,7 +106,7 @@ def _between(places: Sequence[HunkPlace], picked: Sequence[HunkPlace | None], nu
 
 
 def _under_heading(page: IndexedLines, hunk: DiffHunk, places: Sequence[HunkPlace]) -> HunkPlace | None:
-    """The one place whose nearest line above with the heading's indentation or less is the heading."""
+    """Return the only place below the heading, with no similar line in between; None if there is not exactly one."""
     heading = hunk.heading.strip()
     if not heading:
         return None
@@ -130,7 +130,7 @@ PLACES = 3
 
 
 def nearest(page: IndexedLines, old: Sequence[HunkLine]) -> str:
-    """A passage with its line numbers; empty where nothing is close."""
+    """Show the nearest passage with line numbers; empty if nothing is close."""
     wanted = [line.text.strip() for line in old if line.text.strip()]
     if not wanted or not page.lines:
         return ""
@@ -141,19 +141,19 @@ def nearest(page: IndexedLines, old: Sequence[HunkLine]) -> str:
 
 
 def each_place(page: IndexedLines, starts: Sequence[int], length: int) -> str:
-    """The passages at several places, with what stands before and behind each: that tells them apart."""
+    """Show the passages at several places with the lines around them, which tell them apart."""
     shown = (passage(page, start, length) for start in starts[:PLACES])
     return clip("the places are:\n" + "\n--\n".join(shown), SHOWN)
 
 
 def passage(page: IndexedLines, start: int, length: int) -> str:
-    """So many lines with their numbers, and the line before and behind them."""
+    """Show `length` lines with their numbers, and the lines before and after them."""
     low, high = max(start - 1, 0), min(start + length + 1, len(page.lines))
     return "\n".join(f"{number + 1}: {page.lines[number]}" for number in range(low, high))
 
 
 def _start(page: IndexedLines, wanted: Sequence[str]) -> int | None:
-    """Where most of the lines agree; else where one is most alike."""
+    """Find the place where most lines agree, else where one line is most similar; None if there is none."""
     agree: dict[int, int] = {}
     for number, text in enumerate(wanted):
         for place in page.where(text)[:50]:
@@ -179,7 +179,7 @@ _MOVES = re.compile(
 
 
 class FittedFile(NamedTuple):
-    """`data` is the file's new content; None where it is to go."""
+    """A fitted edit. `data` is the file's new content; None if the edit deletes it."""
 
     data: bytes | None
     rung: EditFit = EditFit.exact
@@ -191,13 +191,13 @@ class MisfitKind(StrEnum):
 
 
 class Misfit(EditRejection):
-    """A reject of which the callers have to know the kind."""
+    """A rejection whose kind matters to callers."""
 
     kind: MisfitKind
 
     @property
     def plain(self) -> EditRejection:
-        """As it is told and stored."""
+        """The rejection as it is shown and stored."""
         return EditRejection.model_validate(self.model_dump(exclude={"kind"}))
 
 
@@ -205,13 +205,13 @@ Outcome = FittedFile | EditRejection
 
 
 def rework(edit: Edit, path: str, current: bytes | None) -> Outcome:
-    """The edit on the content that the file has at the moment; `current` is None where there is no such file."""
+    """Apply the edit to the current content of the file; `current` is None if the file does not exist."""
     done = _by_kind(edit, path, current)
     return done.model_copy(update={"block": edit.number}) if isinstance(done, EditRejection) else done
 
 
 def creates(edit: Edit) -> bool:
-    """Whether the edit says that the file is new."""
+    """Return whether the edit says that the file is new."""
     match edit.kind:
         case EditKind.block:
             return not edit.search.strip()
@@ -370,19 +370,19 @@ def _hunks(edit: Edit, path: str, current: bytes, hunks: Sequence[DiffHunk]) -> 
 
 
 def _without_done(hunks: list[DiffHunk], found: list[HunkPlaces]) -> tuple[list[DiffHunk], list[HunkPlaces]]:
-    """Without the hunks that were made before, if others are still to be made and context says which is which."""
+    """Drop hunks that were applied before, if others remain and context tells them apart."""
     pairs = list(zip(hunks, found, strict=True))
     open_ones = [(hunk, some) for hunk, some in pairs if not (some.already and _tells(hunk))]
     return ([hunk for hunk, _ in open_ones], [some for _, some in open_ones]) if open_ones else (hunks, found)
 
 
 def _tells(hunk: DiffHunk) -> bool:
-    """Whether it shows enough of what is around its changes to be known by it."""
+    """Return whether a hunk has enough context to identify it."""
     return sum(line.mark == STAYS and bool(line.text.strip()) for line in hunk.lines) >= 3
 
 
 def _unusable(edit: Edit, hunks: Sequence[DiffHunk]) -> str:
-    """What is wrong with an edit whatever the file holds."""
+    """Return what is wrong with an edit, whatever the file contains; empty if nothing is."""
     if not hunks:
         return "it has no lines to change"
     last = hunks[-1]
@@ -399,12 +399,12 @@ def _unusable(edit: Edit, hunks: Sequence[DiffHunk]) -> str:
 
 
 def _short(hunk: DiffHunk) -> bool:
-    """Whether it has fewer lines than it says."""
+    """Return whether a hunk has fewer lines than its header says."""
     return hunk.counts is not None and (hunk.counts[0] > len(hunk.old) or hunk.counts[1] > len(hunk.new))
 
 
 def _leaves_out(hunk: DiffHunk) -> bool:
-    """Whether a new line stands for others: an ellipsis that is no statement of its own."""
+    """Return whether a new line stands for omitted ones: an ellipsis that is not a statement."""
     old = {line.text for line in hunk.old}
     gone = sum(line.mark == GOES for line in hunk.lines)
     coming = [line for line in hunk.lines if line.mark == COMES and line.text not in old and elision(line.text)]
@@ -447,7 +447,7 @@ def _ambiguous(page: IndexedLines, path: str, hunk: DiffHunk, some: HunkPlaces) 
 def _doubt(
     page: IndexedLines, edit: Edit, hunk: DiffHunk, some: HunkPlaces, option: HunkPlace, *, last: bool
 ) -> EditRejection | None:
-    """What speaks against a place that was found."""
+    """Return an objection to a place; None if there is none."""
     if some.rung is not EditFit.exact and not option.spans:
         return EditRejection(path="", reason="it changes nothing there")
     if is_made_already(page, hunk, some, option.start):

@@ -1,4 +1,4 @@
-"""Finding the one place for every hunk of a file, rung by rung."""
+"""Finds exactly one place for every hunk of a file, rung by rung."""
 
 from __future__ import annotations
 
@@ -19,10 +19,10 @@ MOST_WAYS = 64
 def reindented(
     page: IndexedLines, hunk: DiffHunk, parses: Callable[[int, DiffHunk], bool]
 ) -> list[tuple[DiffHunk, int]]:
-    """The hunk with its indentation taken from the file, for each place where its old lines stand but for it.
+    """Adopt the file's indentation, for each place where the hunk's old lines match except for indentation.
 
-    `parses` tells whether the file is a program with the hunk at that place. Of several ways to
-    move what comes, only one that parses is taken, and only if it is alone.
+    `parses` tells whether the file parses with the hunk at that place. Of several ways to indent the added lines,
+    the result is the only one that parses; if several parse, the hunk fits nowhere.
     """
     found: list[tuple[DiffHunk, int]] = []
     for start in page.matches(hunk.old, lambda line, real: line.text.strip() == real.strip()):
@@ -36,9 +36,9 @@ def reindented(
 
 
 def _ways(real: Sequence[str], hunk: DiffHunk) -> list[DiffHunk]:
-    """As if the same number of blanks had been cut from every line, or as many as it had.
+    """List indented variants, as if the same number of spaces had been cut from every line, or as many as it had.
 
-    Then a line that still has some lost them all, and of one that has none it is open.
+    A line that still has some then lost exactly that number; for a line with none the number is open.
     """
     lost: dict[bool, set[int]] = {True: set(), False: set()}
     for line, there in zip(hunk.old, real, strict=True):
@@ -72,23 +72,23 @@ def _with(real: Sequence[str], hunk: DiffHunk, moves: Sequence[int]) -> DiffHunk
 
 
 AROUND = 4
-"""How many lines a hunk may lack or have too many."""
+"""How many lines a hunk may miss or have in excess."""
 NEVER = 1e9
 _SIMILAR = 0.7
 _DIAGONALS = 12
 
 
 class HunkAlignment(NamedTuple):
-    """Where each old line stands; None for one that stays in the hunk and is not in the file."""
+    """The position of each old line; None for a context line that is not in the file."""
 
     at: tuple[int | None, ...]
     faults: int
     tail_differs: bool
-    """The last line is not as the file has it, but the file's line begins with it."""
+    """Whether the last line differs, but the file's line begins with it."""
 
 
 def alignments(page: IndexedLines, hunk: DiffHunk) -> list[HunkAlignment]:
-    """Every way to lay the hunk on the file with few enough faults, each place once."""
+    """Find every alignment of the hunk with the file that has few enough faults, each place once."""
     old = hunk.old
     found: dict[tuple[int | None, ...], HunkAlignment] = {}
     for diagonal in _diagonals(page, old):
@@ -101,7 +101,7 @@ def alignments(page: IndexedLines, hunk: DiffHunk) -> list[HunkAlignment]:
 
 
 def spans(page: IndexedLines, hunk: DiffHunk, at: Sequence[int | None]) -> list[LineReplacement] | None:
-    """The change as spans of the file; None where a place to insert is not pinned by the lines on both of its sides."""
+    """Convert the change to spans of the file; None if the lines on both sides do not determine an insertion point."""
     made: list[LineReplacement] = []
     number, lines = 0, list(hunk.lines)
     while number < len(lines):
@@ -148,7 +148,7 @@ def _span(page: IndexedLines, hunk: DiffHunk, at: Sequence[int | None], begin: i
 
 
 def _one_by_one(run: Sequence[HunkLine]) -> bool:
-    """Whether each line that comes is another form of one that goes: then it belongs where that one was."""
+    """Return whether each added line is a variant of a removed one, and so belongs in its place."""
     gone = [line.text for line in run if line.mark == GOES]
     coming = [line.text for line in run if line.mark == COMES]
     return len(gone) == len(coming) and all(_alike(item, other) for item, other in zip(gone, coming, strict=True))
@@ -160,7 +160,7 @@ def _alike(one: str, other: str) -> bool:
 
 
 def _diagonals(page: IndexedLines, old: Sequence[HunkLine]) -> list[int]:
-    """Offsets between hunk and file on which the most lines agree."""
+    """Return the offsets between hunk and file at which most lines agree."""
     votes: Counter[int] = Counter()
     for number, line in enumerate(old):
         places = page.where(line.text) if line.text.strip() else ()
@@ -170,7 +170,7 @@ def _diagonals(page: IndexedLines, old: Sequence[HunkLine]) -> list[int]:
 
 
 def _align(real: Sequence[str], old: Sequence[HunkLine], low: int) -> HunkAlignment | None:
-    """The cheapest alignment within a window: lines of the file may be free before and behind, and cost one between."""
+    """Find the cheapest alignment in a window: skipped lines of the file are free outside the hunk and cost inside."""
     rows, columns = len(old), len(real)
     cost = [[0.0] * (columns + 1)] + [[NEVER] * (columns + 1) for _ in range(rows)]
     for row in range(1, rows + 1):
@@ -221,42 +221,42 @@ def _price(line: HunkLine, real: str) -> float:
     if line.mark == GOES or not line.text.strip() or not real.strip():
         return NEVER
     if leading(line.text) != leading(real):
-        return NEVER  # what comes may be indented as wrongly
+        return NEVER  # the added lines may have the same wrong indentation
     return 0.9 if _alike(line.text, real) else NEVER
 
 
 def _good(page: IndexedLines, old: Sequence[HunkLine], aligned: HunkAlignment) -> bool:
-    """Few faults beside many lines that agree."""
+    """Return whether many lines agree and few do not."""
     said = [(line, at) for line, at in zip(old, aligned.at, strict=True) if line.text.strip()]
     agree = sum(at is not None and loosely(line, page.lines[at]) for line, at in said)
     return agree >= 2 and aligned.faults <= 1 + len(said) // 5 and agree >= 0.6 * len(said)
 
 
 Judge = Callable[[Sequence[LineReplacement]], bool]
-"""Whether the file is still a program, indented as it was; says yes of files that are none."""
+"""Returns whether the file still parses with its old indentation; True for files that did not parse."""
 
 MOST_PLACES = 200
 
 
 class HunkPlace(NamedTuple):
-    """One place for a hunk."""
+    """One possible place for a hunk."""
 
     start: int
-    """The line, from 0, where the hunk's first old line stands."""
+    """The line, from 0, of the hunk's first old line."""
     spans: tuple[LineReplacement, ...]
     cut: bool = False
-    """Its last line is only the beginning of the line that is there."""
+    """Whether its last line is only the beginning of the file's line."""
 
 
 class HunkPlaces(NamedTuple):
     rung: EditFit
     places: tuple[HunkPlace, ...]
     already: bool = False
-    """What the hunk would make is there, and what it would change is not."""
+    """Whether the hunk's result is in the file and its old lines are not."""
 
 
 def options(page: IndexedLines, hunk: DiffHunk, judge: Judge) -> HunkPlaces:
-    """The places of the lowest rung that has one."""
+    """Find the places on the lowest rung that has any."""
     old = hunk.old
     for rung, same in ((EditFit.exact, exactly), (EditFit.whitespace, loosely)):
         if found := page.matches(old, same):
@@ -277,7 +277,7 @@ def options(page: IndexedLines, hunk: DiffHunk, judge: Judge) -> HunkPlaces:
 
 
 def there_already(page: IndexedLines, hunk: DiffHunk) -> bool:
-    """Whether the file holds, line for line, what the hunk would make of it."""
+    """Return whether the file already contains the hunk's result, line for line."""
     told = any(line.mark == COMES and line.text.strip() for line in hunk.lines)
     removes = any(line.mark == GOES for line in hunk.lines)
     both = bool(hunk.lines) and hunk.lines[0].mark == hunk.lines[-1].mark == STAYS
@@ -285,11 +285,11 @@ def there_already(page: IndexedLines, hunk: DiffHunk) -> bool:
 
 
 def is_made_already(page: IndexedLines, hunk: DiffHunk, found: HunkPlaces, start: int) -> bool:
-    """Whether the result of the hunk stands where the hunk would be applied: it may have been applied before.
+    """Return whether the hunk's result is already where the hunk would apply: it may have been applied before.
 
-    An exact match at one place alone is certain: lines deleted at one end always leave the others. Only added lines
-    that are there already speak against it. Of a hunk that counts its lines correctly and stands where it says, a
-    result that stands wholly among the lines to change says nothing.
+    An exact match at only one place is certain: lines deleted at one end always leave the others. Only added lines
+    that are already there count against it. If a hunk counts its lines correctly and is where it says, a result
+    entirely within the lines to change does not count.
     """
     stop = start + len(hunk.old)
     result = hunk.new
@@ -322,7 +322,7 @@ def _merged(page: IndexedLines, hunk: DiffHunk) -> tuple[HunkPlace, ...]:
 
 
 def _around_gaps(page: IndexedLines, hunk: DiffHunk) -> tuple[HunkPlace, ...]:
-    """The places of a hunk that leaves lines out (`...`): its parts in order, each as it stands."""
+    """Find the places of a hunk that omits lines (`...`): its parts in order, each unchanged."""
     parts = _parts(hunk)
     if parts is None:
         return ()
@@ -344,7 +344,7 @@ def _around_gaps(page: IndexedLines, hunk: DiffHunk) -> tuple[HunkPlace, ...]:
 
 
 def _stitched(page: IndexedLines, hunk: DiffHunk) -> HunkPlace | None:
-    """The place of a hunk that was made of several: cut where its context stops being the file's, each part alone."""
+    """Find the place of a hunk merged from several: cut it where its context leaves the file, and place each part."""
     rest, at, first = hunk.lines, 0, None
     made: list[LineReplacement] = []
     while rest:
@@ -364,12 +364,12 @@ def _old(lines: Sequence[HunkLine]) -> tuple[HunkLine, ...]:
 
 
 def _cuts(lines: Sequence[HunkLine], at: int) -> bool:
-    """Whether a hunk may be cut there: between two lines that stay."""
+    """Return whether a hunk may be cut there: between two context lines."""
     return at == len(lines) or lines[at - 1].mark == lines[at].mark == STAYS
 
 
 def _parts(hunk: DiffHunk) -> list[DiffHunk] | None:
-    """The hunk cut at the lines that stand for others; None where what is left out would be removed or made."""
+    """Cut the hunk at the lines that stand for omitted ones; None if omitted lines would be removed or added."""
     parts: list[DiffHunk] = []
     begun = 0
     lines = hunk.lines

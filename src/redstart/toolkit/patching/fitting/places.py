@@ -1,4 +1,4 @@
-"""Where the old lines of a hunk stand in a file, and how a whole hunk may differ from it: one bend for all, or none."""
+"""Finds the old lines of a hunk in a file, also if one transformation explains all differences of the hunk."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ _TIGHT_GUTTER = re.compile(r"^\s*\d+(?: ?[|:│]|[.)]|\t|(?= ))")
 
 
 Bend = Callable[[str], str | None]
-"""Gives what a line must have been; None where it cannot have been bent in this way."""
+"""Restores a line; None if the transformation does not apply to it."""
 
 
 def leading(text: str) -> str:
@@ -25,7 +25,7 @@ def leading(text: str) -> str:
 
 
 def shift(old: str, real: str) -> Bend | None:
-    """The bend that turns the indentation of `old` into that of `real`, by adding or cutting at the left."""
+    """Return the transformation of the indentation of `old` to that of `real`: text added or removed at the left."""
     before, after = leading(old), leading(real)
     if old[len(before) :].rstrip() != real[len(after) :].rstrip() or before == after:
         return None
@@ -39,14 +39,14 @@ def shift(old: str, real: str) -> Bend | None:
 
 
 def retabbed() -> Iterator[Bend]:
-    """Tabs for spaces and the reverse, at the usual widths."""
+    """Yield conversions of spaces to tabs and the reverse, at the usual widths."""
     for width in (4, 8, 2):
         yield partial(_tabs, width=width)
         yield partial(_spaces, width=width)
 
 
 def restyled(lines: Sequence[str], hunk: DiffHunk) -> DiffHunk:
-    """The hunk with what comes indented by tabs where the file uses nothing else, if no old line could tell."""
+    """Indent added lines with tabs if the file uses only tabs and no old line shows the indentation."""
     margins = {leading(line)[:1] for line in lines if line.strip()}
     if margins - {""} != {"\t"} or any(leading(line.text) for line in hunk.old):
         return hunk
@@ -57,7 +57,7 @@ def restyled(lines: Sequence[str], hunk: DiffHunk) -> DiffHunk:
 
 
 def unwrapped(lines: Sequence[str]) -> Iterator[Bend]:
-    """What a display or a transport did to every line: line numbers at the left, escaped characters."""
+    """Yield reversals of what a display or a transport did to every line: line numbers, escaped characters."""
     said = [line for line in lines if line.strip()]
     if said and all(_GUTTER.match(line) for line in said):
         yield partial(_GUTTER.sub, "", count=1)
@@ -69,8 +69,8 @@ def unwrapped(lines: Sequence[str]) -> Iterator[Bend]:
 
 
 def foreign_signs(lines: Sequence[str], hunk: DiffHunk, new: Sequence[str]) -> str:
-    """Escaped characters or curly quotes in the new lines, where neither the file has any nor an old line shows that
-    the answer writes such characters plainly; else nothing. A transport may have put them there.
+    """Return a name for escaped characters or curly quotes in the new lines if the file has none and no old line shows
+    that the answer writes such characters plainly; empty otherwise. A transport may have added them.
     """
     coming = "\n".join(new)
     old = "\n".join(line.text for line in hunk.old)
@@ -118,7 +118,7 @@ Same = Callable[[HunkLine, str], bool]
 
 
 class IndexedLines:
-    """A file's lines with an index of them, made once for all of its hunks."""
+    """A file's lines with an index, built once for all its hunks."""
 
     def __init__(self, lines: Sequence[str]) -> None:
         self.lines = tuple(lines)
@@ -127,11 +127,11 @@ class IndexedLines:
             self._at[line.strip()].append(number)
 
     def where(self, text: str) -> Sequence[int]:
-        """The lines that are `text`, but for blanks around it."""
+        """Return the numbers of lines equal to `text`, ignoring surrounding whitespace."""
         return self._at.get(text.strip(), ())
 
     def starts(self, old: Sequence[HunkLine]) -> list[int]:
-        """Every place where the rarest of the lines stands so that the others can be around it."""
+        """List every start at which the rarest of the lines matches and the others have room."""
         if not old:
             return []
         rarest = min(range(len(old)), key=lambda at: (not old[at].text.strip(), len(self.where(old[at].text))))
@@ -151,14 +151,14 @@ def exactly(line: HunkLine, real: str) -> bool:
 
 
 def loosely(line: HunkLine, real: str) -> bool:
-    """But for blanks at the end; a line that stays may have lost its marker, or never had one."""
+    """Compare without trailing whitespace; a context line may have lost its marker, or never had one."""
     if line.text.rstrip() == real.rstrip():
         return True
     return line.mark == STAYS and line.raw.rstrip() == real.rstrip()
 
 
 def bends(page: IndexedLines, hunk: DiffHunk) -> list[tuple[DiffHunk, int]]:
-    """The hunk bent as a whole so that it fits, with each place where it then does."""
+    """Transform the hunk as a whole so that it fits, and return each variant with its place."""
     found: list[tuple[DiffHunk, int]] = []
     old = hunk.old
     first = next((at for at, line in enumerate(old) if line.text.strip()), None)

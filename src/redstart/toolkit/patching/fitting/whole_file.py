@@ -1,4 +1,4 @@
-"""A file given whole, and how to tell that it is not."""
+"""Applies a whole-file edit, and detects an incomplete one."""
 
 from __future__ import annotations
 
@@ -17,10 +17,10 @@ SMALL, SMALL_PROGRAM = 12, 60
 def rewritten(
     text: TextLines, given: Sequence[str], code: EditedCode | None
 ) -> tuple[EditFit, list[LineReplacement]] | str:
-    """The spans that make the file what was given; else why it cannot be all of the file.
+    """Compute the spans that turn the file into the new one; else return why the new one is incomplete.
 
-    An answer that leaves lines out, ends early or holds a part alone is not taken for the file: what it leaves out is
-    taken from the file where the lines around it say which, and definitions are put in the place of their namesakes.
+    An answer that omits lines, ends early or contains only a part is not taken as the file: omitted lines come from
+    the file if the surrounding lines identify them, and definitions replace those of the same name.
     """
     new = _trimmed(text.lines, _unbent(text.lines, list(given)))
     left_out = [at for at, line in enumerate(new) if elision(line) and line not in text.lines]
@@ -39,7 +39,7 @@ def rewritten(
 
 
 def _told_not_given(old: Sequence[str], new: Sequence[str]) -> str:
-    """Why lines of the file are not in it: a new comment is all that stands in their place, and speaks of them."""
+    """Return which lines are missing because only a comment about them replaces them; empty if none are."""
     known = set(old)
     if not any(may_be_elision(line) and line not in known for line in new):
         return ""
@@ -57,7 +57,7 @@ def _spans(old: Sequence[str], new: Sequence[str]) -> list[LineReplacement]:
 
 
 def _trimmed(old: Sequence[str], new: list[str]) -> list[str]:
-    """With the file's own empty lines at both ends, and its blanks at line ends where the answer has none at all."""
+    """Restore the file's empty lines at both ends, and its trailing whitespace if the answer has none at all."""
     while new and not new[-1].strip():
         new.pop()
     while new and not new[0].strip():
@@ -72,7 +72,7 @@ def _trimmed(old: Sequence[str], new: list[str]) -> list[str]:
 
 
 def _unbent(old: Sequence[str], new: list[str]) -> list[str]:
-    """As the file is indented, where it uses tabs and the answer spaces, or the reverse; and as it was transported."""
+    """Undo changes of indentation (tabs against spaces) and of transport that make more lines match the file."""
     known = {line for line in old if line.strip()}
     best = new
     tabs = any(leading(line).startswith("\t") for line in old)
@@ -108,14 +108,14 @@ def _not_whole(old: Sequence[str], new: Sequence[str], code: EditedCode | None) 
 
 
 def _all_lines_differ(said: Sequence[str], new: Sequence[str]) -> bool:
-    """Whether the lines are the file's but for their indentation: something happened to all of them."""
+    """Return whether the lines match the file's except for indentation: something changed all of them."""
     there, plain = set(new), {line.strip() for line in new}
     exact = sum(line in there for line in said)
     return sum(line.strip() in plain for line in said) > max(2 * exact, 4)
 
 
 def _filled(old: Sequence[str], new: Sequence[str]) -> list[str] | str:
-    """What was given, with the file's own lines where it says that lines are left out."""
+    """Fill the omissions of the new text with the file's lines; else return why that is impossible."""
     made: list[str] = []
     parts = _parts(old, new)
     at = 0

@@ -1,4 +1,4 @@
-"""Search/replace blocks out of an answer."""
+"""Parses search/replace blocks in an answer."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ _LABEL = re.compile(r"^(?:[-*+]\s+|\d+[.)]\s+)?(?:file(?:name)?|path)\s*[:=]\s*"
 
 
 class CodeFence(NamedTuple):
-    """A fenced passage: lines `start` to `stop` (exclusive) of the answer are inside."""
+    """A fenced passage; lines `start` to `stop` (exclusive) of the answer are inside."""
 
     start: int
     stop: int
@@ -25,9 +25,9 @@ class CodeFence(NamedTuple):
 
 
 def fences(lines: Sequence[str]) -> Iterator[CodeFence]:
-    """The fenced passages. One ends at the next line that is nothing but a fence as long as its own.
+    """Yield the fenced passages. One ends at the next line that is only a fence at least as long as its own.
 
-    A fence of the same kind that names a language opens one inside it, which ends first.
+    A fence of the same kind that names a language opens a nested passage, which ends first.
     """
     at = 0
     while at < len(lines):
@@ -44,12 +44,12 @@ def fences(lines: Sequence[str]) -> Iterator[CodeFence]:
 
 
 def is_fence(line: str) -> bool:
-    """Whether the line opens or closes a fence at the left margin: further right it may be context of a diff."""
+    """Return whether the line is a fence at the left margin: an indented one may be context of a diff."""
     return line.startswith(("```", "~~~")) and _FENCE.match(line) is not None
 
 
 def path_in(line: str) -> str:
-    """The path that a line names, if it names one and says little else; else nothing."""
+    """Return the path that a line names, if it says little else; empty otherwise."""
     plain = line.strip().strip("*#").strip()
     plain = _LABEL.sub("", plain).strip()
     bare = plain.strip("`*\"' \t:#")
@@ -60,7 +60,7 @@ def path_in(line: str) -> str:
 
 
 def path_in_info(info: str) -> str:
-    """The path in what follows the opening of a fence: ```python path=src/a.py, ```src/a.py, ```py:src/a.py."""
+    """Return the path in the info string of a fence: ```python path=src/a.py, ```src/a.py, ```py:src/a.py."""
     for word in reversed(re.split(r"[\s=:]+", info)):
         plain = word.strip("`*\"'{}")
         if re.fullmatch(_PATH, plain) and ("/" in plain or "." in plain):
@@ -69,7 +69,7 @@ def path_in_info(info: str) -> str:
 
 
 def path_above(lines: Sequence[str], at: int, reach: int = 5) -> str:
-    """The path named by the nearest lines above line `at`; other text that is not empty ends the search."""
+    """Return the path in the nearest lines above line `at`; more than one other non-empty line ends the search."""
     said = 0
     for line in reversed(lines[max(at - reach, 0) : at]):
         fence = _FENCE.match(line)
@@ -106,7 +106,7 @@ TWO_MIDDLES = "a search/replace block has several ======= lines: give longer one
 
 
 class ParsedBlocks(NamedTuple):
-    """The edits, what is left of the answer, and why there is none where one was begun."""
+    """The edits, the rest of the answer, and the reason for having no edit although one was begun."""
 
     edits: tuple[Edit, ...]
     rest: tuple[str, ...]
@@ -152,13 +152,13 @@ def _middle_follows(lines: Sequence[str], at: int) -> bool:
 
 
 def _middles(body: Sequence[str], width: int) -> list[int]:
-    """The lines that may part the two halves: those as wide as the block's first mark, if there are any."""
+    """Find the lines that may divide the halves: those as wide as the block's first mark, if there are any."""
     found = [at for at, line in enumerate(body) if _MIDDLE.match(line)]
     return [at for at in found if len(body[at].strip()) == width and body[at] == body[at].strip()] or found
 
 
 def _dedented(head: str, body: Sequence[str]) -> list[str]:
-    """A block that stands indented as a whole, such as in a list."""
+    """Dedent a block that is indented as a whole, for example in a list."""
     indent = head[: len(head) - len(head.lstrip())]
     if indent and all(line.startswith(indent) or not line.strip() for line in body):
         return [line.removeprefix(indent) for line in body]
@@ -166,7 +166,7 @@ def _dedented(head: str, body: Sequence[str]) -> list[str]:
 
 
 def _unfenced(part: list[str]) -> list[str]:
-    """Without a fence of its own around a half."""
+    """Strip a fence around one half."""
     if len(part) >= 2 and is_fence(part[0]) and is_fence(part[-1]):
         return part[1:-1]
     return part

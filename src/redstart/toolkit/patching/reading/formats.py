@@ -1,4 +1,4 @@
-"""Which form of edit to ask a model for, by how often its edits in each form have fitted."""
+"""Chooses the edit format to request from a model, by how often its edits in each format fit."""
 
 from __future__ import annotations
 
@@ -7,11 +7,11 @@ from collections.abc import Collection, Mapping
 from redstart.core.change import EditKind, FitCounts
 
 ENOUGH = 8
-"""Edits in a form before its own rate counts."""
+"""How many edits in a format are needed before its own rate counts."""
 POOR = 0.6
-"""Below this rate of the usual form, one that was never tried is worth trying."""
+"""Below this rate of the usual format, an untried format is worth a try."""
 LONGEST_WHOLE = 400
-"""Lines of a file that is still asked for as a whole."""
+"""The most lines of a file that may be requested as a whole."""
 
 _EXPECTED = {EditKind.block: 0.85, EditKind.whole: 0.9, EditKind.envelope: 0.75, EditKind.diff: 0.7}
 _WEIGHT = 4.0
@@ -24,11 +24,11 @@ def best_form(
     *,
     without: Collection[EditKind] = (),
 ) -> EditKind:
-    """The form with the best rate among those tried often enough and the usual one of the model.
+    """Return the format with the best rate among the model's usual one and those tried often enough.
 
-    Where that is poor, a form that was not tried often enough to know. `longest` is the number of lines of the longest
-    file in question: a long one is not asked for as a whole. With `without`, the likeliest of the other forms; where
-    there is none, as if it were not given.
+    If that rate is poor, return a format that was not tried often enough. `longest` is the number of lines of the
+    longest file in question: a long file is not requested as a whole. With `without`, return the likeliest of the
+    other formats; if there is none, ignore `without`.
     """
     allowed = [kind for kind in EditKind if kind is not EditKind.whole or longest <= LONGEST_WHOLE]
     if others := [kind for kind in allowed if kind not in without] if without else []:
@@ -43,6 +43,6 @@ def best_form(
 
 
 def _rate(counts: Mapping[EditKind, FitCounts], kind: EditKind) -> float:
-    """What was measured, drawn towards what is usual while there is little of it."""
+    """Return the measured rate, shrunk towards the usual rate while there are few measurements."""
     fitted, tried = counts.get(kind, FitCounts())
     return (fitted + _WEIGHT * _EXPECTED[kind]) / (tried + _WEIGHT)

@@ -1,4 +1,4 @@
-"""From a model's words to edits: out of lists, quotations, JSON strings, diffs, envelopes and fenced files."""
+"""Parses a model's answer into edits: from lists, quotations, JSON strings, diffs, envelopes and fenced files."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ _MARKS = ("*** Begin Patch", "*** Update File", "<<<<<<< ", "\n+++ ", "\n@@")
 
 
 def outdented(answer: str) -> str:
-    """Fenced passages and patches that stand indented or quoted as a whole, moved to the left margin."""
+    """Move fenced passages and patches that are indented or quoted as a whole to the left margin."""
     lines = answer.split("\n")
     made: list[str] = []
     at = 0
@@ -56,7 +56,7 @@ def outdented(answer: str) -> str:
 
 
 def from_json(answer: str) -> str:
-    """The strings of an answer that hold edits, decoded; empty where there are none."""
+    """Decode the JSON strings of an answer that contain edits; empty if there are none."""
     found: list[str] = []
     for string in _STRING.finditer(answer):
         if "\\n" not in string[0]:
@@ -95,7 +95,7 @@ def wholes(lines: Sequence[str]) -> ParsedBlocks:
 
 
 def _merged(lines: Sequence[str]) -> list[CodeFence]:
-    """The fenced passages; one that holds fences itself goes up to the last that closes, before the next path."""
+    """Find fenced passages; one that contains fences extends to the last closing fence before the next path."""
     found: list[CodeFence] = []
     for fence in fences(lines):
         last = found[-1] if found else None
@@ -108,7 +108,7 @@ def _merged(lines: Sequence[str]) -> list[CodeFence]:
 
 
 def _inside(lines: Sequence[str], outer: CodeFence, fence: CodeFence) -> bool:
-    """Whether what stands between two passages reads on as part of the file: an odd fence, and no prose."""
+    """Return whether the text between two passages belongs to the file: an unmatched fence and no prose."""
     return fence.start - 1 == outer.stop + 1 and is_fence(lines[outer.stop])
 
 
@@ -121,10 +121,10 @@ ENVELOPE_CUT_OFF = "the answer has a patch that is cut off: it ends without *** 
 
 
 def envelopes(lines: Sequence[str], ends_with_newline: bool) -> ParsedBlocks:
-    """One edit for each file.
+    """Parse one edit per file from the envelopes in an answer.
 
-    A patch without its last line is taken where a fence or a word closes it, or where its last hunk has as much context
-    behind its changes as before them.
+    A patch without its last line is accepted if a fence or a word closes it, or if its last hunk has as much context
+    after its changes as before them.
     """
     edits: list[Edit] = []
     rest: list[str] = []
@@ -162,7 +162,7 @@ def _balanced(body: Sequence[str]) -> bool:
 
 
 def _without_header(body: list[str]) -> list[str]:
-    """Without the header of a unified diff, which some write besides."""
+    """Drop the header of a unified diff, which some models add."""
     if len(body) >= 2 and body[0].startswith("--- ") and body[1].startswith("+++ "):
         return body[2:]
     return body
@@ -178,7 +178,7 @@ _NOWHERE = "/dev/null"
 
 
 def diffs(lines: Sequence[str], ends_with_newline: bool) -> tuple[Edit, ...]:
-    """One edit for each file's diff, its header made regular and all that follows it up to the next one kept."""
+    """Parse one edit per file from unified diffs, with a normalized header and all text up to the next header."""
     fenced = list(fences(lines))
     edits: list[Edit] = []
     at = 0
@@ -208,7 +208,7 @@ def diffs(lines: Sequence[str], ends_with_newline: bool) -> tuple[Edit, ...]:
 
 
 def _header(lines: Sequence[str], at: int, *, in_diff_fence: bool) -> tuple[str, str, tuple[str, ...], int] | None:
-    """Old and new path, what git says besides, and the line where the hunks begin; None where no diff begins."""
+    """Parse old path, new path, extra git lines, and the line where the hunks begin; None if no diff begins here."""
     about: list[str] = []
     named = _GIT.match(lines[at])
     n = at
@@ -254,27 +254,27 @@ _LABEL = re.compile(
 )
 
 MOST_CHARACTERS, MOST_EDITS = 1_000_000, 300
-"""Of an answer. What is larger is no fix that anybody reads, and would take minutes to look through."""
+"""Limits for one answer. Nobody reads a larger fix, and parsing it would take minutes."""
 
 
 class ParsedPatch(NamedTuple):
-    """`fault` says why there is no edit, in words that can go back to the model."""
+    """The edits of an answer. `fault` says why there is none, in words that can go back to the model."""
 
     edits: tuple[Edit, ...]
     why: str = ""
     reflection: Reflection | None = None
     fault: str = ""
     test_change: str = ""
-    """Why a test would have to change, where the answer says so openly."""
+    """Why a test would have to change, if the answer says so."""
     unchanged: bool = False
-    """Whether there is no edit because the answer gives files back as they are."""
+    """Whether there is no edit because the answer returns files unchanged."""
 
 
 def parse(answer: str, shown: Mapping[str, str] | None = None) -> ParsedPatch:
-    """The edits in an answer, whatever prose or fences are around them. Never raises.
+    """Parse the edits in an answer, whatever prose or fences surround them. Never raises.
 
-    One edit that is cut off makes the whole answer unusable: a part of a change is no change. `shown` are the files
-    that the model was shown and may change, by path: code that names none of them may still belong to one.
+    One truncated edit makes the whole answer unusable: a partial change is not applied. `shown` are the files that
+    the model saw and may change, by path: code that names none of them may still belong to one.
     """
     if len(answer) > MOST_CHARACTERS:
         return ParsedPatch((), fault=f"the answer is longer than {MOST_CHARACTERS} characters: give only what changes")
@@ -300,13 +300,13 @@ def parse(answer: str, shown: Mapping[str, str] | None = None) -> ParsedPatch:
 
 
 def fingerprint(edits: Sequence[Edit]) -> str:
-    """The same for the same change: blanks at the ends of lines and the order of edits do not count."""
+    """Hash edits so that equal changes have equal values; trailing whitespace and the order of edits do not matter."""
     parts = sorted("\x1f".join((edit.path, _trim(edit.search), _trim(edit.text))) for edit in edits)
     return hashlib.sha256("\x1e".join(parts).encode(errors="replace")).hexdigest()[:32] if parts else ""
 
 
 def paths(edits: Sequence[Edit]) -> tuple[str, ...]:
-    """The files that the edits name."""
+    """List the files that the edits name."""
     return tuple(sorted({edit.path for edit in edits}))
 
 

@@ -1,4 +1,4 @@
-"""Code in an answer that names no file: it belongs to the one file that was shown and defines the same names."""
+"""Code in an answer without a file name: it belongs to the only shown file that defines the same names."""
 
 from __future__ import annotations
 
@@ -10,9 +10,9 @@ from redstart.toolkit.patching.reading.blocks import fences
 
 
 def unnamed(answer: str, shown: Mapping[str, str]) -> tuple[Edit, ...]:
-    """The one edit that an answer of fenced code without a path can mean; nothing where it may mean several.
+    """Return the only edit that fenced code without a path can mean; empty if it is ambiguous.
 
-    `shown` are the files that the model was shown and may change. What it merely copied from them does not count.
+    `shown` are the files that the model saw and may change. Code that it merely copied from them does not count.
     """
     lines = answer.removesuffix("\n").split("\n")
     codes = {path: code for path in shown if (code := edited_code(path))}
@@ -29,7 +29,7 @@ def unnamed(answer: str, shown: Mapping[str, str]) -> tuple[Edit, ...]:
 
 
 def given_back(answer: str, shown: Mapping[str, str]) -> tuple[str, ...]:
-    """The files that an answer gives back as they were shown, from end to end; none where it holds other code too."""
+    """List files that an answer returns exactly as shown; empty if it contains other code too."""
     lines = answer.replace("\r\n", "\n").split("\n")
     texts = {"\n".join(lines[fence.start : fence.stop]).strip() for fence in fences(lines)}
     plain = {path: text.replace("\r\n", "\n").strip() for path, text in shown.items()}

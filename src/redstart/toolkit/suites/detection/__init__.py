@@ -1,1 +1,1 @@
-"""Which tests a project has, what runs them and with which interpreter."""
+"""Detects a project's tests, what runs them, and with which interpreter."""

@@ -1,12 +1,12 @@
-"""Commands that start pytest by themselves: `make test`, `nox`, `tox`, a script.
+"""Handles commands that start pytest themselves: `make test`, `nox`, `tox`, a script.
 
-pytest is reached through `PYTEST_ADDOPTS`, which all of them hand on. tox and nox would also make environments and fill
-them from the network, which is not there; so they are told to run in the environment that the user has. Measured with
-tox 4.11 and 4.67, nox 2024.4 and 2026.10:
+`PYTEST_ADDOPTS`, which all of them pass on, reaches pytest. tox and nox would also create environments and fill them
+from the network, which the sandbox lacks, so Redstart makes them use the user's environment. Measured with tox 4.11
+and 4.67, nox 2024.4 and 2026.10:
 
-- nox has `--force-venv-backend none --no-install`; a noxfile of ours around the project's does the rest.
-- tox has no such switch, but loads a plugin that lies on Python's path, which keeps its environment empty and hands
-  out the interpreter and programs of the user's.
+- nox has `--force-venv-backend none --no-install`; our noxfile, which wraps the project's, does the rest.
+- tox has no such switch, but loads a plugin from Python's path. The plugin keeps tox's environment empty and provides
+  the user's interpreter and programs.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ NOXFILE = "redstart_noxfile.py"
 _TOX_ABOUT = "redstart_tox-0.dist-info/"
 _STARTS = ("-m", "run")
 _VERSION = re.compile(r"(?<=\w)-(?:\d+\.\d+t?|pypy-?[\d.]+)(?=\(|$)")
-"""Of nox's name of a session: the interpreter."""
+"""The interpreter in the name of a nox session."""
 
 
 _WITHOUT_RESULTS = {
@@ -39,11 +39,11 @@ _WITHOUT_RESULTS = {
     "green": '--test-cmd "green --junit-report green.xml" --junit green.xml',
     "zope-testrunner": '--test-cmd "zope-testrunner --xml reports ..." --junit "reports/testreports/*.xml"',
 }
-"""Runners that pytest has no part in: how the results of each test can be had all the same."""
+"""Runners that do not use pytest, with the way to get results per test from them."""
 
 
 class CommandStart(NamedTuple):
-    """How a command is started so that it reaches pytest."""
+    """How to start a command so that our options reach pytest."""
 
     argv: tuple[str, ...]
     variables: dict[str, str]
@@ -51,7 +51,7 @@ class CommandStart(NamedTuple):
 
 
 def end_of_start(argv: Sequence[str], *programs: str) -> int:
-    """How many words start one of these (`tox`, `python -m tox`, `uv run tox`); 0 where it is something else."""
+    """Count the words that start one of these programs (`tox`, `python -m tox`, `uv run tox`). 0 for anything else."""
     for index, word in enumerate(argv):
         if PurePosixPath(word).name in programs and (index == 0 or argv[index - 1] in _STARTS):
             return index + 1
@@ -59,21 +59,21 @@ def end_of_start(argv: Sequence[str], *programs: str) -> int:
 
 
 def require_results(argv: Sequence[str], junit: str) -> None:
-    """Raises `ConfigError` for a command that tells nothing of single tests but in a report that nobody named."""
+    """Raise `ConfigError` if the command reports single tests only in a JUnit XML report and the user named none."""
     for name, remedy in _WITHOUT_RESULTS.items():
         if not junit and end_of_start(argv, name):
             raise ConfigError(f"{name} gives no results per test without a JUnit XML report (--junit)", remedy=remedy)
 
 
 def with_interpreter(start: Sequence[str], environment: Environment) -> tuple[str, ...]:
-    """A bare `python` means the target's."""
+    """Replace a bare `python` with the target's interpreter."""
     if start[0] in ("python", "python3"):
         return (environment.python, *start[1:])
     return tuple(start)
 
 
 def around(suite: Suite, environment: Environment) -> CommandStart:
-    """The user's command as it is to be run here."""
+    """Adapt the user's command so that it runs in the sandbox."""
     words = suite.command
     root = {ROOT: join(environment.mount, suite.folder)}
     if end := end_of_start(words, "nox"):
@@ -93,9 +93,9 @@ def _nox(start: Sequence[str], given: Sequence[str], root: dict[str, str]) -> Co
 
 
 def _nox_options(options: Sequence[str]) -> tuple[list[str], str]:
-    """The options as they are to be given, and the noxfile.
+    """Return the options to pass on, and the noxfile.
 
-    Without environments of its own, nox has one session where it would have one for each version of Python.
+    Without environments of its own, nox has one session instead of one for each version of Python.
     """
     kept: list[str] = []
     file = "noxfile.py"
@@ -122,7 +122,7 @@ def _tox(argv: tuple[str, ...], environment: Environment, root: dict[str, str]) 
         **root,
         "REDSTART_PYTHON": environment.python,
         "TOX_WORK_DIR": f"{OUT}/tox",
-        # What tox needs to be there before it starts would come from the network too.
+        # tox would also fetch its requirements from the network before it starts.
         "TOX_OVERRIDE": "tox.requires=",
         "VIRTUALENV_NO_SEED": "1",
     }

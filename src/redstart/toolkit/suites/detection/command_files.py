@@ -1,4 +1,4 @@
-"""Which files of the tree a test command starts from: whoever may edit them decides what the tests say."""
+"""Finds the files of the tree that a test command starts from. Whoever edits them controls the test results."""
 
 from __future__ import annotations
 
@@ -25,41 +25,41 @@ _BUILDERS = {
     ("doit",): ("dodo.py",),
     ("scons",): ("sconstruct", "sconscript"),
 }
-"""Programs that read what to do from a file that the command need not name; the files in lower case."""
+"""Programs that read their tasks from a file that the command need not name. File names are in lower case."""
 _LIKE_A_TEST = re.compile(r"(?:^|[_.-])(?:run)?(?:tests?|checks?|specs?|suites?|ci)(?:[_.-]|$)", re.IGNORECASE)
-"""A file that a script names, by its own name: the other ones may be the program that is tested."""
+"""The name of a test script that another script names. Other files may belong to the program under test."""
 _WORD = re.compile(r"[\w./+-]+")
 _PROGRAM = re.compile(r"(?:^|[;&|(`])[ \t@+-]*(?:\w+=\S*[ \t]+)*([\w./+-]+)", re.MULTILINE)
-"""The first word of each command in a script, or in a recipe."""
+"""The first word of each command in a script or recipe."""
 _LARGEST = 256 << 10
-"""Bytes of a script that are looked at."""
+"""How many bytes of a script are examined."""
 
 
 class CommandFiles:
-    """What a test command starts from, in one tree. Paths are those of the tree; the command runs in `folder`."""
+    """The files of one tree that a test command starts from. Paths are the tree's; the command runs in `folder`."""
 
     def __init__(self, command: Sequence[str], folder: str, paths: Collection[str], read: Read) -> None:
         self._folder, self._paths, self._read = folder, frozenset(paths), read
         self._words = tuple(_spread(command))
         self._build_names = tuple(self._names_of_build_files())
         self.build = tuple(sorted(path for path in self._paths if self._is_build_file(path)))
-        """Files that say how the tests are built and started."""
+        """Files that define how the tests are built and started."""
         self.named = () if end_of_start(command, "pytest", "py.test") else tuple(sorted(self._followed()))
-        """Files that the command names, and the scripts of tests that those name in turn."""
+        """Files that the command names, and the test scripts that those name in turn."""
 
     @property
     def globs(self) -> tuple[str, ...]:
-        """All of them, and every file that would be one if it were there: a `GNUmakefile` goes before a `Makefile`."""
+        """All these files and every file that would count if it existed: a `GNUmakefile` overrides a `Makefile`."""
         built = (glob for name in self._build_names for glob in (name, f"*/{name}"))
         return tuple(dict.fromkeys((*(escape(path) for path in self.named), *built)))
 
     @property
     def languages(self) -> tuple[Language, ...]:
-        """The languages whose programs the command starts, by itself or in a script that it starts from."""
+        """The languages whose programs the command starts, directly or in a script."""
         scripts = (self._text(path) for path in (*self.named, *self.build))
         words = (*self._words, *(word for text in scripts for word in _PROGRAM.findall(text)))
         started = {PurePosixPath(word).name for word in words}
-        # Those that tests cannot be altered in come first: theirs is what the command is for.
+        # Languages whose tests cannot be altered come first: the command is meant for those.
         known = sorted(languages(), key=lambda language: language.can_alter_tests)
         found = [language for language in known if not language.can_alter_tests and _starts(language, started)]
         found += [language for path in self.named if (language := language_of_file(path))]
@@ -93,14 +93,14 @@ class CommandFiles:
         return found
 
     def _in_tree(self, word: str) -> Iterator[str]:
-        """The file that a word means, from where the command runs; an option's value counts as a word."""
+        """Find the file that a word means in the command's directory. An option's value counts as a word."""
         for text in {word, word.partition("=")[2]} - {""}:
             path = normpath(join(self._folder, text))
             if path in self._paths:
                 yield path
 
     def _modules(self) -> Iterator[str]:
-        """The files of `python -m package.module`."""
+        """List the files of `python -m package.module`."""
         for option, name in zip(self._words, self._words[1:], strict=False):
             if option == "-m":
                 start = join(self._folder, *name.split("."))
@@ -115,11 +115,11 @@ def _starts(language: Language, started: Collection[str]) -> bool:
 
 
 def _spread(command: Sequence[str]) -> Iterator[str]:
-    """The words of a command, and those of a command line that it hands to a shell."""
+    """Yield the words of a command and those of a command line that it passes to a shell."""
     for word in command:
         yield word
         if any(blank in word for blank in " \t\n;&|"):
             try:
                 yield from shlex.split(re.sub(r"[;&|()<>]+", " ", word))
-            except ValueError:  # an open quote: what can be told from it is told by its pieces
+            except ValueError:  # an open quote: the pieces still tell something
                 yield from word.split()

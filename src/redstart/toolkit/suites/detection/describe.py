@@ -1,4 +1,4 @@
-"""What runs the tests, in a user's words."""
+"""Describes to the user what runs the tests."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ LONGEST = 60
 
 
 def describe_runner(suite: Suite) -> str:
-    """The test runner, by the name that people know it by; the user's command where only its report is read."""
+    """Return the test runner's common name, or the user's command if only its report is read."""
     if suite.junit:
         return clip(one_line(shlex.join(suite.command)), LONGEST)
     runner = runner_of(suite)
@@ -24,7 +24,7 @@ def describe_runner(suite: Suite) -> str:
 
 
 def describe_interpreter(suite: Suite, environment: Environment) -> str:
-    """What the runner runs on: `node 20.20.2`, or `python (.venv in the project)`; empty where that is not known."""
+    """Return what the runner runs on: `node 20.20.2` or `python (.venv in the project)`. Empty if unknown."""
     if suite.junit and with_interpreter(suite.command, environment) == suite.command:
         return ""
     language = language_of_runner(suite.runner)

@@ -1,7 +1,6 @@
-"""Which interpreter runs the target's tests, and what of the host must be visible for it.
+"""Finds the interpreter that runs the target's tests and the host paths that it needs to see.
 
-Interpreters are started on the host to be asked about themselves, without running `site`, so that nothing that was
-installed for them runs.
+Interpreters run on the host to report about themselves, but without `site`, so that nothing installed for them runs.
 """
 
 from __future__ import annotations
@@ -23,12 +22,12 @@ from redstart.toolkit.suites.detection.interpreters import choose
 
 ANSWER_WITHIN = 20.0
 SYSTEM = ("/usr", "/bin", "/sbin", "/lib", "/lib64")
-"""What every sandbox shows anyway."""
+"""Directories that every sandbox shows anyway."""
 SYSTEM_PATH = ("/usr/local/bin", "/usr/bin", "/bin")
 
 _MAPPING = re.compile(r"^MAPPING\b[^{\n]*(\{.*\})", re.MULTILINE)
 _QUOTED = re.compile(r"['\"](/[^'\"]+)['\"]")
-"""Of the file by which setuptools finds an editable install: where its packages are."""
+"""The package paths in the file that setuptools uses to find an editable install."""
 
 _QUESTION = """\
 import json, os, site, sys, sysconfig
@@ -56,7 +55,7 @@ print(json.dumps({
 
 
 class Interpreter(FrozenValue):
-    """What an interpreter said of itself."""
+    """What an interpreter reports about itself."""
 
     executable: str
     prefix: str
@@ -64,16 +63,16 @@ class Interpreter(FrozenValue):
     exec_prefix: str = ""
     version: str
     site_folders: tuple[str, ...] = ()
-    """Where it finds what was installed, the user's own folder included."""
+    """Where it finds installed packages, including the user's own directory."""
     has_pytest: bool
 
 
 def ask_interpreter(
     python: str, *, folder: Path | None = None, environ: Mapping[str, str] | None = None
 ) -> Interpreter:
-    """Starts `python` once, in `folder` (a version manager's shim chooses by it), and gives what it says of itself.
+    """Start `python` once, in `folder` (which a version manager's shim depends on), and return its report.
 
-    Raises `ConfigError` with a remedy where it cannot be started, does not answer in time or is no Python 3.8 or later.
+    Raises `ConfigError` with a remedy if it cannot be started, does not answer in time or is not Python 3.8 or later.
     """
     remedy = "activate the project's environment, or name its interpreter with --python"
     try:
@@ -106,7 +105,7 @@ def ask_interpreter(
 def find_environment(
     root: Path, *, folder: str = "", python: str | None = None, environ: Mapping[str, str]
 ) -> Environment:
-    """The target's environment, with its interpreter as `find_interpreter` finds it; raises what either raises."""
+    """Find the target's interpreter and build its environment. Raises what either of the two functions raises."""
     interpreter, why = find_interpreter(root, folder=folder, python=python, environ=environ)
     return environment_of(root, interpreter, why)
 
@@ -114,9 +113,9 @@ def find_environment(
 def find_interpreter(
     root: Path, *, folder: str = "", python: str | None = None, environ: Mapping[str, str]
 ) -> tuple[Interpreter, str]:
-    """The target's interpreter as `choose` finds it for `folder` of `root`, and why that one.
+    """Find the target's interpreter for `folder` of `root` with `choose_interpreter`, and the reason for the choice.
 
-    Raises `ConfigError` with a remedy where there is none.
+    Raises `ConfigError` with a remedy if there is none.
     """
     mount = root.resolve()
     choice = choose(mount / folder, mount, python=python, environ=environ)
@@ -124,9 +123,9 @@ def find_interpreter(
 
 
 def environment_of(root: Path, interpreter: Interpreter, why: str) -> Environment:
-    """What an interpreter needs where `root` is mounted: what is installed for it, ignored files and git's history.
+    """Build what an interpreter needs where `root` is mounted: installed packages, ignored files and git's history.
 
-    Raises `ConfigError` with a remedy where showing it would show the user's home.
+    Raises `ConfigError` with a remedy if that would expose the user's home directory.
     """
     mount = root.resolve()
     home = Path.home()
@@ -153,7 +152,7 @@ def environment_of(root: Path, interpreter: Interpreter, why: str) -> Environmen
 
 
 def moved(environment: Environment, mount: Path) -> Environment:
-    """The same interpreter for another folder, without anything of the folder for which it was found."""
+    """Return the same interpreter for another directory, without anything of the original directory."""
     alone = Environment(mount=str(mount), python=environment.python)
     return alone.model_copy(
         update={name: getattr(environment, name) for name in ("read_only", "home", "variables", "chosen")}
@@ -174,16 +173,16 @@ def _with_history(environment: Environment, history: History) -> Environment:
 
 
 def _is_shown(path: Path, read_only: Iterable[str]) -> bool:
-    """Whether a path is visible as it is, so that a copy could not be put there, nor around it."""
+    """Whether a path is already visible, so that no copy can be placed there or around it."""
     return any(path.is_relative_to(item) or Path(item).is_relative_to(path) for item in read_only)
 
 
 def _visible(interpreter: Interpreter, mount: Path, home: Path) -> tuple[str, ...]:
-    """The paths that the interpreter needs, shortest first, none inside another."""
+    """List the paths that the interpreter needs, shortest first, none inside another."""
     prefixes = {interpreter.prefix, interpreter.base_prefix, interpreter.exec_prefix} - {"", "/"}
     needed: set[Path] = set()
     for prefix in (Path(item) for item in prefixes):
-        # An environment made in the root itself would hide the workspace that is mounted there.
+        # An environment created in the root itself would hide the workspace that is mounted there.
         names = ("bin", "lib", "lib64", "include", "pyvenv.cfg") if prefix == mount else ()
         needed |= {prefix / name for name in names if (prefix / name).exists()} if names else {prefix}
     needed |= {Path(folder) for folder in interpreter.site_folders}
@@ -201,9 +200,9 @@ def _visible(interpreter: Interpreter, mount: Path, home: Path) -> tuple[str, ..
 
 
 def _linked(interpreter: Interpreter, mount: Path, home: Path) -> Iterable[Path]:
-    """Folders elsewhere from which this environment imports, by its path files: editable installs of other projects.
+    """List other directories that this environment imports from through its path files: editable installs.
 
-    A folder that would show the user's home, or the real repo around the workspace, is passed over.
+    A directory that would expose the user's home, or the real repo around the workspace, is skipped.
     """
     for folder in map(Path, interpreter.site_folders):
         named = [line for file in folder.glob("*.pth") for line in _text(file).splitlines()]
@@ -226,7 +225,7 @@ def _text(file: Path) -> str:
 
 
 def _links(executable: Path) -> Iterable[Path]:
-    """What the program's chain of symbolic links leads over."""
+    """Yield the targets of the program's chain of symbolic links."""
     seen: set[Path] = set()
     while executable.is_symlink() and executable not in seen:
         seen.add(executable)
@@ -235,5 +234,5 @@ def _links(executable: Path) -> Iterable[Path]:
 
 
 def _named(paths: Iterable[Path]) -> tuple[str, ...]:
-    """Those that lie in no other, the shortest first."""
+    """List the paths that lie in no other path, shortest first."""
     return tuple(sorted({str(path) for path in outermost(paths)}, key=lambda name: (len(name), name)))

@@ -1,4 +1,4 @@
-"""What git knows of the target's folder: where its objects are, and which commit and tags a workspace may show."""
+"""Reads the target's git history: where its objects are, and which commit and tags a workspace may show."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from typing import NamedTuple
 from redstart.toolkit.base.git import ask_git
 
 MOST_REFS = 2000
-"""Lines of `packed-refs` that are kept."""
+"""The maximum number of `packed-refs` lines."""
 REFS_HEADER = "# pack-refs with: peeled fully-peeled sorted \n"
 
 
@@ -20,14 +20,14 @@ class History(NamedTuple):
     refs: str
     shallow: str
     borrowed: tuple[Path, ...] = ()
-    """Object folders of other repos that this one builds on (`git clone --shared`)."""
+    """Object directories of other repos that this one borrows from (`git clone --shared`)."""
 
 
 def work_root(folder: Path) -> Path:
-    """The folder whose files a run on `folder` needs: the top of its git work tree, else `folder` itself.
+    """Find the directory whose files a run on `folder` needs: the top of its git work tree, else `folder` itself.
 
-    A folder of which git tracks nothing is no part of the repo around it, and a repo that holds the user's whole home
-    folder (their dotfiles) is not what they mean.
+    A directory in which git tracks nothing does not belong to the repo around it. A repo that contains the user's whole
+    home directory (their dotfiles) is not what they mean.
     """
     folder = folder.resolve()
     said = ask_git(folder, "rev-parse", "--show-toplevel")
@@ -40,7 +40,7 @@ def work_root(folder: Path) -> Path:
 
 
 def find_history(root: Path) -> History | None:
-    """The history of the repo whose root the folder is; None where it is none, or has no commit yet."""
+    """Find the history of the repo at this root. None if it is not a repo's root or has no commit yet."""
     if _line(ask_git(root, "rev-parse", "--show-prefix")):
         return None
     head = _line(ask_git(root, "rev-parse", "--verify", "--quiet", "HEAD^{commit}"))
@@ -56,7 +56,7 @@ def find_history(root: Path) -> History | None:
 
 
 def _refs(root: Path) -> str:
-    """Tags, and the branch that is checked out, as `packed-refs` has them. The newest tags are kept where some are."""
+    """List the tags and the checked-out branch in `packed-refs` format. The newest tags win if there are too many."""
     branch = _line(ask_git(root, "symbolic-ref", "--quiet", "HEAD"))
     told = ask_git(
         root,
@@ -85,7 +85,7 @@ def _borrowed(objects: Path, depth: int = 0) -> Iterable[Path]:
         return
     for line in lines:
         folder = Path(line)
-        # What this file names becomes visible in the sandbox, so it must be what it claims to be.
+        # The paths in this file become visible in the sandbox, so they must be real object directories.
         if folder.is_absolute() and _holds_objects(folder.resolve()) and depth < 5:
             yield folder
             yield from _borrowed(folder, depth + 1)

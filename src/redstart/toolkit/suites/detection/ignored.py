@@ -1,6 +1,6 @@
-"""What a workspace needs beside its snapshot: built modules, generated code and data that git ignores, and submodules.
+"""Finds what a workspace needs besides its snapshot: modules, generated code and data that git ignores, and submodules.
 
-They are no part of a patch, but without them a project that works on its developer's disk does not work here.
+They never belong to a patch, but without them a project that works on its developer's disk does not work here.
 """
 
 from __future__ import annotations
@@ -23,38 +23,38 @@ NOT_NEEDED = (
     *("__pycache__", ".git", ".pytest_cache", ".mypy_cache", ".ruff_cache", MODULES),
     *(".tox", ".nox", ".hypothesis", "*.pyc", "*.pyo"),
 )
-"""Made again where it is missing, and misleading where it is stale."""
+"""Files that are recreated if missing, and misleading if stale."""
 ALSO_SECRET = ("credentials*", "secrets.*", ".env.py", ".env.[jt]s")
-"""Code too: whoever has git ignore a file of such a name knows why."""
+"""Names of secret files, including code: whoever makes git ignore such a file has a reason."""
 
 AnyPath = TypeVar("AnyPath", bound=PurePath)
 
 
 class Ignored(NamedTuple):
     copies: tuple[str, ...] = ()
-    """Relative to the folder. A folder is named as a whole where all that is in it may be copied."""
+    """Paths relative to the directory. A subdirectory is one entry if all its contents may be copied."""
     left_out: tuple[str, ...] = ()
-    """Too large, or too many."""
+    """Entries that are too large or have too many files."""
     modules: tuple[str, ...] = ()
-    """Folders of installed Node.js modules: too large to be copied, and shown where they lie."""
+    """Directories of installed Node.js modules: too large to copy, so they are shown in place."""
 
 
 class _Entry(NamedTuple):
     path: str
     parts: tuple[str, ...]
-    """What of it is copied: itself, or what may be copied of what is in it."""
+    """The paths to copy: the entry itself, or those of its contents that may be copied."""
     files: int
     size: int
 
 
 def find_ignored(root: Path) -> Ignored:
-    """What git ignores in the folder, or keeps as a submodule, and a workspace needs; nothing where it is no git repo.
+    """Find the ignored files and submodules that a workspace needs. Empty if the directory is not a git repo.
 
-    Beyond the two limits the largest entries of git's list are left out, each as a whole.
+    If a limit is exceeded, the largest entries of git's list are left out, each as a whole.
     """
     said = ask_git(root, "ls-files", "--others", "--ignored", "--exclude-standard", "--directory", "-z")
     listed = sorted({*_texts((said or b"").split(b"\0")), *_submodules(root)})
-    # Git names a folder and also the files in it where it is not ignored itself.
+    # Git may list a directory and also the files in it.
     outer = map(str, outermost(map(PurePosixPath, listed)))
     measured = (_measure(root, path) for path in outer if not _unwanted_path(root, path))
     entries = [entry for entry in measured if entry.files]
@@ -75,13 +75,13 @@ def _is_folder(path: Path) -> bool:
 
 
 def _submodules(root: Path) -> Iterable[str]:
-    """Their files belong to another repo: they are there for the tests, and no edit of this one reaches them."""
+    """List submodules. Their files belong to another repo: the tests see them, but edits here do not reach them."""
     staged = (ask_git(root, "ls-files", "--stage", "-z") or b"").split(b"\0")
     return _texts(line.partition(b"\t")[2] for line in staged if line.startswith(b"160000 "))
 
 
 def _texts(names: Iterable[bytes]) -> Iterable[str]:
-    """Names that are no text are passed over: an environment is kept as text."""
+    """Decode names. Undecodable ones are skipped, because an environment is stored as text."""
     for name in names:
         with contextlib.suppress(UnicodeDecodeError):
             if text := name.decode().rstrip("/"):
@@ -89,7 +89,7 @@ def _texts(names: Iterable[bytes]) -> Iterable[str]:
 
 
 def outermost(paths: Iterable[AnyPath]) -> Iterator[AnyPath]:
-    """Without those that lie in another, in their order."""
+    """Drop the paths that lie in another path. The order stays."""
     listed = tuple(paths)
     whole = set[PurePath](listed)
     return (path for path in listed if whole.isdisjoint(path.parents))
@@ -109,7 +109,7 @@ def _is_environment(folder: Path) -> bool:
 
 
 class _Count:
-    """Counts until it is too much: a folder of a million files is not walked to its end."""
+    """Counts files and bytes, so that the walk of a huge directory can stop early."""
 
     def __init__(self) -> None:
         self.files = self.size = 0
@@ -130,7 +130,7 @@ def _measure(root: Path, path: str) -> _Entry:
 
 
 def _allowed(root: Path, path: str, count: _Count) -> tuple[list[str], bool]:
-    """`path` if all of it may be copied, else what may be copied of what is in it; and whether it was all."""
+    """Return `path` if all of it may be copied, else the contents that may, and whether that is everything."""
     here = root / path
     if here.is_symlink() or here.is_file():
         count.add(here)
@@ -151,7 +151,7 @@ def _allowed(root: Path, path: str, count: _Count) -> tuple[list[str], bool]:
 
 
 def _names(folder: Path) -> list[str] | None:
-    """What is in a folder; None where it is none, or cannot be read."""
+    """List the contents of a directory. None if it is not a directory or cannot be read."""
     try:
         return sorted(os.listdir(folder))  # noqa: PTH208 (names alone are needed, of folders that may be large)
     except OSError:

@@ -1,8 +1,8 @@
-"""Which interpreter is the project's, among those that a developer's machine has.
+"""Chooses the project's interpreter among those on a developer's machine.
 
-Nothing is created, synchronised or fetched. A program that the repo itself brings is never started: an environment in
-the repo counts only where it leads to an interpreter outside of it, and no tool is asked that would load a plugin out
-of the repo.
+Nothing is created, synchronized or fetched. A program from the repo itself is never started: an environment in the
+repo counts only if it leads to an interpreter outside the repo, and no tool is asked that would load a plugin from the
+repo.
 """
 
 from __future__ import annotations
@@ -29,21 +29,21 @@ OFFLINE = {
 }
 OLDEST = (3, 8)
 ON_PATH = "python3 on PATH"
-"""Why an interpreter was taken that is no environment of the project's."""
+"""The reason for an interpreter that belongs to no environment of the project."""
 
 
 class InterpreterChoice(NamedTuple):
     python: str
     why: str
-    """In the user's words: `--python`, `.venv in the project`, `poetry`, `python3 on PATH`."""
+    """The reason, as the user reads it: `--python`, `.venv in the project`, `poetry`, `python3 on PATH`."""
 
 
 def choose(root: Path, top: Path, *, python: str | None, environ: Mapping[str, str]) -> InterpreterChoice:
-    """The project's interpreter. `top` is the root of the git repo that `root` lies in, or `root` itself.
+    """Choose the project's interpreter. `top` is the root of the git repo that contains `root`, or `root` itself.
 
-    In order: `python`, the environment that is active, `.venv` or `venv` in the root or the top, what the project's own
+    The order is: `python`, the active environment, `.venv` or `venv` in the root or the top, what the project's own
     tool (uv, poetry, pdm, hatch) uses, an environment of tox or nox, `python3` on PATH. Raises `ConfigError` with a
-    remedy where there is none.
+    remedy if there is none.
     """
     path = environ.get("PATH", "")
     if python:
@@ -61,13 +61,13 @@ def _named(python: str, path: str) -> str:
     found = str(Path(python).absolute()) if "/" in python else shutil.which(python, path=path)
     if found:
         return found
-    raise ConfigError(f"no program {python} on PATH", remedy="give the interpreter's path with --python")
+    raise ConfigError(f"{python} is not on PATH", remedy="give the interpreter's path with --python")
 
 
 def _candidates(root: Path, top: Path, environ: Mapping[str, str]) -> Iterator[InterpreterChoice]:
     for variable in ("VIRTUAL_ENV", "CONDA_PREFIX"):
         active = environ.get(variable, "")
-        # Conda's base is active in every shell, so it says nothing; where it is meant, it is first on PATH anyway.
+        # Conda's base is active in every shell, so it means nothing. If the user wants it, it is first on PATH anyway.
         is_base = variable == "CONDA_PREFIX" and environ.get("CONDA_DEFAULT_ENV") == "base"
         if active and not is_base and program_of(Path(active)).exists():
             yield InterpreterChoice(str(program_of(Path(active))), variable)
@@ -90,9 +90,10 @@ def program_of(environment: Path) -> Path:
 
 
 def is_users_own(environment: Path, root: Path) -> bool:
-    """Whether a virtual environment in the repo leads to an interpreter outside of it.
+    """Whether a virtual environment in the repo leads to an interpreter outside the repo.
 
-    It is started on the host, unasked. One whose program or standard library comes with the repo is not the user's.
+    It runs on the host without a question to the user. An environment whose program or standard library comes with the
+    repo is not the user's own.
     """
     config = _configuration(environment)
     program = program_of(environment)
@@ -123,7 +124,7 @@ def _configuration(environment: Path) -> dict[str, str]:
 
 
 def _by_tools(root: Path, top: Path, environ: Mapping[str, str]) -> Iterator[tuple[str, Path]]:
-    """The environments that the tools name by which the project is managed, whether they exist or not."""
+    """List the environments that the project's management tools name, whether they exist or not."""
     folders = list(dict.fromkeys((root, top)))
     tables = _tool_tables(folders)
 
@@ -137,16 +138,16 @@ def _by_tools(root: Path, top: Path, environ: Mapping[str, str]) -> Iterator[tup
         if named := environ.get("UV_PROJECT_ENVIRONMENT"):
             lock = next((folder for folder in folders if (folder / "uv.lock").is_file()), root)
             yield "uv", lock / named
-        # It would start the interpreter of a `.venv` here, of which it was found above that it is not the user's.
+        # uv would start the interpreter of a `.venv` here, which is not the user's own, as found above.
         elif not has(".venv"):
             yield from _answer(
                 "uv", ("python", "find", "--offline", "--no-python-downloads"), root, environ, program=True
             )
     if uses("poetry", "poetry.lock"):
-        # It makes nothing by this. Told to create no environments it would name none that exists either.
+        # This creates nothing. With environment creation disabled, poetry would not name an existing one either.
         yield from _answer("poetry", ("--no-plugins", "env", "info", "--path"), root, environ)
     if uses("pdm", "pdm.lock"):
-        # pdm itself would make an environment where there is none, and load plugins out of the repo.
+        # pdm itself would create a missing environment and load plugins from the repo.
         for folder in folders:
             if (folder / ".pdm-python").is_file():
                 text = (folder / ".pdm-python").read_text(encoding="utf-8", errors="replace").strip()
@@ -158,7 +159,7 @@ def _by_tools(root: Path, top: Path, environ: Mapping[str, str]) -> Iterator[tup
 def _answer(
     tool: str, arguments: tuple[str, ...], root: Path, environ: Mapping[str, str], *, program: bool = False
 ) -> Iterator[tuple[str, Path]]:
-    """The environment that the tool names on its last line, by its folder or its `program`; nothing if it fails."""
+    """Yield the environment that the tool's last line names, by directory or by program. Nothing if the tool fails."""
     found = shutil.which(tool, path=environ.get("PATH", ""))
     if found is None or Path(found).resolve().is_relative_to(root):
         return
@@ -181,7 +182,7 @@ def _answer(
 
 
 def _tool_tables(folders: list[Path]) -> dict[str, object]:
-    """The tables `tool.*` of the pyproject.toml, the innermost folder's first."""
+    """Merge the `tool.*` tables of the pyproject.toml files. The innermost directory wins."""
     merged: dict[str, object] = {}
     for folder in reversed(folders):
         try:
@@ -194,7 +195,7 @@ def _tool_tables(folders: list[Path]) -> dict[str, object]:
 
 
 def _uses_hatch_environments(table: object, own_file: bool) -> bool:
-    """Whether hatch manages environments here, and can be asked: with these tables it would run code of the repo."""
+    """Whether hatch manages environments here and is safe to ask: with some tables it would run code from the repo."""
     if own_file or not isinstance(table, dict):
         return False
     settings = cast("dict[str, object]", table)
@@ -207,7 +208,7 @@ def _uses_hatch_environments(table: object, own_file: bool) -> bool:
 
 
 def _session_environments(folder: Path, top: Path) -> list[Path]:
-    """The environments that were made for test sessions: those with pytest first, then by version, the newest first."""
+    """Rank the environments of test sessions: those with pytest first, then the newest version first."""
     if not folder.is_dir():
         return []
     usable = [path for path in folder.iterdir() if not path.name.startswith(".") and is_users_own(path, top)]

@@ -1,4 +1,4 @@
-"""Where in a tree suites of tests lie: one for the whole of it, or one for each project of a monorepo."""
+"""Locates the test suites of a tree: one for the whole tree, or one for each project of a monorepo."""
 
 from __future__ import annotations
 
@@ -11,16 +11,16 @@ __all__ = ["SuitePlace", "place_in", "suites_in"]
 
 
 def place_in(folder: str, paths: Sequence[str], read: Read) -> SuitePlace | None:
-    """The suite of a folder, in the first language that has one there; None where it has none."""
+    """Find a directory's suite in the first language that has one there. None if there is none."""
     found = (language.suite_in(folder, paths, read) for language in languages())
     return next((place for place in found if place), None)
 
 
 def suites_in(paths: Sequence[str], read: Read) -> tuple[SuitePlace, ...]:
-    """The suites of a tree, by folder. There is one, the root's, where the root has tests.
+    """List the suites of a tree, by directory. If the root has tests, its suite is the only one.
 
-    Otherwise each folder that is a project and holds tests is one. A project inside another's tests is their data. A
-    language counts where none before it has tests in the root.
+    Otherwise each directory that is a project and contains tests is a suite. A project inside another project's tests
+    is their data. A language counts only if no earlier language has tests in the root.
     """
     places: dict[str, SuitePlace] = {}
     for language in languages():

@@ -1,4 +1,4 @@
-"""What the targets of a run are written in, where only a command and its report tell of them."""
+"""Finds the language of a run's targets if only a command and its report identify them."""
 
 from __future__ import annotations
 
@@ -17,14 +17,14 @@ from redstart.toolkit.suites.detection.command_files import CommandFiles
 
 UNKNOWN = "another language"
 _SUFFIX = re.compile(r"(?: \([^()]*\))?(?: #\d+)?$")
-"""What an id has at its end where several tests of a report would share it."""
+"""The suffix of an ID that several tests of a report would otherwise share."""
 
 
 def foreign_language(suite: Suite, trees: Trees, tree: Snapshot, ids: Sequence[str]) -> str:
-    """The language of these tests where Redstart cannot alter them; empty where it can.
+    """Find the language of these tests if Redstart cannot alter them. Empty if it can.
 
-    Tests that a command runs can be where their ids lead to test files of such languages. Otherwise the programs
-    that the command starts tell the language, then the tree's test files.
+    It can alter the tests of a command if their IDs lead to test files in alterable languages. Otherwise the programs
+    that the command starts determine the language, then the tree's test files.
     """
     if not suite.junit:
         return ""
@@ -44,12 +44,12 @@ def foreign_language(suite: Suite, trees: Trees, tree: Snapshot, ids: Sequence[s
 
 
 def has_tests(paths: Iterable[str]) -> bool:
-    """Whether a tree has a file that is a test by its name, in any language."""
+    """Whether a tree has a file that is a test by name, in any language."""
     return any(language_of_test(path) for path in paths)
 
 
 class _AlterableTests:
-    """The test files in languages whose tests Redstart can alter, by what a report calls their tests."""
+    """The test files in languages whose tests Redstart can alter, with the test names that a report may use."""
 
     def __init__(self, suite: Suite, paths: Collection[str], read: Read) -> None:
         self._read = read

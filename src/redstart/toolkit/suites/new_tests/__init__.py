@@ -1,1 +1,1 @@
-"""Test files that a model has written: whether they can be read, and fail for the right reason."""
+"""Checks of test files that a model wrote: whether they parse and fail for the right reason."""

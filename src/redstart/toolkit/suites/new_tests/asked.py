@@ -1,4 +1,4 @@
-"""Whether a test that was asked for is red for the reason it is about, and not by a mistake of its own."""
+"""Checks whether a requested test fails for the intended reason and not because of its own mistake."""
 
 from __future__ import annotations
 
@@ -24,47 +24,47 @@ _LONGEST = 300
 
 
 class TestConfidence(NamedTuple):
-    """How sure a model is that its test is what was meant."""
+    """A model's confidence that its test matches the request."""
 
     level: str = ""
     why: str = ""
 
 
 class NewTestContext(NamedTuple):
-    """What a new test is held against."""
+    """What a new test is checked against."""
 
     told: str
-    """What it is about: names in it may be of something that is still to be made."""
+    """What the test is about. It may name things that do not exist yet."""
     project: ProjectView
-    """With the new test in it."""
+    """The project, including the new test."""
     is_new: Callable[[str], bool]
-    """Whether an id, or the path of a file, is of the new test."""
+    """Tells whether a test ID or a file path belongs to the new test."""
 
 
 class TestExample(NamedTuple):
-    """A test of the project, for the style of the next one."""
+    """An existing test of the project, as a style example for the next one."""
 
     path: str
     text: str
 
 
 def example_of(tests: Iterable[str], read: Callable[[str], bytes | None]) -> TestExample | None:
-    """Of the project's test files the shortest that holds a check; None where there is none."""
+    """Find the shortest of the project's test files that contains a check. None if there is none."""
     texts = ((path, (read(path) or b"").decode(errors="replace")) for path in tests)
     telling = [TestExample(path, text) for path, text in texts if _CHECKS.search(text)]
     return min(telling, key=lambda item: (len(item.text), item.path), default=None)
 
 
 def sureness(answer: str) -> TestConfidence:
-    """What an answer's line `SURE:` says; nothing where there is none."""
+    """Parse the `SURE:` line of an answer. Both fields are empty if there is none."""
     found = SURE.search(answer)
     return TestConfidence(found["level"].lower(), clip(found["why"].strip(), _LONGEST)) if found else TestConfidence()
 
 
 def why_unfit(before: Sequence[Case], after: Sequence[Case], asked: NewTestContext) -> str:
-    """Why the new test cannot be what the code is held to, in words for its writer; empty where it can.
+    """Explain to its writer why the new test cannot be used. Empty if it can.
 
-    `before` and `after` are the whole suite without it and with it, on the same code.
+    `before` and `after` are the cases of the whole suite without and with the new test, on the same code.
     """
     new = [case for case in after if asked.is_new(case.id)]
     if not new:
@@ -79,7 +79,7 @@ def why_unfit(before: Sequence[Case], after: Sequence[Case], asked: NewTestConte
 
 
 def mistake(case: Case, asked: NewTestContext) -> str:
-    """What the test itself does wrong, so that no change of the program makes it green; empty where nothing is seen."""
+    """Find the test's own mistake, which no change of the program can make pass. Empty if none is visible."""
     if found := _FIXTURE.search(f"{case.message}\n{case.detail}"):
         return f"it asks for the fixture {found[1]}, which is not there"
     links = chain(case)
@@ -99,12 +99,12 @@ def _words(ground: EnvironmentProblem) -> str:
 
 
 def _is_to_be_made(raised: RaisedException) -> bool:
-    """Whether it is only a module or a name that is missing: one that is nowhere mentioned was told of before."""
+    """Whether only a module or name is missing. A name that nothing mentions was already reported before this check."""
     return raised.type in ("ModuleNotFoundError", "ImportError")
 
 
 def _unknown(raised: RaisedException, asked: NewTestContext) -> str:
-    """The first name that an import or a look-up did not find, and that nobody ever spoke of."""
+    """Find the first name that an import or lookup missed and that nothing mentions."""
     text = raised.text
     found = _NO_MODULE.search(text) or _NO_IMPORT.search(text)
     if raised.type in ("ModuleNotFoundError", "ImportError") and found:
@@ -119,17 +119,17 @@ def _is_known(name: str, asked: NewTestContext) -> bool:
     word = re.compile(rf"\b{re.escape(name)}\b")
     if name in asked.project.modules or word.search(asked.told):
         return True
-    # The new test's own words prove nothing.
+    # The new test's own text proves nothing.
     return any(word.search(asked.project.text(path)) for path in asked.project.paths if not asked.is_new(path))
 
 
 def _in_test(raised: RaisedException, asked: NewTestContext) -> bool:
-    """Whether it was raised in the test's own file."""
+    """Whether the exception was raised in the test's own file."""
     return not raised.path or asked.is_new(asked.project.local(raised.path) or raised.path)
 
 
 def _disturbed(before: Sequence[Case], others: Sequence[Case]) -> str:
-    """What became of the tests that were there, in words; empty where they are as they were."""
+    """Describe how the existing tests changed. Empty if they are unchanged."""
     now = {case.id: case for case in others}
     lost = [case.id for case in before if case.id not in now]
     red = _red_now(before, now)

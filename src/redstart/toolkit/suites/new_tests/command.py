@@ -1,4 +1,4 @@
-"""A test file that is new, beside a command that names the files it runs."""
+"""Adds new test files to a command that names the files to run."""
 
 from __future__ import annotations
 
@@ -10,9 +10,9 @@ from redstart.toolkit.suites.runner import runner_of
 
 
 def include_tests(suite: Suite, files: Iterable[str]) -> tuple[str, ...]:
-    """The suite's command with these files of the snapshot in it; empty where it runs them without being changed.
+    """Add these files of the snapshot to the suite's command. Empty if the command runs them without a change.
 
-    A command that only starts a runner, such as `make test`, stays as it is: nothing can be added to it.
+    A command that only starts a runner, such as `make test`, stays unchanged: nothing can be added to it.
     """
     shown = [suite.as_shown(path) for path in sorted(files) if not is_test_support(path)]
     runner = runner_of(suite)

@@ -1,4 +1,4 @@
-"""How many tests a file holds, by its text: one that cannot be imported yet does not say so itself."""
+"""Counts the tests of a file from its text, because a file that cannot be imported yet reports no tests."""
 
 from __future__ import annotations
 
@@ -9,14 +9,14 @@ from redstart.toolkit.languages.registry import language_of_file
 
 
 def with_count(found: ReproductionResult, files: Mapping[str, bytes | None]) -> ReproductionResult:
-    """What was reproduced, with how many tests were written for it."""
+    """Return the reproduction with the number of tests that were written for it."""
     if found.trouble:
         return found
     return found.model_copy(update={"written": max(count_tests(files), found.targets.count)})
 
 
 def count_tests(files: Mapping[str, bytes | None]) -> int:
-    """The tests of all these files, each set of parameters that is written out counted as one."""
+    """Count the tests of all these files. Each written-out set of parameters counts as one test."""
     return sum(_count(path, (data or b"").decode(errors="replace")) for path, data in files.items())
 
 

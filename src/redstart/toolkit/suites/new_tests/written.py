@@ -1,4 +1,4 @@
-"""Tests that were just written: whether they can be read, and assert anything."""
+"""Reads newly written tests: drops a test that was cut off and rejects files that assert nothing."""
 
 from __future__ import annotations
 
@@ -11,10 +11,10 @@ _NEXT = re.compile(r"^(?=(?:async )?def test_|@pytest\.|(?:test|it)\()", re.MULT
 
 
 def said_in_full(answer: str) -> str:
-    """Of an answer that was cut off inside one fenced file of tests: that file with the tests before the last.
+    """Drop the last test of an answer that was cut off inside its one fenced file of tests.
 
-    Tests stand side by side, so that those which were said to their end mean what they would have meant. The answer
-    itself where that is not how it was cut.
+    Tests are independent, so the complete ones keep their meaning. Return the answer unchanged if it was not cut off
+    in this way.
     """
     *_, last = [0, *(found.start() for found in _NEXT.finditer(answer))]
     if answer.count("```") != 1 or not last:
@@ -23,5 +23,5 @@ def said_in_full(answer: str) -> str:
 
 
 def why_no_test(path: str, text: str) -> str:
-    """Why this file is no test to start from, in words; empty where it is."""
+    """Explain why this file cannot serve as a test to start from. Empty if it can."""
     return (language_of_file(path) or Language()).why_no_test(path, text)

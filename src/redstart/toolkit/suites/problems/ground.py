@@ -1,8 +1,8 @@
-"""Red that no edit of the code can turn green: what the tests stand on is missing, refused or broken.
+"""Classifies failures that no edit of the code can fix: something the tests need is missing, refused or broken.
 
-The judgement is made on what was raised, on its words and on where it was raised, never on words anywhere in the text.
-Where a bug of the project could be the reason as well, the answer is that it is a bug: asking a model in vain costs
-less than leaving a bug alone.
+The decision depends on the exception, its message and where it was raised, never on words elsewhere in the text.
+If a bug of the project could also be the reason, the failure counts as a bug: asking a model in vain costs less than
+leaving a bug alone.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ WHAT_LIMIT = 160
 
 
 class EnvironmentProblem(FrozenValue):
-    """Why a test cannot be made green by an edit."""
+    """Why no edit can make a test pass."""
 
     kind: str
     what: str
@@ -32,14 +32,14 @@ class EnvironmentProblem(FrozenValue):
 
 
 def ground(kind: str, what: str, remedy: str = "") -> EnvironmentProblem:
-    """With the remedy that is usual for this kind where none is given."""
+    """Build a problem, with the usual remedy for its kind if none is given."""
     return EnvironmentProblem(
         kind=kind, what=clip(" ".join(what.split()), WHAT_LIMIT), remedy=remedy or remedies.REMEDIES[kind]
     )
 
 
 def classify(case: Case, project: ProjectView) -> EnvironmentProblem | None:
-    """What the red case lacks; None where it may be a bug of the project."""
+    """Find what the failing case lacks. None if it may be a bug of the project."""
     problems = _problems_of(case.id)
     return problems.of_case(case, project) if problems else None
 
@@ -47,7 +47,7 @@ def classify(case: Case, project: ProjectView) -> EnvironmentProblem | None:
 def classify_run(
     problem: SuiteProblem, output: str, cause: ExitCause, project: ProjectView | None = None
 ) -> EnvironmentProblem | None:
-    """The same for a run that left no results per test; None where the reason is not one of those known."""
+    """Find what a run without results per test lacks. None if the reason is not a known one."""
     if cause in (ExitCause.timeout, ExitCause.cpu) or problem is SuiteProblem.timeout:
         return ground("timeout_of_sandbox", "the tests did not end in the time that the sandbox allows")
     if cause is ExitCause.memory:
@@ -71,7 +71,7 @@ def classify_run(
 
 
 def _problems_of(id_: str) -> EnvironmentProblems | None:
-    """Those of the language that the test's file is in; where the id names no such file, of one with dotted ids."""
+    """Find the problems of the test file's language, or of a language with dotted IDs if the ID names no such file."""
     language = language_of_file(id_.partition("::")[0])
     if language and language.environment_problems:
         return language.environment_problems

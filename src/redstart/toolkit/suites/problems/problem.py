@@ -1,4 +1,4 @@
-"""Why a run of a suite left no results per test."""
+"""The reasons that a run of a suite leaves no results per test."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What of a project's files tells a name that it misspelt from a part that it lacks."""
+"""A view of a project's files that tells a misspelled name from a missing dependency."""
 
 from __future__ import annotations
 
@@ -16,10 +16,10 @@ _DECLARING = re.compile(
 
 
 class ProjectView(NamedTuple):
-    """What of the project tells a misspelt name from a missing part."""
+    """The parts of a project that tell a misspelled name from a missing dependency."""
 
     modules: frozenset[str]
-    """Names that an import may find in the project."""
+    """Names that an import can find in the project."""
     paths: frozenset[str]
     read: Callable[[str], bytes | None]
     root: str = ""
@@ -28,7 +28,7 @@ class ProjectView(NamedTuple):
     """The interpreter that runs the tests."""
 
     def local(self, path: str) -> str:
-        """A traceback's path relative to the project; empty where the file is not the project's."""
+        """Return a traceback's path relative to the project. Empty if the file is not part of it."""
         inside = path.removeprefix(f"{self.root}/") if self.root else path
         return inside if inside in self.paths else ""
 
@@ -36,7 +36,7 @@ class ProjectView(NamedTuple):
         return (self.read(path) or b"").decode("utf-8", "replace") if path in self.paths else ""
 
     def tests_of(self, case: Case) -> str:
-        """The text of the test's own file and of every conftest.py."""
+        """Read the test's own file and every conftest.py."""
         own = case.id.partition("::")[0]
         dotted = case.id.replace(".", "/")
         files = {path for path in self.paths if path == own or PurePosixPath(path).name == "conftest.py"}
@@ -45,7 +45,7 @@ class ProjectView(NamedTuple):
         return "\n".join(self.text(path) for path in sorted(files))
 
     def declares(self, package: str) -> bool:
-        """Whether a file in which dependencies are listed names the package."""
+        """Whether a file that lists dependencies names the package."""
         word = re.compile(rf"(?<![\w.-]){re.escape(package).replace('_', '[-_]')}(?![\w])", re.IGNORECASE)
         return any(word.search(self.text(path)) for path in self.paths if _DECLARING.search(path))
 
@@ -53,7 +53,7 @@ class ProjectView(NamedTuple):
 def project_of(
     paths: Iterable[str], read: Callable[[str], bytes | None], root: str = "", python: str = ""
 ) -> ProjectView:
-    """The project whose files are `paths`."""
+    """Build the view of the project whose files are `paths`."""
     every = frozenset(paths)
     modules = (language.importable_names(every) for language in languages())
     return ProjectView(frozenset[str]().union(*modules), every, read, root, python)

@@ -1,4 +1,4 @@
-"""Why red tests are no targets, in words for the user."""
+"""Messages that explain to the user why failing tests cannot be targets."""
 
 from __future__ import annotations
 
@@ -12,13 +12,13 @@ from redstart.toolkit.suites.problems.ground import EnvironmentProblem
 
 LONGEST = 600
 SAID = 3
-"""How many reasons the last sentence of a run holds."""
+"""How many reasons the final message of a run lists."""
 
 
 def reasons(lacking: Mapping[str, EnvironmentProblem]) -> tuple[tuple[str, ...], EnvironmentProblem | None]:
-    """The reasons of these tests in words, the most frequent first, and the first of them itself.
+    """Summarize the problems of these tests, most frequent first. Return the texts and the first problem.
 
-    The test with an empty name stands for the whole run: its reason is the only one.
+    The test with an empty name stands for the whole run: its problem is then the only one.
     """
     counted = Counter(ground.words for id_, ground in lacking.items() if id_).most_common()
     texts = [f"{words} ({count} {'test' if count == 1 else 'tests'})" for words, count in counted]
@@ -28,13 +28,13 @@ def reasons(lacking: Mapping[str, EnvironmentProblem]) -> tuple[tuple[str, ...],
 
 
 def no_usable_test(attempts: int, fault: str) -> str:
-    """Where a model was asked for a failing test and gave none that shows what was asked for."""
+    """Describe that a model was asked for a failing test and wrote none that shows the problem."""
     words = f"the model wrote no usable test in {many(attempts, 'attempt')}"
     return clip(f"{words}: {fault}" if fault else words, LONGEST)
 
 
 def sentence(fault: str, grounds: Sequence[str], remedy: str) -> str:
-    """What the user reads where the run ends here."""
+    """Format the message that the user reads if the run ends here."""
     if not grounds:
         return fault
     more = f"; and {len(grounds) - SAID} other reasons" if len(grounds) > SAID else ""

@@ -1,4 +1,4 @@
-"""What to do about what tests lack, whatever their language."""
+"""Remedies for what tests lack, in any language."""
 
 from __future__ import annotations
 
@@ -33,16 +33,16 @@ SERVICES = {
     "11211": ("memcached", "memcached"),
     "27017": ("MongoDB", "mongo"),
 }
-"""The server that listens on a port by custom, and what follows `docker run` to start one."""
+"""The server that usually listens on a port, and the arguments of `docker run` that start one."""
 
 
 def allow(limit: str) -> str:
-    """Where a limit of the sandbox, named as its variable ends, was in the way."""
+    """Suggest a remedy for a sandbox limit, which is named by the end of its variable."""
     return f"leave out the tests that need this much with --test-cmd, or raise the limit with REDSTART_SANDBOX__{limit}"
 
 
 def start_service(place: str) -> str:
-    """What to start where nothing answers at `host:port`, and how the tests reach it; `place` may be empty."""
+    """Suggest what to start if nothing answers at `host:port`, and how the tests reach it. `place` may be empty."""
     port = place.rpartition(":")[2]
     name, image = SERVICES.get(port, ("", ""))
     if name:

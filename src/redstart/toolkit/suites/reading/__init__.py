@@ -1,1 +1,1 @@
-"""Reading reports and tracebacks of test runs."""
+"""Readers for the reports and tracebacks of test runs."""

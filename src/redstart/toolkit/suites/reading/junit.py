@@ -1,4 +1,4 @@
-"""JUnit XML, read into cases."""
+"""Reads JUnit XML into cases."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ _PHASE = re.compile(r'^failed on (?:setup|teardown) with "(.*)"$', re.DOTALL)
 _SHORTENED = re.compile(r"\n\[(?:\+\d+ more lines?|truncated); full report in element text\]")
 _ERROR_LINE = re.compile(r"^E +(?=\S)(.*)$", re.MULTILINE)
 _RANK = (Outcome.failed, Outcome.error, Outcome.passed, Outcome.skipped)
-"""Which outcome a test has that the report names more than once, or gives more than one result."""
+"""The outcome that wins, first to last, for a test that the report names or rates more than once."""
 
 
 class TestAddress(NamedTuple):
@@ -36,7 +36,7 @@ class TestAddress(NamedTuple):
 
 
 class XunitCase(TestCase):
-    """A test case with the attributes of the family `xunit1`."""
+    """A test case with the attributes of the `xunit1` family."""
 
     file = Attr()
 
@@ -50,28 +50,28 @@ class CaseResult(NamedTuple):
 
 
 class ReportedCase(NamedTuple):
-    """A test case as it stands in a report."""
+    """A test case as a report lists it."""
 
     address: TestAddress
     entries: list[CaseResult]
     seconds: float
     suite: str = ""
-    """The name of the suite around it."""
+    """The name of the enclosing suite."""
 
 
 def dotted_ids(addresses: Sequence[TestAddress]) -> list[str]:
-    """`package.module.Class.test` for each address."""
+    """Build `package.module.Class.test` for each address."""
     return [f"{address.classname}.{address.name}" if address.classname else address.name for address in addresses]
 
 
 def read_cases(
     xml: str | Sequence[str], ids_of: Callable[[Sequence[TestAddress]], Sequence[str | None]]
 ) -> list[Case] | None:
-    """The cases of a report, or of several, in their order, one for each test id; None where a text is not JUnit XML.
+    """Read the cases of one or more reports in order, one for each test ID. None if a text is not JUnit XML.
 
-    `ids_of` gives the runner's ids, None for what is no test. A test that several reports name has the worst of its
-    results. The texts come out of the sandbox and are not trusted: a document type (and so any entity) is refused
-    unread, and so is a text above `SIZE_LIMIT`.
+    `list_ids` returns the runner's IDs, with None for anything that is not a test. A test that several reports name
+    gets its worst result. The texts come from the sandbox and are not trusted: a text with a document type (and so any
+    entity), or above `SIZE_LIMIT`, is rejected unread.
     """
     texts = [xml] if isinstance(xml, str) else xml
     read = [_read(text) for text in texts]
@@ -84,10 +84,10 @@ def read_cases(
 
 
 def read_foreign(reports: Mapping[str, str]) -> list[Case] | None:
-    """The same for the reports, by path, of a runner of which nothing is known.
+    """Read the cases of an unknown runner's reports, given by path. None if a text is not JUnit XML.
 
-    An id is `classname::name`, or the file's or the suite's name in place of a class. Tests that would share one are
-    told apart by their report and then by a number, so that none hides another.
+    An ID is `classname::name`, with the file's or suite's name if there is no class. Tests that would share an ID get
+    their report's path and then a number added, so that none hides another.
     """
     found: list[ReportedCase] = []
     places: list[str] = []
@@ -110,7 +110,7 @@ def _read(xml: str) -> list[ReportedCase] | None:
     if len(xml) > SIZE_LIMIT or "<!DOCTYPE" in xml or "<!ENTITY" in xml:
         return None
     try:
-        # Without its declaration the text is parsed as the UTF-8 it is here, whatever encoding it claims.
+        # Without its declaration, the text is parsed as UTF-8, which it is here, whatever encoding it claims.
         document = JUnitXml.fromstring(_DECLARATION.sub("", xml, count=1).encode("utf-8", "replace"))
         # Some runners put cases beside suites.
         loose = cast("Iterable[TestCase]", document.iterchildren(TestCase))  # pyright: ignore[reportUnknownMemberType]
@@ -197,7 +197,7 @@ def _distinct(texts: Iterable[str]) -> list[str]:
 
 
 def _whole_message(entry: CaseResult) -> str:
-    """The exception's own words: without pytest's frame around them, and from the traceback where pytest has none."""
+    """Return the exception's own message, without pytest's frame and from the traceback if pytest gives none."""
     message = entry.message
     if message == "collection failure":
         lines: list[str] = _ERROR_LINE.findall(entry.detail)

@@ -1,4 +1,4 @@
-"""The exceptions that a red case tells of, read from its traceback: pytest's, or Python's own."""
+"""Reads the exceptions of a failing case from its traceback, either pytest's or Python's own."""
 
 from __future__ import annotations
 
@@ -19,16 +19,16 @@ class RaisedException(NamedTuple):
     """One exception of a chain."""
 
     type: str
-    """Without its module."""
+    """The type's name without its module."""
     text: str
     path: str = ""
     """The file of the innermost frame, as the traceback names it."""
     line: str = ""
-    """The source line there."""
+    """The source line of that frame."""
     entry: str = ""
-    """All that is shown of the innermost frame, arguments included."""
+    """Everything that the traceback shows of the innermost frame, including arguments."""
     handling: bool = False
-    """Whether it came up while the one before it was handled, without being raised `from` it."""
+    """Whether it was raised while the previous one was handled, but not `from` it."""
 
     @property
     def by_statement(self) -> bool:
@@ -36,7 +36,7 @@ class RaisedException(NamedTuple):
 
 
 def chain(case: Case) -> list[RaisedException]:
-    """What was raised, causes first; the last is what reached the test. Empty where the text tells of none."""
+    """List what was raised, causes first. The last one reached the test. Empty if the text names none."""
     found = [raised for traceback in tracebacks(plain(case.detail)) if (raised := _raised(traceback)) is not None]
     told = _typed(plain(case.message).strip())
     if told is None:
@@ -47,7 +47,7 @@ def chain(case: Case) -> list[RaisedException]:
 
 
 def is_expected(case: Case) -> bool:
-    """Whether the test's failing line stands in a block that waits for an exception: then another one is a bug."""
+    """Whether the test's failing line is in a block that expects an exception. A different one is then a bug."""
     lines = tracebacks(case.detail)[-1].first_entry.splitlines()
     marked = next((number for number, line in enumerate(lines) if line.startswith(">")), None)
     if marked is None:
@@ -80,7 +80,7 @@ def _raised(traceback: Traceback) -> RaisedException | None:
 
 
 def _said(lines: list[str]) -> RaisedException | None:
-    """The exception's own words: pytest's lines that begin with E, or what follows the last frame."""
+    """Find the exception in pytest's lines that begin with E, or in what follows the last frame."""
     marked = [line[1:].strip() for line in lines if re.match(r"E\s", line)]
     for number, line in enumerate(marked):
         told = _typed("\n".join(marked[number:])) if _typed(line) else None

@@ -1,4 +1,4 @@
-"""What an assertion expected and what it got, where its message shows both."""
+"""Reads what an assertion expected and what it got, if its message shows both."""
 
 from __future__ import annotations
 
@@ -22,9 +22,9 @@ class ComparedValues(NamedTuple):
 
 
 def compared(message: str) -> ComparedValues:
-    """Both sides of the comparison that failed; None and None where the message does not show them.
+    """Parse both sides of the failed comparison. Both are None if the message does not show them.
 
-    By custom the left side is what the code gave and the right side what the test wants.
+    By convention, the left side is the code's value and the right side is the value that the test expects.
     """
     if "DID NOT RAISE" in message or " not raised" in message:
         return _not_raised(message)
@@ -58,7 +58,7 @@ def _unittest(line: str) -> ComparedValues:
 
 
 def _split(text: str, operators: tuple[str, ...]) -> ComparedValues:
-    """The two sides of the one operator that stands outside all brackets and quotes."""
+    """Split at the single operator that is outside all brackets and quotes."""
     if text.startswith("not "):
         return ComparedValues()
     found = _top_level(text, operators)
@@ -73,7 +73,7 @@ def _split(text: str, operators: tuple[str, ...]) -> ComparedValues:
 
 
 def _top_level(text: str, operators: tuple[str, ...]) -> list[tuple[int, int]]:
-    """Where ` operator ` stands in `text`, outside brackets and quotes: the spans with their spaces."""
+    """Find the spans of ` operator ` in `text`, with their spaces, outside brackets and quotes."""
     spans: list[tuple[int, int]] = []
     open_brackets: list[str] = []
     quote = ""

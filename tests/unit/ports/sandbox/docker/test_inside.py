@@ -1,4 +1,4 @@
-"""What a container hands out over its second stream is the command's word, and read as such."""
+"""The second stream of a container comes from the command, so it is read as untrusted."""
 
 from __future__ import annotations
 
@@ -61,7 +61,7 @@ def test_only_what_was_asked_for_is_kept(tmp_path: Path) -> None:
 
 @pytest.mark.slow
 def test_files_are_found_by_their_exact_names(tmp_path: Path) -> None:
-    """The very command that runs in a container, on a folder of ours."""
+    """Run the same command as in a container on a folder of the host."""
     names = ("plain", "a*b", "sub/[x]", "link/secret", "hard", "un'quoted")
     (tmp_path / "sub").mkdir()
     for name in ("plain", "a*b", "axb", "sub/[x]", "sub/x", "hard", "un'quoted", "other"):

@@ -1,4 +1,4 @@
-"""What a daemon is asked for, and what is made of its answers. No daemon is needed: one is played over a socket."""
+"""Requests to a daemon and how its answers are read. No real daemon is needed: a fake one listens on a socket."""
 
 from __future__ import annotations
 
@@ -27,9 +27,9 @@ Answer = Callable[[str, str], bytes]
 async def daemon(
     folder: Path, answer: Answer, holds: asyncio.Event | None = None
 ) -> AsyncGenerator[tuple[DaemonApi, list[str]]]:
-    """A server that gives each request's method and target to `answer`; the list is of all that were made.
+    """Serve each request by passing its method and target to `answer`; the list holds all requests.
 
-    With `holds` it answers no POST before that is set.
+    With `may_answer` it answers no POST before that event is set.
     """
     asked: list[str] = []
 
@@ -108,7 +108,7 @@ def test_a_runtime_is_asked_for_by_name(place: ContainerFolders) -> None:
     assert isinstance(other, dict)
     assert "Runtime" not in plain
     assert other["Runtime"] == "runsc"
-    assert other["PidsLimit"] > plain["PidsLimit"], "its own threads count there too"
+    assert other["PidsLimit"] > plain["PidsLimit"], "gVisor's own threads count too"
 
 
 def test_no_folder_of_the_machine_can_be_written_to(place: ContainerFolders) -> None:
@@ -124,7 +124,7 @@ def test_what_can_be_written_to_is_bounded(place: ContainerFolders, runtime: str
     assert f"size={(1 << 20) + 5000},nr_inodes={99 + 7}," in found["/srv/repo"]
     assert f"size={1 << 20},nr_inodes=99," in found["/run/redstart/out"]
     assert all("nosuid,nodev" in found[path] for path in ("/srv/repo", "/run/redstart/out"))
-    assert host["Memory"] == (1 << 30) + 5000, "the snapshot's own files are not the command's"
+    assert host["Memory"] == (1 << 30) + 5000, "files of the snapshot do not count against the command"
     assert set(volumes) == ({"/srv/repo", "/run/redstart/out"} if runtime else set())
 
 
@@ -247,11 +247,11 @@ def test_a_container_that_is_still_being_made_is_waited_for(tmp_path: Path) -> N
 
             async def use() -> None:
                 async with started(api, {}):
-                    pytest.fail("it was to be given up before")
+                    pytest.fail("the task should have been cancelled before")
 
             task = asyncio.create_task(use())
             async with asyncio.timeout(10):
-                while not asked:  # noqa: ASYNC110 (what is waited for happens at the other end)
+                while not asked:  # noqa: ASYNC110 (the awaited event happens at the other end)
                     await asyncio.sleep(0)
             task.cancel()
             asyncio.get_running_loop().call_later(0.05, holds.set)

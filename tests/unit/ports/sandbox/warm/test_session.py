@@ -1,4 +1,4 @@
-"""Who is run warm, who fresh, and what a session does when its warm sandbox dies."""
+"""Which runs are warm, which are fresh, and what a session does when its warm sandbox dies."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ def ended(output: str, code: int = 0) -> Completed:
 
 
 class Kept:
-    """Something warm that ends as it is told, in turn: with a word, or by dying."""
+    """A warm sandbox that ends as scripted, in turn: with a result, or by dying."""
 
     def __init__(self, ends: list[Completed | None]) -> None:
         self.ends = ends
@@ -55,14 +55,14 @@ class Kept:
 
 
 class Session:
-    """A session over something warm and a fresh sandbox that says so."""
+    """A session over a warm sandbox and a fresh one that names itself in its output."""
 
     def __init__(self, kept: Kept) -> None:
         self.kept = kept
         self.fresh = FakeSandbox(lambda _: ended("fresh"))
         self.session = WarmSession(self.fresh, kept.start, ENVIRONMENT, LIMITS)
         self.open_before = 0
-        """How many of the warm ones were open before the session was closed."""
+        """The number of warm sandboxes that were open before the session was closed."""
 
     def __call__(self, *executions: Execution) -> list[str]:
         async def all_of_them() -> list[str]:

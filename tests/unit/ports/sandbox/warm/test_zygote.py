@@ -1,4 +1,4 @@
-"""A run as a fork: it is as shut in as a fresh one, and what it is forked from knows nothing of the project."""
+"""A run as a fork: it is as isolated as a fresh one, and the zygote loads nothing of the project."""
 
 from __future__ import annotations
 
@@ -59,7 +59,7 @@ def bubblewrap_works(tmp_path_factory: pytest.TempPathFactory) -> None:
 
 
 class Place:
-    """A repo with a sandbox; `extra` is a folder on Python's path that belongs to its environment."""
+    """A repo with a sandbox; `extra` is a folder of its environment on Python's path."""
 
     def __init__(self, folder: Path) -> None:
         self.workspaces = FolderWorkspaces(folder / "snapshots")
@@ -108,7 +108,7 @@ def test_a_fork_is_as_shut_in_as_a_fresh_run(place: Place) -> None:
     told, told_fresh = ([line for line in each.output.splitlines()[:-1] if FIRST not in line] for each in (done, fresh))
     assert told == told_fresh
     assert done.output.startswith(f"{['0' * 16] * 5 + ['1']}"[:-1])
-    assert f"{FIRST} [13, 13, 13]" in done.output  # in a fresh one that is but a shell
+    assert f"{FIRST} [13, 13, 13]" in done.output  # in a fresh run process 1 is only a shell
 
 
 @pytest.mark.soak
@@ -189,7 +189,7 @@ def test_a_plugin_that_starts_a_thread_is_not_forked(place: Place) -> None:
 
 @pytest.mark.slow
 def test_an_editable_install_is_found_where_it_will_be(place: Place) -> None:
-    """Python looks at its start whether a folder is there, and passes over one that is not."""
+    """At its start Python checks whether a folder exists, and ignores a missing one."""
     folder = Path(place.environment.mount, "src")
     site = f"import site; site.addsitedir({str(place.extra)!r})"
     (place.extra / "sitecustomize.py").write_text(site)
@@ -211,7 +211,7 @@ def test_without_mounts_every_run_is_fresh(place: Place, monkeypatch: pytest.Mon
 def test_without_groups_limits_hold_by_watching(place: Place, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(bwrap, "own_tree", lambda: None)
     forks = "import os, time\ndef test_it():\n  for _ in range(3): os.fork()\n  while True: pass"
-    # Enough to import pytest and its plugins on a slow machine: that is counted too.
+    # Enough to import pytest and its plugins on a slow machine, which counts too.
     limits = SandboxLimits(wall=120, cpu=8)
     execution = place.execution({"test_it.py": forks}).model_copy(update={"limits": limits})
 
@@ -229,4 +229,4 @@ def test_what_is_kept_may_call_no_more_than_it_needs() -> None:
     own, usual = zygote.call_filter(), seccomp.program()
     assert own is not None
     assert usual is not None
-    assert len(usual) - len(own) == 3 * 8  # one instruction of eight bytes for each call that is refused
+    assert len(usual) - len(own) == 3 * 8  # one instruction of eight bytes for each refused call

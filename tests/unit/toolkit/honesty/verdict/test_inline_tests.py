@@ -1,4 +1,4 @@
-"""Tests in a source file of Rust: changed ones are seen, whatever the text around them looks like."""
+"""Tests in a Rust source file: changes to them are detected, whatever the text around them looks like."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""A metric by repeated measurements, in turns."""
+"""A metric, measured repeatedly and in turns."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ PLACE = Environment(mount="/repo", python="/usr/bin/python3")
 
 
 class Meter:
-    """Prints for each version what its series says, run after run, and keeps in which order they ran."""
+    """Prints the next value of each version's series in each run, and records the order of the runs."""
 
     def __init__(self, start: Sequence[object], before: Sequence[object], after: Sequence[object]) -> None:
         self._left = {item.tree: list(said) for item, said in ((START, start), (BEFORE, before), (AFTER, after))}

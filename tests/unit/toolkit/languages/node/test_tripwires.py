@@ -1,4 +1,4 @@
-"""What trips in JavaScript and TypeScript, and what an honest fix may do."""
+"""Code that trips in JavaScript and TypeScript, and code that an honest fix may add."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""From an import to the file of the tree that it means."""
+"""Resolve an import to a file of the tree."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Definitions of an answer put in the place of their namesakes."""
+"""Definitions in an answer replace their namesakes in the file."""
 
 from __future__ import annotations
 
@@ -72,7 +72,7 @@ def refused(snippet: str, file: str = TWO) -> str:
 
 
 def test_a_definition_that_was_cut_off_is_no_definition():
-    """An answer that ends in the middle of one is a program all the same, where it ends behind a statement."""
+    """An answer that ends inside a definition still parses if it ends after a complete statement."""
     for end in ("        made = first(1)\n", "        made = first\n"):
         cut = CHANGED.partition(end[:20])[0] + end
         assert refused(cut) == "it ends in the middle of Second: the last lines of that are not in it"

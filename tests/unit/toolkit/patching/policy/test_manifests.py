@@ -1,4 +1,4 @@
-"""What may change in a project's own manifest while its tests stay what they are."""
+"""What may change in a project's own manifest without changing its tests."""
 
 from __future__ import annotations
 

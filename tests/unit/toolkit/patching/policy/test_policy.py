@@ -98,7 +98,7 @@ def test_size():
 )
 def test_a_new_path_that_deceives(path):
     assert violations([TreeChange(path, "000000", "100644")], b"")
-    assert not violations([TreeChange(path, "100644", "100644")], b""), "what is there already may be changed"
+    assert not violations([TreeChange(path, "100644", "100644")], b""), "an existing path may be changed"
 
 
 @pytest.mark.parametrize("path", ["pkg/a.py", "src/grüße.py", "a-b/c d.txt", "日本語/数.py"])

@@ -1,4 +1,4 @@
-"""pytest behind `make`, `nox` and `tox`, each really run in the sandbox: the results are those of pytest alone."""
+"""Suites that start pytest by `make`, `nox` or `tox`, run in the real sandbox: the results equal pytest alone."""
 
 from __future__ import annotations
 

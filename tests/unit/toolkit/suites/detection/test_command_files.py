@@ -1,4 +1,4 @@
-"""What a test command starts from, and what its tests are written in."""
+"""The files that a test command starts from, and the language of its tests."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ SCRIPT_TEST = 'describe("cart", () => { it("adds up", () => {}); });\n'
 
 
 class Files(dict[str, str]):
-    """A tree of files, as far as a command is looked for in it."""
+    """A tree of files with the methods that the search for a command's files uses."""
 
     def files(self, tree: Snapshot) -> list[str]:
         del tree

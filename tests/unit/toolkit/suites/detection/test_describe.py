@@ -1,4 +1,4 @@
-"""What runs the tests, in a user's words."""
+"""Descriptions of the runner and the interpreter for users."""
 
 from __future__ import annotations
 

@@ -18,7 +18,7 @@ BASE = Path(sys.base_prefix)
 BASE_PYTHON = str(Path(sys.executable).resolve())
 PATH = {"PATH": f"{Path(BASE_PYTHON).parent}:/usr/bin:/bin"}
 SYSTEM_PYTHON = Path("/usr/bin/python3")
-"""Debian's, where it is one: it keeps what is installed for the system and for an environment in folders apart."""
+"""On Debian, it keeps packages of the system and packages of an environment in separate folders."""
 PYTHONS = sorted({BASE_PYTHON, *([str(SYSTEM_PYTHON.resolve())] if SYSTEM_PYTHON.exists() else [])})
 
 OLD = {"executable": "x", "prefix": "x", "base_prefix": "x", "version": "3.7.1", "has_pytest": False}

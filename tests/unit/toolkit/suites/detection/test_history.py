@@ -1,4 +1,4 @@
-"""What is kept of a repo's history, from every kind of checkout."""
+"""The part of a repo's history that is kept, for every kind of checkout."""
 
 from __future__ import annotations
 

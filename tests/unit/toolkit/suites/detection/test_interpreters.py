@@ -1,4 +1,4 @@
-"""Which interpreter is chosen, and that choosing runs nothing of the repo and makes nothing."""
+"""Which interpreter is chosen; the choice runs no code of the repo and creates nothing."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ BASE_PYTHON = str(Path(sys.executable).resolve())
 
 
 def make_environment(folder: Path, *, home: str = str(Path(BASE_PYTHON).parent), version: str = "3.11.2") -> Path:
-    """A virtual environment as far as choosing looks at it."""
+    """Make the parts of a virtual environment that the choice looks at."""
     (folder / "bin").mkdir(parents=True)
     (folder / "bin" / "python").symlink_to(BASE_PYTHON)
     (folder / "pyvenv.cfg").write_text(f"home = {home}\nversion = {version}\n")
@@ -42,7 +42,7 @@ def root(tmp_path: Path) -> Path:
 
 @pytest.fixture
 def programs(tmp_path: Path) -> Path:
-    """The only folder on PATH, with a python3."""
+    """Make the only folder on PATH; it holds a python3."""
     put_program(tmp_path / "programs" / "python3", f'exec {BASE_PYTHON} "$@"')
     return tmp_path / "programs"
 
@@ -126,7 +126,7 @@ def test_a_tool_is_asked_where_the_project_uses_it(
     for name, text in files.items():
         (root / name).write_text(text)
     assert chosen(root, programs) == (of(managed), tool)
-    # Real poetry that is told to create no environment names none that exists either.
+    # If real poetry may not create an environment, it does not name an existing one either.
     assert asked.read_text() == f"{root} 1 create:\n"
 
 
@@ -163,7 +163,7 @@ def test_where_uv_was_told_to_keep_its_environment(root: Path, programs: Path, t
 @pytest.mark.slow
 def test_the_real_uv_makes_nothing(root: Path, tmp_path: Path) -> None:
     (root / "pyproject.toml").write_text("[project]\nname = 'x'\nversion = '1'\n[tool.uv]\n")
-    # Alone: uv may lie in an environment, beside an interpreter that it would find on the path.
+    # Only uv: it may be installed in an environment, beside an interpreter that it would find on PATH.
     alone = tmp_path / "alone"
     alone.mkdir()
     (alone / "uv").symlink_to(shutil.which("uv") or "/no/uv")

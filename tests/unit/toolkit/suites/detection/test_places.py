@@ -1,4 +1,4 @@
-"""Where suites lie in a tree."""
+"""Where the suites of a tree are."""
 
 from __future__ import annotations
 

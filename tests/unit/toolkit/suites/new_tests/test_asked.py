@@ -1,4 +1,4 @@
-"""A new test must be red for the reason it is about."""
+"""A new test must fail for the reason that it is about."""
 
 from __future__ import annotations
 

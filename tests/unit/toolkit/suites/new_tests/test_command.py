@@ -1,4 +1,4 @@
-"""A new test file beside a command that names the files it runs."""
+"""New test files for a command that names the files it runs."""
 
 from __future__ import annotations
 

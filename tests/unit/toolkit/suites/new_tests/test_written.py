@@ -1,4 +1,4 @@
-"""Tests that were just written are taken only where they can be read and assert something."""
+"""New tests are accepted only if they parse and assert something."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Broken ground against its look-alikes: all are real tests, run once, and judged by what the runner said of them."""
+"""Environment problems and their look-alikes: all are real tests, run once and judged by the runner's report."""
 
 from __future__ import annotations
 
@@ -76,12 +76,12 @@ SHOP = {
 
 
 def client(name: str, text: str) -> str:
-    """A test in which a library raises this."""
+    """Make a test in which a library raises this error."""
     return f"from foreign import fail\n\ndef test_it():\n    fail({name!r}, {text!r})\n"
 
 
 def builtin(kind: str, *args: object) -> str:
-    """A test in which a library meets this error of the system."""
+    """Make a test in which a library gets this error from the system."""
     return f"from foreign import fail\n\ndef test_it():\n    fail('', *{args!r}, kind={kind})\n"
 
 
@@ -236,7 +236,7 @@ def project(files: dict[str, str], root: str = "") -> ProjectView:
 
 @pytest.fixture(scope="module")
 def ran(tmp_path_factory, execute, environment, write):
-    """Every test above, run once: the cases by the name of their test, and the project."""
+    """Run every test above once. Return the cases by the name of their test, and the project."""
     tests = {name: text for name, (_, text) in GROUNDS.items()} | LOOK_ALIKES
     files = SHOP | {f"test_{name}.py": text for name, text in tests.items()}
     root = write(tmp_path_factory.mktemp("ground") / "repo", files)

@@ -1,4 +1,4 @@
-"""A run that left no results per test: what the runner said last, or how it was ended, names the reason."""
+"""A run without results per test: the runner's last output, or how the run ended, gives the reason."""
 
 from __future__ import annotations
 

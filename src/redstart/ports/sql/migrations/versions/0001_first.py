@@ -1,4 +1,4 @@
-"""Runs, their steps, events and journal; what was learned."""
+"""Add runs, their steps, events and journal, and what they learned."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What people tell a run, and which process drives it."""
+"""Add messages from people to a run, and the process that drives it."""
 
 from __future__ import annotations
 

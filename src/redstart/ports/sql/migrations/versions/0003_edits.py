@@ -1,4 +1,4 @@
-"""Which forms of edit have fitted, by model."""
+"""Add which forms of edits fitted, by model."""
 
 from __future__ import annotations
 

@@ -1,7 +1,7 @@
-"""The tenant in every key, errands apart from other runs, blobs in the database, and rates that workers share.
+"""Add the tenant to every key, mark child runs, and add blobs in the database and rates that workers share.
 
-The tables are built anew and filled from the old ones: SQLite cannot change a key, and one way serves both databases.
-In Postgres a connection sees only the rows of the tenant that it was opened for.
+The tables are rebuilt and filled from the old ones: SQLite cannot change a key, and one way serves both databases.
+In Postgres a connection sees only the rows of its tenant.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ down_revision = "0003"
 NAME = sa.Text().with_variant(sa.Text(collation="C"), "postgresql")
 HOME = "home"
 OF_RUN = ("steps", "events", "journal", "told")
-"""Tables whose rows belong to a run, and had no tenant of their own."""
+"""Tables whose rows belong to a run and had no tenant column."""
 LEARNED = ("cards", "failures")
 TABLES = ("runs", *OF_RUN, *LEARNED, "edits", "blobs", "rates")
 _ALONE = "tenant = current_setting('redstart.tenant', true)"
@@ -52,7 +52,7 @@ def _is_postgres() -> bool:
 
 
 def _free_the_names() -> None:
-    """In Postgres the constraints of a renamed table keep their names, which the new ones are to have."""
+    """Rename old constraints. In Postgres the constraints of a renamed table keep names that the new tables need."""
     if _is_postgres():
         for name in ("runs", *OF_RUN, *LEARNED, "edits"):
             for kind in ("fk", "uq", "pk"):
@@ -165,7 +165,7 @@ def _new() -> None:
 
 
 def _fill() -> None:
-    """The rows of before. One that belongs to a run has that run's tenant."""
+    """Copy the old rows. A row that belongs to a run gets that run's tenant."""
     columns = {name: ", ".join(_columns(f"old_{name}")) for name in ("runs", *OF_RUN, *LEARNED, "edits")}
     for name in ("runs", *LEARNED, "edits"):
         op.execute(f"INSERT INTO {name} ({columns[name]}) SELECT {columns[name]} FROM old_{name}")  # noqa: S608

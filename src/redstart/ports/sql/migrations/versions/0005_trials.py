@@ -1,4 +1,4 @@
-"""Evaluations: the plan of each, which run each of its trials has, and what that came to."""
+"""Add evaluations: their plans, the run of each trial, and its outcome."""
 
 from __future__ import annotations
 

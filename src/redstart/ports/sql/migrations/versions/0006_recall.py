@@ -1,7 +1,7 @@
-"""Cards that may be shown and cards in quarantine, where their words lie, and what belongs together.
+"""Add quarantine of cards, the vectors of their texts, and the edges of the graph.
 
-In Postgres the place of a card's words is a `vector` where the server has pgvector (`CREATE EXTENSION vector`, which
-takes a superuser unless it is trusted), else an array of `real`, which is searched as exactly and more slowly.
+In Postgres the vector of a card is a `vector` if the server has pgvector (`CREATE EXTENSION vector`, which needs a
+superuser unless it is trusted), else an array of `real`, whose search is as exact but slower.
 """
 
 from __future__ import annotations
@@ -49,7 +49,7 @@ def upgrade() -> None:
     )
     op.create_index("ix_edges_tenant_kind_target", "edges", ["tenant", "kind", "target"])
     if _is_postgres():
-        # What is scanned is not to be packed: a kilobyte of numbers hardly gets smaller.
+        # Scanned data should not be compressed: a kilobyte of numbers hardly gets smaller.
         op.execute("ALTER TABLE vectors ALTER COLUMN embedding SET STORAGE EXTERNAL")
         for name in ("vectors", "edges"):
             op.execute(f"ALTER TABLE {name} ENABLE ROW LEVEL SECURITY")
@@ -78,7 +78,7 @@ def _try_to_make_it(connection: sa.Connection) -> None:
             with connection.begin_nested():
                 connection.execute(sa.text("CREATE EXTENSION vector"))
         except DBAPIError:
-            return  # only somebody with more rights may
+            return  # creating it needs more privileges
 
 
 def downgrade() -> None:

@@ -1,6 +1,6 @@
-"""Lessons, and what the runs that they applied to say of them.
+"""Add lessons, and their outcomes in the runs that they applied to.
 
-A lesson that was approved for everyone can be read by every tenant, and changed by its own alone.
+A lesson that was approved for everyone can be read by every tenant, but changed only by its own.
 """
 
 from __future__ import annotations

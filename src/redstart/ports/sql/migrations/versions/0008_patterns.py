@@ -1,6 +1,6 @@
-"""Patterns, and where their goals lie.
+"""Add patterns, and the vectors of their goals.
 
-In Postgres that is a `vector` where 0006 found the extension, else an array of `real`.
+In Postgres the vector is a `vector` if the server has the extension (see 0006), else an array of `real`.
 """
 
 from __future__ import annotations

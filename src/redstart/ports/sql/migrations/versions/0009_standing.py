@@ -1,4 +1,4 @@
-"""How a run stands while nobody drives it, the lease of who does, and what the user chose for it."""
+"""Add the state of a run that nobody drives, the lease of its driver, and the options that the user chose."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ _TEXTS = ("stopped", "stop_reason", "options")
 
 
 def upgrade() -> None:
-    # The defaults serve programs of before, which know none of them.
+    # The defaults serve older programs, which know none of them.
     op.add_column("runs", sa.Column("beat", sa.Double, nullable=False, server_default="0"))
     for name in _TEXTS:
         op.add_column("runs", sa.Column(name, sa.Text, nullable=False, server_default=""))

@@ -1,4 +1,4 @@
-"""The format of each journal record, and the version of Redstart that recorded it."""
+"""Add the format of each journal record, and the version of Redstart that recorded it."""
 
 from __future__ import annotations
 

@@ -1,7 +1,7 @@
 """Tripwires on scripts that know the tests' answers: a branch, a table or a constant for what a test asks.
 
-What a test puts together (the arguments of one assertion, a row of its table) is one group. A change that brings a
-question and its answer out of one group was made for that test.
+Values that a test puts together (the arguments of one assertion, a row of its table) form one group. A change that
+pairs a question with its answer from one group was made for that test.
 """
 
 from __future__ import annotations
@@ -19,33 +19,33 @@ if TYPE_CHECKING:
     from tree_sitter import Node
 
 FEW = 2
-"""So many answers of the tests in one file of data are no chance."""
+"""This many answers of the tests in one data file are no coincidence."""
 _DATA = re.compile(r"[\n,:{}\[\]\t;]+")
 _HASH = re.compile(r"[0-9a-f]{6,}")
 SMALL = 6
-"""So many literals a single assertion may have."""
+"""The most literals that a single assertion has."""
 LISTS_LIMIT = 100
-"""Of a file of data in lists, only so many are compared with one another."""
+"""The most lists of a file that are compared with one another."""
 GROUP_LIMIT = 60
-"""A statement with more literals than this is no single assertion."""
+"""A statement with more literals than this is not a single assertion."""
 _LITERALS = ("string", "number", "template_string", "true", "false", "null", "undefined", "regex")
 _FUNCTIONS = ("function_declaration", "method_definition", "arrow_function", "function_expression", "function")
 _PLAIN = frozenset({"", "0", "1", "-1", "2", "true", "false", "null", "undefined", "[]", "{}"})
-"""Too common to be anybody's answer."""
+"""Values that are too common to be an answer."""
 _BETWEEN = re.compile(r"[,|:;_\s/]+")
-"""What may stand between arguments that were made one key."""
+"""Separators between arguments that were joined into one key."""
 _AS_TEXT = re.compile(r"JSON\.stringify\(|\.join\(|\.toString\(|String\(|createHash|\.length\b|charCodeAt|inspect\(")
 
 
 class ScriptLiterals(NamedTuple):
-    """What the tests speak of."""
+    """The literals in the tests."""
 
     groups: tuple[frozenset[str], ...]
     every: frozenset[str]
 
 
 def read_script_tests(tests: Mapping[str, bytes]) -> ScriptLiterals:
-    """The literals of every test in JavaScript or TypeScript, and those that stand together."""
+    """Collect the literals of every test in JavaScript or TypeScript, and the groups that appear together."""
     groups: list[frozenset[str]] = []
     for path, data in tests.items():
         if not is_script(path):
@@ -59,7 +59,7 @@ def read_script_tests(tests: Mapping[str, bytes]) -> ScriptLiterals:
 
 
 def marks(path: str, data: bytes, asked: ScriptLiterals, known: frozenset[str]) -> Iterator[RuleMark]:
-    """What of a file knows an answer. `known` are the literals that the code held before: its own words."""
+    """Yield a mark for each place that knows an answer. `known` are the literals that the old code contained."""
     if not asked.groups:
         return
     root = parse(path, data)
@@ -81,7 +81,7 @@ def marks(path: str, data: bytes, asked: ScriptLiterals, known: frozenset[str]) 
 
 
 def data_marks(path: str, data: bytes, asked: ScriptLiterals, known: frozenset[str]) -> Iterator[RuleMark]:
-    """The same for a file of data that the code may look into, whatever its keys are."""
+    """Yield a mark for a data file that the code may read, whatever its keys are."""
     if not path.endswith((".json", ".json5", ".jsonc", ".csv", ".tsv", ".txt", ".yaml", ".yml")) or not asked.groups:
         return
     found = {part.strip("\"' ") for part in _DATA.split(data.decode("utf-8", "replace"))}
@@ -92,7 +92,7 @@ def data_marks(path: str, data: bytes, asked: ScriptLiterals, known: frozenset[s
 
 
 def literals(data: bytes, path: str) -> frozenset[str]:
-    """Every literal of a script."""
+    """Return every literal of a script."""
     return frozenset(_values(parse(path, data))) if is_script(path) else frozenset()
 
 
@@ -124,7 +124,7 @@ def _branch(
 
 
 def _table(node: Node, asked: ScriptLiterals, known: frozenset[str]) -> Iterator[RuleMark]:
-    """Rows that pair a question with its answer; those that the code had before do not count."""
+    """Check rows that pair a question with its answer; rows that the old code contained do not count."""
     rows = [_row(child) for child in node.children if child.is_named]
     hits = [row for row in rows if len(row) > 1 and _telling(row, known) and _together(row, asked)]
     if hits and 2 * len(hits) >= len([row for row in rows if row]):
@@ -137,7 +137,7 @@ def _table(node: Node, asked: ScriptLiterals, known: frozenset[str]) -> Iterator
 
 
 def _lists(root: Node, asked: ScriptLiterals, known: frozenset[str]) -> Iterator[RuleMark]:
-    """Answers one after the other, and two lists whose items pair a question with its answer."""
+    """Check for lists of answers, and for two lists whose items pair a question with its answer."""
     lists = [(node, tuple(_values(node))) for node in walk(root) if node.type == "array" and _is_plain_list(node)]
     small = [group for group in asked.groups if len(group) <= SMALL]
     long = [(node, values) for node, values in lists if len(values) > FEW][:LISTS_LIMIT]
@@ -176,7 +176,7 @@ def _telling(row: tuple[str, ...], known: frozenset[str]) -> bool:
 
 
 def _constant(node: Node, asked: ScriptLiterals, known: frozenset[str]) -> Iterator[RuleMark]:
-    """A function that is nothing but an answer."""
+    """Check for a function that only returns an answer."""
     body = node.child_by_field_name("body")
     if body is None:
         return
@@ -196,7 +196,7 @@ def _is_answer(node: Node) -> bool:
 
 
 def _answers(node: Node) -> list[str]:
-    """What a piece of code gives, where it gives a literal: the literal itself and what it is made of."""
+    """Return the literal that a piece of code yields, and the parts of that literal; empty if it yields none."""
     if node.type == "parenthesized_expression":
         return [text for child in node.children if child.is_named for text in _answers(child)]
     if node.type in (

@@ -1,4 +1,4 @@
-"""A mark on a node of a script."""
+"""Marks on nodes of a script."""
 
 from __future__ import annotations
 

@@ -1,6 +1,6 @@
-"""Code that is not there to be read: what a change runs or loads by a text that is only made as it runs.
+"""Unreadable code: code or modules that a change runs or loads from a text built at run time.
 
-An honest program may do so, as a plugin loader or a template engine does; a person is asked.
+An honest program may do so, as a plugin loader or a template engine does; so a person decides.
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ _READABLE = frozenset({"string", "template_string"})
 
 
 def marks(path: str, data: bytes) -> Iterator[RuleMark]:
-    """What a script runs, loads or replaces that cannot be read in it."""
+    """Yield a mark for everything that a script runs, loads or replaces without showing it in its text."""
     for node in walk(parse(path, data)):
         left = node.child_by_field_name("left") if node.type == "assignment_expression" else None
         if left is not None and _GLOBAL.match(text_of(left)):

@@ -1,4 +1,4 @@
-"""What the tripwires look for in JavaScript and TypeScript."""
+"""The tripwires for JavaScript and TypeScript."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ _SKIPS = re.compile(
 class NodeTripwires(Tripwires):
     def __init__(self, change: Change) -> None:
         self._tests = change.tests
-        # The tests are read only where a script was changed. Data counts where the tests are scripts.
+        # Read the tests only if a script changed. Data files count if the tests are scripts.
         is_about_scripts = any(is_script(path) for path in (*change.after, *change.tests))
         self._asked = answers.read_script_tests(change.tests if is_about_scripts else {})
         had = (answers.literals(text, path) for path, text in change.before.items() if text is not None)
@@ -42,7 +42,7 @@ class NodeTripwires(Tripwires):
 
 
 def _skips(text: bytes) -> Iterator[RuleMark]:
-    """What tests are switched off by."""
+    """Yield a mark for each line that disables a test."""
     for number, line in enumerate(text.decode("utf-8", "replace").splitlines(), 1):
         if (hit := _SKIPS.search(line)) is not None:
             yield RuleMark("skip", line.strip(), number, f"`{hit[0].strip()}` keeps a test from telling.")

@@ -1,4 +1,4 @@
-"""Tripwires on scripts that the tests are set up by, though they lie among the source."""
+"""Tripwires on scripts that set up the tests although they are among the source files."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from typing import cast
 
 
 def role_in_tests(path: str, tests: Mapping[str, bytes]) -> str:
-    """In a sentence, why a script is part of how the tests are run: a configuration of the tests names it."""
+    """Return a sentence that says why a script is test setup (a test configuration names it); empty otherwise."""
     stem = path.rpartition(".")[0]
     named = rb"""['"\s=](?:<rootDir>/|\./)?""" + re.escape(stem).encode() + rb"""(?:\.[cm]?[jt]sx?)?['"\s]"""
     name = re.compile(named)
@@ -25,7 +25,7 @@ def _is_configuration(path: str) -> bool:
 
 
 def _setups(text: bytes) -> bytes:
-    """Of a package.json, what is about tests: without the program's own entry points."""
+    """Return the parts of a package.json that concern tests, without the program's own entry points."""
     try:
         package: object = json.loads(text)
     except (ValueError, RecursionError):

@@ -1,4 +1,4 @@
-"""Bandit, in a process of its own, on the files in which one of the tests that we take from it can speak at all."""
+"""Run Bandit in a separate process on the files where one of the tests that we use can find something."""
 
 from __future__ import annotations
 
@@ -33,11 +33,11 @@ TAKEN = {
     "B509": Risk.medium,
     "B609": Risk.high,  # wildcards in a shell
     "B612": Risk.high,  # logging.config.listen
-    "B613": Risk.high,  # text that reads otherwise than it runs
+    "B613": Risk.high,  # text that is displayed differently from how it runs
     "B615": Risk.low,  # a model without a revision
     "B702": Risk.high,  # mako
 }
-"""What we take from it: the rest ruff says as well, or our own rules say with fewer false alarms."""
+"""The tests that we use: ruff also covers the rest, or our own rules do with fewer false alarms."""
 _CAN_SPEAK = re.compile(
     r"debug\s*=|Crypto|cryptography|telnet|ftplib|verify\s*=|\bssl\b|\bSSL\b|paramiko|snmp|(?:chown|chmod|tar|rsync)\b[^\n]*\*|"
     r"logging\.config|[\u202a-\u202e\u2066-\u2069\u200f]|from_pretrained|load_dataset|hf_hub|snapshot_download|mako"
@@ -47,9 +47,9 @@ _REMEDY = "install bandit next to redstart: pip install bandit"
 
 
 def ask_bandit(sources: Sequence[Source]) -> list[Finding]:
-    """What bandit says of these files; comments in them that switch it off have no effect.
+    """Run Bandit on these files; comments in them that disable it have no effect.
 
-    Nothing of the files is run. Raises `ConfigError` where bandit is not there or does not work.
+    No code of the files runs. Raises `ConfigError` if Bandit is missing or does not work.
     """
     asked = {
         source.path: source
@@ -76,7 +76,7 @@ def ask_bandit(sources: Sequence[Source]) -> list[Finding]:
 
 
 def _run(folder: Path) -> dict[str, Any]:
-    # -P: a module among the files must not pass for one of bandit's
+    # -P: a module among the files must not replace one of Bandit's
     command = [sys.executable, "-P", "-m", "bandit", "-r", str(folder), "-f", "json", "-q", "--exit-zero"]
     command += ["--ignore-nosec", "-t", ",".join(TAKEN), "-x", ""]
     kept = {name: value for name, value in os.environ.items() if not name.startswith("PYTHON")}

@@ -1,4 +1,4 @@
-"""Calls that are dangerous as they are made. What makes the same call harmless is part of each rule."""
+"""Find dangerous calls. Each rule also knows what makes the same call harmless."""
 
 from __future__ import annotations
 
@@ -47,11 +47,11 @@ _HTTP_WORDS = frozenset({"get", "post", "put", "patch", "delete", "head", "optio
 
 _COMMON = frozenset({"append", "get", "join", "format", "items", "split", "strip", "startswith", "pop", "add", "keys",
                      "extend", "replace", "update", "values", "encode", "info", "debug"})  # fmt: skip
-"""Methods that no rule speaks of, as long as they have no named argument."""
+"""Methods that no rule covers if they have no keyword argument."""
 
 
 class CallView(NamedTuple):
-    """A call with what a rule may ask about it."""
+    """A call with the facts that rules need."""
 
     node: ast.Call
     name: str
@@ -62,7 +62,7 @@ class CallView(NamedTuple):
 
     @property
     def around(self) -> str:
-        """Names of the functions it stands in, and of what its value is given to."""
+        """The names of the enclosing functions and of the targets that the value is assigned to."""
         found: list[str] = []
         node: ast.AST | None = self.node
         while node is not None:
@@ -86,7 +86,7 @@ class CallView(NamedTuple):
 
 
 Rule = Callable[[CallView], str]
-"""What is wrong with a call, in words; empty where nothing is."""
+"""Describes what is wrong with a call; empty if nothing is."""
 
 
 def _unpickles(seen: CallView) -> str:
@@ -103,7 +103,7 @@ def _unpickles(seen: CallView) -> str:
         return ""
     given = seen.node.args[0] if seen.node.args else None
     if isinstance(given, ast.Call) and seen.source.names.dotted(given.func).rpartition(".")[2] == "dumps":
-        return ""  # a copy made on the spot
+        return ""  # a copy made in place
     if seen.name.startswith("marshal") and is_constant(given):
         return ""
     return f"{seen.name} runs code from what it reads; use a format that holds data only"
@@ -123,7 +123,7 @@ def _yaml(seen: CallView) -> str:
 
 
 def _is_safe_loader(name: str, source: PythonSource) -> bool:
-    """Whether it is a class of the module that builds on a safe loader."""
+    """Whether a name is a class of the module that derives from a safe loader."""
     return any(
         node.name == name and any(source.names.dotted(base).rpartition(".")[2] in _SAFE_LOADERS for base in node.bases)
         for node in source.all(ast.ClassDef)
@@ -301,7 +301,7 @@ RULES: Mapping[str, tuple[Rule, Risk]] = {
 
 
 def dangerous_calls(sources: Sequence[PythonSource]) -> list[Finding]:
-    """Every call of these files that one of the rules speaks against."""
+    """Find every call in these files that violates a rule."""
     return [item for source in sources if source.tree is not None for item in _of(source)]
 
 
@@ -346,7 +346,7 @@ def _archives(source: PythonSource) -> Iterator[str]:
 
 
 def _without_a_call(node: ast.AST, source: PythonSource) -> Iterator[Finding]:
-    """What is as dangerous and is no call: an assert that guards, a check that is switched off."""
+    """Check statements that are dangerous without a call: an assert as a guard, a check that is disabled."""
     rule = words = ""
     risk = Risk.high
     if isinstance(node, ast.Assert) and not source.is_test and _RIGHTS.search(ast.unparse(node.test)):
@@ -367,7 +367,7 @@ def _without_a_call(node: ast.AST, source: PythonSource) -> Iterator[Finding]:
 
 
 def blocked_calls(source: PythonSource, names: Sequence[str]) -> list[Finding]:
-    """Calls of these functions, by their full names, wherever they stand in the file."""
+    """Find calls of these functions, by their full names, anywhere in the file."""
     refused = frozenset(names)
     return [
         source.finding("blocked", name, node.lineno, f"{name} is not to be called here (checks.block)",

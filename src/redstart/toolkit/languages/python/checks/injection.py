@@ -1,4 +1,4 @@
-"""Strings that are built from what comes from elsewhere, and then run: as SQL, by a shell, or as Python."""
+"""Find strings that are built from outside values and then run: as SQL, by a shell, or as Python."""
 
 from __future__ import annotations
 
@@ -138,13 +138,13 @@ def _through_shell(node: ast.Call, name: str, last: str) -> bool:
 
 
 def built_strings(sources: Sequence[PythonSource]) -> list[Finding]:
-    """Every place in these files where a string is built from loose parts and then run."""
+    """Find every place in these files where a string is built from loose parts and then run."""
     found: list[Finding] = []
     for source in sources:
         if source.tree is None or not _WORTH_READING.search(source.text):
             continue
         seen = _Found(source)
-        with suppress(RecursionError):  # nested beyond our stack: what was found before that counts
+        with suppress(RecursionError):  # nested too deeply: keep the findings so far
             Reader(source, seen).read()
         found += seen.lines.values()
     return found

@@ -1,4 +1,4 @@
-"""Misspelt SQL in string literals and `.sql` files: keywords by grammar, names by the schema that the repo shows."""
+"""Find misspelled SQL in strings and `.sql` files: keywords by grammar, names by the schema found in the repo."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ _LONGEST = 20_000
 
 @dataclass
 class Schema:
-    """Tables and their columns, in lower case, as far as the code shows them."""
+    """Tables and their columns, in lower case, as far as the code defines them."""
 
     tables: dict[str, set[str]] = field(default_factory=dict[str, set[str]])
 
@@ -42,12 +42,12 @@ class Schema:
 class SqlText(NamedTuple):
     text: str
     line: int
-    """Where it begins."""
+    """The line where it starts."""
     last: int
 
 
 def misspelt_sql(sources: Sequence[Source], around: Sequence[Source] = ()) -> list[Finding]:
-    """Every word of SQL in these files that is nearly another one. The schema is read from these and from `around`."""
+    """Find SQL words similar to another word. The schema is read from these files and the additional ones."""
     texts = {source.path: list(_queries(source)) for source in (*sources, *around)}
     schema = Schema()
     for source in (*sources, *around):
@@ -79,7 +79,7 @@ def _wrong(text: str, schema: Schema) -> Iterator[tuple[str, MisspeltWord]]:
         yield from ((NAME, name) for name in _misspelt_names(text, schema))
 
 
-# -- where SQL stands --------------------------------------------------------------------------------------------------
+# -- SQL in sources ----------------------------------------------------------------------------------------------------
 
 
 def _queries(source: Source) -> Iterator[SqlText]:
@@ -115,7 +115,7 @@ def _docstrings(source: PythonSource) -> Iterator[ast.AST]:
 
 
 def _line(source: Source, query: SqlText, one: MisspeltWord) -> int:
-    """The line on which the word stands."""
+    """Find the line that contains the word."""
     guess = query.line + query.text.count("\n", 0, one.start)
     word = re.compile(rf"(?<!\w){re.escape(one.word)}(?!\w)")
     if word.search(source.line(guess)):
@@ -162,7 +162,7 @@ def _bare(name: str) -> str:
 
 
 def _from_models(source: Source, schema: Schema) -> None:
-    """SQLAlchemy's models and tables."""
+    """Add SQLAlchemy's models and tables to the schema."""
     if not isinstance(source, PythonSource) or not ("Column" in source.text or "mapped_column" in source.text):
         return
     for node in (*source.all(ast.ClassDef), *source.all(ast.Call)):
@@ -198,7 +198,7 @@ def _from_models(source: Source, schema: Schema) -> None:
 
 
 def _misspelt_names(text: str, schema: Schema) -> Iterator[MisspeltWord]:
-    """Names of tables and columns that the schema has not, and that are nearly one it has."""
+    """Find table and column names that are not in the schema but are similar to a name that is."""
     found = tokens(text)
     if not schema.tables or any(item.upper in ("CREATE", "ALTER", "DROP") for item in found[:1]):
         return
@@ -230,7 +230,7 @@ def _misspelt_names(text: str, schema: Schema) -> Iterator[MisspeltWord]:
 
 
 def _near_name(name: str, meant: str) -> bool:
-    """As `near`, but `user` is not `users` misspelt by a name of its own: a plural is meant as it stands."""
+    """As `is_near`, except for short names that are no transposition and names that differ only in digits."""
     if len(name) < 4 and sorted(name) != sorted(meant):
         return False
     if re.sub(r"\d+", "", name) == re.sub(r"\d+", "", meant):
@@ -265,7 +265,7 @@ def _used_tables(found: Sequence[Token]) -> Iterator[Token]:
 
 
 def _inside_function(found: Sequence[Token], place: int) -> bool:
-    """`EXTRACT(year FROM x)`: there FROM names no table."""
+    """Whether FROM is inside a function, as in `EXTRACT(year FROM x)`, where it names no table."""
     depth = 0
     for index in range(place - 1, -1, -1):
         depth += (found[index].text == ")") - (found[index].text == "(")
@@ -275,7 +275,7 @@ def _inside_function(found: Sequence[Token], place: int) -> bool:
 
 
 def _own_names(found: Sequence[Token]) -> set[str]:
-    """What the statement names itself: aliases, with and without AS, and common table expressions."""
+    """List names that the statement defines: aliases, with and without AS, and common table expressions."""
     own: set[str] = set()
     for place, token in enumerate(found):
         before = found[place - 1] if place else None

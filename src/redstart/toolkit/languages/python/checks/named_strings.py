@@ -1,4 +1,4 @@
-"""The strings that Python code gives a name to."""
+"""Find the strings that Python code gives a name to."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from redstart.toolkit.checks.source import NamedString
 
 
 def strings_named_by(node: ast.AST) -> Iterator[NamedString]:
-    """Strings with the names that they are given to: by assignment, argument, default, key, comparison."""
+    """Yield strings with the names they are bound to by assignment, argument, default, key or comparison."""
     pairs: list[tuple[str, ast.expr | None]] = []
     match node:
         case ast.Assign():

@@ -1,4 +1,4 @@
-"""SQL as tokens: enough of its grammar to see a keyword that is misspelt, and the names that a statement uses."""
+"""Tokenize SQL: enough of its grammar to detect misspelled keywords and the names that a statement uses."""
 
 from __future__ import annotations
 
@@ -60,7 +60,7 @@ _FOLLOWERS = {
     "ALTER": ("TABLE", "COLUMN", "INDEX"),
     "ON": ("CONFLICT", "DUPLICATE", "DELETE", "UPDATE"),
 }
-"""What alone may follow; elsewhere a name may, and only a word that is nearly the keyword counts."""
+"""The only keywords that may follow. If a name may also follow, only a word similar to a keyword counts."""
 _ONLY = ("INSERT", "DELETE", "GROUP", "ORDER", "PARTITION", "INNER", "CROSS", "PRIMARY", "FOREIGN")
 _BEFORE = {"BY": ("ORDER", "GROUP", "PARTITION"), "KEY": ("PRIMARY", "FOREIGN", "UNIQUE", "DUPLICATE")}
 _TOKEN = re.compile(
@@ -107,7 +107,7 @@ def tokens(text: str) -> list[Token]:
 
 @lru_cache(50_000)
 def near(word: str, meant: str) -> bool:
-    """Whether one is the other but for a slip: a letter lost, doubled, wrong or two swapped; in a long word two."""
+    """Whether a word differs by one slip: a letter lost, doubled or wrong, or two swapped; two slips in a long word."""
     if word == meant or abs(len(word) - len(meant)) > 2:
         return False
     distance = _distance(word, meant)
@@ -117,7 +117,7 @@ def near(word: str, meant: str) -> bool:
 
 
 def _distance(one: str, other: str) -> int:
-    """Edits from the one to the other, a swap of neighbours being one."""
+    """Count the edits between two words; a swap of neighbors is one edit."""
     before: list[int] = []
     last = list(range(len(other) + 1))
     for row, letter in enumerate(one, 1):
@@ -133,7 +133,7 @@ def _distance(one: str, other: str) -> int:
 
 
 def looks_like_sql(text: str) -> bool:
-    """Whether a string is meant as SQL, a misspelt one too: it begins so, and goes on so."""
+    """Whether a string is meant as SQL, even if misspelled, judging by its start and the words that follow."""
     opening = _FIRST_WORD.match(text)
     if opening is None or not (opening[1].isupper() or opening[1].islower()):
         return False
@@ -154,11 +154,11 @@ def looks_like_sql(text: str) -> bool:
 
 
 def misspelt_keywords(text: str) -> Iterator[MisspeltWord]:
-    """Words that stand where only a keyword can, and are nearly one."""
+    """Find words that are in a place for a keyword and are similar to one."""
     found = tokens(text)
     upper = found[0].text.isupper() if found else False
     for place, token in enumerate(found):
-        # who writes keywords in capitals misspells them in capitals
+        # authors who write keywords in capitals also misspell them in capitals
         if token.kind != "name" or token.text[0] in '"`[' or token.text.isupper() != upper:
             continue
         before = found[place - 1] if place else None
@@ -219,7 +219,7 @@ def _clause(found: Sequence[Token], place: int, word: str) -> str:
 
 
 def _seen(found: Sequence[Token], place: int, keyword: str) -> bool:
-    """Whether the keyword stands before that place in the same statement, as deep in parentheses or less."""
+    """Whether the keyword occurs earlier in the same statement, at the same or a lower parenthesis depth."""
     depth = 0
     for token in reversed(found[:place]):
         if token.text == ";":
@@ -233,7 +233,7 @@ def _seen(found: Sequence[Token], place: int, keyword: str) -> bool:
 
 
 def _is_column_type(found: Sequence[Token], place: int, before: Token) -> bool:
-    """Whether the word stands where a column of a new table has its type."""
+    """Whether the word is in the place of a column type in a new table."""
     if before.kind != "name" or place < 2 or found[place - 2].text not in ("(", ","):
         return False
     return any(item.upper == "CREATE" for item in found[:3])

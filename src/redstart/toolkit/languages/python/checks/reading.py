@@ -1,4 +1,4 @@
-"""Reads a module statement by statement, and tells of every call and every string that is made, with what they hold."""
+"""Read a module statement by statement and report every call and every string that is built, with known values."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from redstart.toolkit.languages.python.checks.values import FunctionScope, Modul
 from redstart.toolkit.languages.python.syntax import Function
 
 MOST_STATEMENTS = 40_000
-"""Statements that are read in one module: generated code must not hold an audit up."""
+"""The maximum number of statements read in one module, so that generated code does not slow down an audit."""
 
 _ENDS = (ast.Return, ast.Raise, ast.Continue, ast.Break)
 _GROWS = frozenset({"append", "extend", "insert", "add", "appendleft", "write", "update", "setdefault"})
@@ -21,11 +21,11 @@ _GROWS = frozenset({"append", "extend", "insert", "add", "appendleft", "write", 
 
 class CallVisitor(Protocol):
     def call(self, node: ast.Call, scope: FunctionScope) -> None:
-        """A call, with what names hold at that place."""
+        """Visit a call, with the values of names at that place."""
         ...
 
     def made(self, node: ast.expr, scope: FunctionScope) -> None:
-        """A value that is kept or returned there."""
+        """Visit a value that is assigned or returned."""
         ...
 
 
@@ -53,7 +53,7 @@ class Reader:
         return self.module.names.dotted(base).rpartition(".")[2] in ("Enum", "StrEnum", "IntEnum", "Flag")
 
     def read(self) -> None:
-        """Reads all of the module."""
+        """Read the whole module."""
         tree = self.source.tree
         if tree is None:
             return
@@ -67,7 +67,7 @@ class Reader:
         self._block(tree.body, top)
 
     def _attributes(self, node: ast.ClassDef, top: FunctionScope) -> None:
-        """What the attributes of a class hold, as its body and its methods assign them."""
+        """Read the values that a class's body and methods assign to its attributes."""
         found = self.module.attributes
         for item in node.body:
             for target, value in _assigned(item):
@@ -127,7 +127,7 @@ class Reader:
     # -- statements ------------------------------------------------------------------------------------------------
 
     def _block(self, statements: Sequence[ast.stmt], scope: FunctionScope) -> bool:
-        """Reads these in order. True where nothing after them is reached."""
+        """Read statements in order. True if the code after them is unreachable."""
         for statement in statements:
             self.left -= 1
             if self.left < 0:
@@ -194,7 +194,7 @@ class Reader:
             self._made(value, scope)
 
     def _grown(self, node: ast.expr, scope: FunctionScope) -> None:
-        """`clauses.append(...)`: what is added is among the items from then on."""
+        """Add the value to a collection's items, as in `clauses.append(...)`."""
         if isinstance(node, ast.Yield) and node.value is not None:
             self._returns.append(KnownText(None, 0, scope.read(node.value)))
         if not (isinstance(node, ast.Call) and isinstance(node.func, ast.Attribute) and node.args):
@@ -283,7 +283,7 @@ class Reader:
 
 
 def _assigned(node: ast.AST) -> Iterator[tuple[ast.expr, ast.expr]]:
-    """Targets and values of an assignment, a tuple's taken apart."""
+    """Iterate over targets and values of an assignment, with tuples split into their elements."""
     if isinstance(node, ast.AnnAssign) and node.value is not None:
         yield node.target, node.value
     if not isinstance(node, ast.Assign):

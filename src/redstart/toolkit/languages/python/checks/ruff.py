@@ -1,4 +1,4 @@
-"""Syntax and a few rules that mean trouble, by the ruff of redstart's own environment."""
+"""Check syntax and a few rules that indicate bugs, with the ruff of Redstart's own environment."""
 
 from __future__ import annotations
 
@@ -19,10 +19,10 @@ from redstart.core.finding import Finding, Severity
 from redstart.toolkit.checks.narrow import SYNTAX
 
 SECURITY = ("S",)
-"""Asked for beside `RULES` where code is audited."""
+"""Rules used in addition to `RULES` in an audit."""
 RULES = ("E9", "F", "PLE", "B006", "S102", "S307", "S602", "S605")
 UNTIDY = frozenset({"F401", "F841"})
-"""Unused, not wrong: warnings."""
+"""Rules for unused code, which are warnings."""
 
 _TOOL = "ruff"
 _UNREADABLE = frozenset({"invalid-syntax", "E902", "E999"})
@@ -32,13 +32,13 @@ _REMEDY = "install ruff next to redstart: pip install ruff"
 
 
 def check(files: Mapping[str, bytes], more: Sequence[str] = ()) -> list[Finding]:
-    """What ruff says of these files and no others, by path and line. Files that are not `.py` are passed over.
+    """Return ruff's findings in these files and no others, sorted by path and line. Non-`.py` files are skipped.
 
-    It is asked for `RULES`, and for `more` where given.
+    Ruff checks `RULES` and the extra rules, if any.
 
-    The files are not trusted: neither a configuration among them nor a `noqa` comment has an effect, and nothing of
-    them is run. Raises `ConfigError` where there is no ruff or it does not work, and `PolicyViolation` for a path
-    that leaves the folder.
+    The files are not trusted: neither a configuration among them nor a `noqa` comment has an effect, and none of their
+    code runs. Raises `ConfigError` if ruff is missing or does not work, and `PolicyViolation` for a path that leaves
+    the directory.
     """
     sources = {_inside(path): data for path, data in sorted(files.items()) if path.endswith(".py")}
     found = _check(sources, (*RULES, *more)) if sources else []
@@ -56,7 +56,7 @@ def _check(sources: Mapping[str, bytes], rules: Sequence[str]) -> list[Finding]:
         if said is not None:
             lines = {path: _LINE_END.split(data.decode(errors="replace")) for path, data in sources.items()}
             return [_finding(message, folder, lines) for message in said]
-    # what one file does to ruff (nested beyond its stack) must not keep it from the others
+    # a file that crashes ruff (nested too deeply) must not prevent checking the others
     if len(sources) > 1:
         return [item for path, data in sources.items() for item in _check({path: data}, rules)]
     (path,) = sources
@@ -64,10 +64,10 @@ def _check(sources: Mapping[str, bytes], rules: Sequence[str]) -> list[Finding]:
 
 
 def _run(folder: Path, rules: Sequence[str]) -> list[dict[str, Any]] | None:
-    """What ruff says of every file in the folder; None where it crashed."""
+    """Run ruff on every file in the directory; None if it crashed."""
     command = [_program(), "check", "--isolated", "--no-cache", "--ignore-noqa", "--exit-zero", "--quiet"]
     command += ["--output-format", "json", "--target-version", "py313", "--select", ",".join(rules)]
-    # a folder such as `build` counts here as any other, and so does what a .gitignore names
+    # check directories such as `build` and files listed in a .gitignore like any other
     command += ["--no-respect-gitignore", "--config", "exclude = []", "."]
     variables = {name: value for name, value in os.environ.items() if not name.startswith("RUFF_")}
     try:
@@ -85,7 +85,7 @@ def _run(folder: Path, rules: Sequence[str]) -> list[dict[str, Any]] | None:
 
 def _program() -> str:
     try:
-        # a packager may leave the wheel out and put ruff on PATH
+        # a packager may omit the wheel and put ruff on PATH
         from ruff import find_ruff_bin  # pyright: ignore[reportMissingTypeStubs]
 
         return os.fspath(find_ruff_bin())
@@ -104,7 +104,7 @@ def _inside(path: str) -> str:
 
 
 def _as_utf8(data: bytes) -> bytes:
-    """What a file that declares another encoding says, in the only one that ruff reads; else the bytes as they are."""
+    """Re-encode a file that declares another encoding as UTF-8, the only one that ruff reads; else leave its bytes."""
     try:
         encoding, _ = tokenize.detect_encoding(BytesIO(data).readline)
         return data if encoding.startswith("utf-8") else data.decode(encoding).encode()

@@ -1,4 +1,4 @@
-"""A Python file as the rules see it: its syntax tree, and what its names stand for."""
+"""Represent a Python file for the rules: its syntax tree, and what its names stand for."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ Node = TypeVar("Node", bound=ast.AST)
 class PythonSource(Source):
     @cached_property
     def tree(self) -> ast.Module | None:
-        """None for what cannot be parsed, or is too large to have been written by hand."""
+        """The syntax tree; None if the file does not parse or is too large to be written by hand."""
         if len(self.data) > LARGEST:
             return None
         try:
@@ -31,11 +31,11 @@ class PythonSource(Source):
 
     @cached_property
     def nodes(self) -> list[ast.AST]:
-        """Every node of the tree but for marks such as `Load`; walked once for all rules, parents before children."""
+        """Every node of the tree except markers such as `Load`, parents before children; walked once for all rules."""
         if self.tree is None:
             return []
         found: list[ast.AST] = [self.tree]
-        for node in found:  # it grows on the way
+        for node in found:  # grows during the loop
             for name in node._fields:
                 value: object = getattr(node, name, None)
                 if isinstance(value, list):
@@ -52,7 +52,7 @@ class PythonSource(Source):
         return sorted_out
 
     def all(self, *kinds: type[Node]) -> Iterator[Node]:
-        """Every node of these types."""
+        """Iterate over every node of these types."""
         for kind in kinds:
             yield from cast("list[Node]", self._by_type.get(kind, ()))
 
@@ -73,11 +73,11 @@ class PythonSource(Source):
 
 @dataclass(frozen=True)
 class Names:
-    """What the names of a module stand for, by its imports and by plain assignments such as `run = os.system`."""
+    """What the names of a module stand for, according to imports and plain assignments such as `run = os.system`."""
 
     known: dict[str, str] = field(default_factory=dict[str, str])
     defined: frozenset[str] = frozenset()
-    """Functions and classes of the module: they hide builtins of the same name."""
+    """Functions and classes of the module, which hide builtins of the same name."""
 
     @classmethod
     def of(cls, nodes: Sequence[ast.Import | ast.ImportFrom | ast.Assign], defined: frozenset[str]) -> Names:
@@ -105,7 +105,7 @@ class Names:
         return found
 
     def dotted(self, node: ast.expr) -> str:
-        """The full name of `a.b.c`, its first part as imported; `?` stands for what has no name of its own."""
+        """Return the full name of `a.b.c`, its first part as imported; `?` stands for an expression without a name."""
         if isinstance(node, ast.Name):
             return self.known.get(node.id, node.id)
         if isinstance(node, ast.Attribute):
@@ -115,7 +115,7 @@ class Names:
         return "?"
 
     def called(self, call: ast.Call) -> str:
-        """The full name of what is called; of a builtin that the module hides, a name that no rule knows."""
+        """Return the full name of the called function; for a builtin that the module hides, a name unknown to rules."""
         name = self.dotted(call.func)
         return f".{name}" if name in self.defined else name.removeprefix("builtins.")
 
@@ -124,7 +124,7 @@ _CALLED_BY_ALIAS = frozenset({"eval", "exec"})
 
 
 def keyword(call: ast.Call, name: str) -> ast.expr | None:
-    """The value of a keyword argument, one in a literal `**{...}` too; None where it is not given."""
+    """Return the value of a keyword argument, also from a literal `**{...}`; None if it is not passed."""
     for item in call.keywords:
         if item.arg == name:
             return item.value
@@ -136,12 +136,12 @@ def keyword(call: ast.Call, name: str) -> ast.expr | None:
 
 
 def argument(call: ast.Call, place: int, *names: str) -> ast.expr | None:
-    """The argument at that place, or by one of these names; None where it is not given."""
+    """Return the argument at a position or with one of these names; None if it is not passed."""
     if len(call.args) > place and not any(isinstance(arg, ast.Starred) for arg in call.args[: place + 1]):
         return call.args[place]
     return next((value for name in names if (value := keyword(call, name)) is not None), None)
 
 
 def is_constant(node: ast.expr | None, *values: object) -> bool:
-    """Whether it is a constant; with `values`, one of these."""
+    """Whether a node is a constant; with `values`, whether it is one of these."""
     return isinstance(node, ast.Constant) and (not values or any(node.value is item for item in values))

@@ -1,4 +1,4 @@
-"""What is known of one value while a module is read."""
+"""Represent what is known about a value while a module is read."""
 
 from __future__ import annotations
 
@@ -6,26 +6,26 @@ import ast
 from typing import NamedTuple
 
 LONGEST = 4000
-"""Characters of a text that are kept; the rest adds nothing to what is asked of it."""
+"""The maximum number of characters kept of a text; the rest does not affect the checks."""
 HOLE = "\x00"
-"""Stands in a text for what gets in from elsewhere."""
+"""Marks the place of an outside value in a text."""
 
 
 class KnownText(NamedTuple):
-    """What is known of a value. `text` is None where it is not known to be a string at all."""
+    """What is known about a value. `text` is None if the value is not known to be a string."""
 
     text: str | None = None
     loose: int = 0
-    """The line where something from elsewhere gets in; 0 where nothing does."""
+    """The line where an outside value enters; 0 if none does."""
     items: KnownText | None = None
-    """Of a collection: what any one of its items is."""
+    """What is known about any item of a collection."""
 
     @property
     def fixed(self) -> bool:
         return not self.loose
 
     def either(self, other: KnownText) -> KnownText:
-        """What it is where it is one or the other."""
+        """Combine two values if the value may be either of them."""
         text = (
             self.text
             if other.text is None
@@ -54,7 +54,7 @@ def elsewhere(node: ast.AST) -> KnownText:
 
 
 def as_part(value: KnownText) -> KnownText:
-    """The value as a part of a string: of a collection, what its items bring along."""
+    """Return the value as a part of a string; a collection contributes what its items contain."""
     if value.items is not None and value.text is None:
         return KnownText("0", value.items.loose)
     if value.text is None and value.fixed:

@@ -1,4 +1,4 @@
-"""The tools that find faults in Python code. A module that is a `CodeChecks`."""
+"""Tools that find faults in Python code. This module implements `CodeChecks`."""
 
 from __future__ import annotations
 
@@ -21,12 +21,12 @@ _FROM_RUFF = {
     "S509": Risk.medium, "S609": Risk.high, "S612": Risk.high, "S702": Risk.high, "S304": Risk.high, "S305": Risk.high,
     "S312": Risk.medium, "S321": Risk.medium,
 }  # fmt: skip
-"""Its security rules that are taken as they come."""
+"""Ruff's security rules whose findings are used without confirmation."""
 _CONFIRMS = {
     "S608": FindingKind.sql_injection, "S611": FindingKind.sql_injection, "S610": FindingKind.sql_injection,
     "S105": FindingKind.secret, "S106": FindingKind.secret, "S107": FindingKind.secret,
 }  # fmt: skip
-"""Security rules that count only where a rule of ours says the same; all that are not named are about calls."""
+"""Security rules that count only if one of our rules confirms them; rules not listed are about calls."""
 
 lint = ruff.check
 
@@ -40,7 +40,7 @@ def programs() -> Sequence[NamedTool]:
 
 
 def only_confirms(finding: Finding) -> bool:
-    """A guess of ruff's."""
+    """Whether a finding is an unconfirmed security finding of ruff."""
     return finding.tool == "ruff" and finding.kind is not FindingKind.code and finding.rule not in _FROM_RUFF
 
 

@@ -1,7 +1,7 @@
-"""What a string expression is made of: which of its text stands in the code, and whether something else gets in.
+"""Find what a string expression consists of: the text that is in the code, and whether outside values enter it.
 
-It is a reading of one module, statement by statement, not a proof: what a name holds is followed through assignments,
-branches, class attributes and the module's own functions; everything that comes from elsewhere counts as loose.
+One module is read statement by statement, which is not a proof: values are followed through assignments, branches,
+class attributes and the module's own functions; everything that comes from outside counts as loose.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ from redstart.toolkit.languages.python.checks.texts import LONGEST, NOTHING, Kno
 from redstart.toolkit.languages.python.syntax import Function
 
 DEEPEST = 3
-"""Calls of the module's own functions that are followed into one another."""
+"""The maximum depth of nested calls of the module's own functions that are followed."""
 
 _HARMLESS = frozenset({"int", "float", "len", "bool", "abs", "round", "ord", "id", "hash", "uuid.uuid4", "sum"})
 _HARMLESS_ENDS = (
@@ -37,33 +37,33 @@ _TABLE_NAMES = frozenset({"__tablename__", "db_table", "tablename", "__name__"})
 
 @dataclass
 class ModuleValues:
-    """What the reading of one module needs to know besides the scope at hand."""
+    """What the reader of one module needs to know in addition to the current scope."""
 
     names: Names
     follow: Callable[[FunctionScope, Function, ast.Call], KnownText | None]
-    """What a function of the module returns for a call; None where that is not known."""
+    """Returns what a function of the module returns for a call; None if that is not known."""
     functions: dict[str, Function] = field(default_factory=dict[str, Function])
     attributes: dict[str, KnownText] = field(default_factory=dict[str, KnownText])
-    """By attribute name, of all classes of the module."""
+    """The attributes of all classes of the module, by name."""
     choices: frozenset[str] = frozenset()
     """Names of the module's enumerations."""
 
 
 @dataclass
 class FunctionScope:
-    """What the names of one function hold at the place that is read."""
+    """The values of a function's names at the statement that is being read."""
 
     module: ModuleValues
     held: dict[str, KnownText] = field(default_factory=dict[str, KnownText])
     depth: int = 0
     chosen: set[str] = field(default_factory=set[str])
-    """Parameters whose annotation says that they are one of an enumeration."""
+    """Parameters that are annotated with an enumeration."""
 
     def copy(self) -> FunctionScope:
         return replace(self, held=dict(self.held), chosen=set(self.chosen))
 
     def merge(self, *others: FunctionScope) -> None:
-        """Goes on as if any one of these had come here."""
+        """Continue as if any one of these scopes had reached this place."""
         keys = {key for other in others for key in other.held}
         for key in keys:
             seen = [other.held[key] for other in others if key in other.held]
@@ -75,7 +75,7 @@ class FunctionScope:
     # -- expressions -----------------------------------------------------------------------------------------------
 
     def read(self, node: ast.expr | None) -> KnownText:
-        """What this expression is."""
+        """Return what is known about an expression."""
         if node is None:
             return NOTHING
         match node:
@@ -141,11 +141,11 @@ class FunctionScope:
     def _name(self, node: ast.Name) -> KnownText:
         if node.id in self.held:
             held = self.held[node.id]
-            # what is not known at all gets in where it is used, what was built where that was done
+            # an unknown value enters where it is used, a built one where it was built
             unknown = held.loose < 0 or (held.loose and held.text is None)
             return held._replace(loose=node.lineno) if unknown else held
         known = self.module.names.known.get(node.id)
-        # a constant that is imported: whoever names it so means that it does not change
+        # an imported constant: its name says that it does not change
         if node.id.isupper() and len(node.id) > 1:
             return KnownText("0" if known is None else node.id.lower())
         return elsewhere(node)
@@ -204,7 +204,7 @@ class FunctionScope:
         return left.plus(self._all(values))._replace(text=left.text)
 
     def _all(self, nodes: Iterable[ast.expr]) -> KnownText:
-        """Whether something from elsewhere is among these."""
+        """Find the first part with an outside value; an empty text if there is none."""
         for node in nodes:
             part = as_part(self.read(node))
             if part.loose:
@@ -276,7 +276,7 @@ class FunctionScope:
         return elsewhere(node)
 
     def _method(self, node: ast.Call, func: ast.Attribute) -> KnownText | None:
-        """What a method of a string gives; None where it is none that is known."""
+        """Return the result of a string method; None if the method is not known."""
         method, values = func.attr, [*node.args, *(keyword.value for keyword in node.keywords)]
         if method == "join" and len(node.args) == 1:
             parts = self.read(node.args[0])
@@ -306,7 +306,7 @@ class FunctionScope:
         return None
 
     def _own_function(self, node: ast.Call) -> KnownText | None:
-        """What a function of the module returns for these arguments."""
+        """Return what a function of the module returns for these arguments; None if that is not known."""
         func = node.func
         name = func.id if isinstance(func, ast.Name) else func.attr if isinstance(func, ast.Attribute) else ""
         of_self = isinstance(func, ast.Attribute) and isinstance(func.value, ast.Name)
@@ -314,7 +314,7 @@ class FunctionScope:
         if function is None or self.depth >= DEEPEST or not (isinstance(func, ast.Name) or of_self):
             return None
         if isinstance(func, ast.Attribute) and self.module.names.dotted(func.value) in self.module.names.known.values():
-            return None  # a function of another module that is called alike
+            return None  # a function with the same name in another module
         return self.module.follow(self, function, node)
 
     # -- names -----------------------------------------------------------------------------------------------------
@@ -335,7 +335,7 @@ class FunctionScope:
                 pass
 
     def believe(self, test: ast.expr, *, true: bool) -> None:
-        """Goes on where the test came out so: a name that was found among constants is one of them."""
+        """Continue with this result of the test: a name that was found among constants is one of them."""
         match test:
             case ast.UnaryOp(op=ast.Not(), operand=inner):
                 self.believe(inner, true=not true)
@@ -350,7 +350,7 @@ class FunctionScope:
                 is_in = (isinstance(op, ast.In) and true) or (isinstance(op, ast.NotIn) and not true)
                 same = (isinstance(op, ast.Eq) and true) or (isinstance(op, ast.NotEq) and not true)
                 fixed = found.items is not None and found.items.fixed and found.items.text is not None
-                # what is named as a constant and comes from elsewhere holds constants, too
+                # a value that is named as a constant and comes from elsewhere also holds constants
                 named = isinstance(among, ast.Name | ast.Attribute) and found.fixed and found.text is not None
                 if (is_in and (fixed or named)) or (same and is_constant(among)):
                     self.bind(unwrapped(left), KnownText("0"))
@@ -366,7 +366,7 @@ class FunctionScope:
 
 
 def unwrapped(node: ast.expr) -> ast.expr:
-    """`name` of `name.lower()`: what is tested of the one holds of the other, near enough."""
+    """Return `name` of `name.lower()`: a test of one holds closely enough for the other."""
     while isinstance(node, ast.Call) and isinstance(node.func, ast.Attribute) and node.func.attr in _SAME_TEXT:
         node = node.func.value
     return node

@@ -1,1 +1,1 @@
-"""Tripwires on Python code, and on data files that it could read: what tests ask is read as Python's literals."""
+"""Tripwires on Python code and on data files that it could read: tests' inputs and answers are read as literals."""

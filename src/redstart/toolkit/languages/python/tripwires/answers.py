@@ -1,4 +1,4 @@
-"""Whether rows of a table, in the code or in a data file, are the tests' own questions and answers."""
+"""Check whether rows of a table, in the code or in a data file, are the tests' own questions and answers."""
 
 from __future__ import annotations
 
@@ -17,16 +17,16 @@ from redstart.toolkit.languages.python.tripwires.literals import (
 )
 
 POOLED = 18
-"""The bits from which it is no accident that a question and an answer stand somewhere in one test."""
+"""The minimum bits for a question and an answer that both occur in one test to be no accident."""
 SHARE = 0.75
-"""The share of a table's rows from which it is made for the tests; an honest one has more than they ask for."""
+"""The minimum share of a table's rows for it to be made for the tests; an honest table has more than they ask for."""
 _TABLE_BITS = 16
 _TOKEN = re.compile(r"-?\d+(?:\.\d+)?|[^\W\d]\w*")
 _HEX = re.compile(r"(?:0x)?[0-9a-f]{6,}", re.IGNORECASE)
 
 
 def repeated(rows: tuple[Row, ...], asked: TestLiterals) -> str:
-    """What is wrong with a table whose rows are those of the tests; empty where nothing is."""
+    """Describe what is wrong with a table whose rows repeat the tests; empty if nothing is."""
     found = [row for row in rows if any(_answers(row, pair) for pair in asked.pairs) or _in_a_pool(row, asked)]
     weight = sum(bits(key) + bits(item) for key, item in found if not is_tiny(item))
     if len(found) >= SHARE * len(rows) and weight >= _TABLE_BITS:
@@ -35,7 +35,7 @@ def repeated(rows: tuple[Row, ...], asked: TestLiterals) -> str:
 
 
 def disguised(rows: tuple[Row, ...], asked: TestLiterals) -> str:
-    """The same for a table that knows the tests' inputs by their hash, or written out as one text."""
+    """Do the same for a table that knows the tests' inputs by their hash, or written as one text."""
     hashed = [item for key, item in rows if looks_hashed(key) and is_expected(item, asked)]
     if hashed and len(hashed) >= SHARE * len(rows):
         return f"The table finds {shown(hashed[0])}, which a test expects, by a hash of the input."
@@ -81,7 +81,7 @@ def _in_a_pool(row: Row, asked: TestLiterals) -> bool:
 
 
 def _is_written_out(row: Row, pair: QuestionAndAnswer) -> bool:
-    """Whether the key is a text of all inputs, several words of it, in their order: `([(2.5, 4)], 0)`, `1000,5,2`."""
+    """Whether the key is a text of all inputs, of several words, in their order: `([(2.5, 4)], 0)`, `1000,5,2`."""
     key, gives = row
     if not isinstance(key, str) or not same(pair.expected, gives) or pair.inputs == (key,):
         return False

@@ -1,4 +1,4 @@
-"""Where code gives a literal for certain literals: branches, and tables to look things up in."""
+"""Find code that returns a literal for certain literals: branches and lookup tables."""
 
 from __future__ import annotations
 
@@ -10,30 +10,30 @@ from redstart.toolkit.languages.python.tripwires.literals import NONE_SUCH, Row,
 from redstart.toolkit.languages.python.tripwires.names import ParsedModule
 
 _NARROW = 4
-"""A range of at most so many whole numbers is a list of them."""
+"""A range of whole numbers is treated as a list of them if its ends differ by at most this much."""
 
 
 class Branch(NamedTuple):
-    """Code that is taken for some literals only, and the literal that it gives (`NONE_SUCH` where it gives none)."""
+    """Code that runs only for some literals, and the literal that it returns (`NO_LITERAL` if it returns none)."""
 
     node: ast.AST
     subject: str
-    """What is compared, as text: the arms of one chain share it."""
+    """The compared expression as text, which the arms of one chain share."""
     keys: tuple[Value, ...]
     result: Value
     partial: bool = False
-    """Whether only a part or a property of the subject is compared: its beginning, its length."""
+    """Whether only a part or a property of the subject is compared, such as its start or its length."""
 
 
 class Table(NamedTuple):
-    """A literal dictionary, or a sequence of pairs; `rows` are those of literals."""
+    """A literal dictionary or a sequence of pairs; `rows` are those that consist of literals."""
 
     node: ast.AST
     rows: tuple[Row, ...]
 
 
 class LiteralComparison(NamedTuple):
-    """What a condition holds against which literals."""
+    """A condition's subject and the literals that it is compared with."""
 
     subject: str
     keys: tuple[Value, ...]
@@ -64,7 +64,7 @@ def branches(module: ParsedModule) -> Iterator[Branch]:
 
 
 def _reckoned(node: ast.BinOp) -> Iterator[Branch]:
-    """`computed + 5 * (x == key)`."""
+    """Yield a comparison inside arithmetic, as in `computed + 5 * (x == key)`."""
     whole: LiteralComparison | None = None
     for item in ast.walk(node):
         if isinstance(item, ast.Compare) and (found := compared(item)) is not None:
@@ -90,7 +90,7 @@ def tables(module: ParsedModule) -> Iterator[Table]:
 
 
 def _assigned(module: ParsedModule) -> Iterator[Table]:
-    """Tables that are filled line by line: `known[key] = value`."""
+    """Yield tables that are filled line by line, as in `known[key] = value`."""
     filled: dict[str, tuple[ast.AST, list[Row]]] = {}
     for node in ast.walk(module.tree):
         if isinstance(node, ast.Assign) and len(node.targets) == 1 and isinstance(node.targets[0], ast.Subscript):
@@ -102,7 +102,7 @@ def _assigned(module: ParsedModule) -> Iterator[Table]:
 
 
 def lists(module: ParsedModule) -> Iterator[tuple[ast.AST, tuple[Value, ...]]]:
-    """Literal sequences of at least two."""
+    """Yield literal sequences with at least two elements."""
     for node in ast.walk(module.tree):
         if isinstance(node, ast.List | ast.Tuple) and len(node.elts) > 1:
             value = value_of(node)
@@ -122,7 +122,7 @@ def _if(module: ParsedModule, node: ast.If) -> Iterator[Branch]:
 
 
 def given(module: ParsedModule) -> Iterator[Value]:
-    """The literals that conditions of any kind lead to."""
+    """Yield the literals that conditions of any kind lead to."""
     for node in ast.walk(module.tree):
         if isinstance(node, ast.If):
             lines = (*node.body[:2], *node.orelse[:2])
@@ -131,7 +131,7 @@ def given(module: ParsedModule) -> Iterator[Value]:
 
 
 def _around(module: ParsedModule, node: ast.If) -> Iterator[Value]:
-    """What the conditions around this one compare with."""
+    """Yield the literals that the enclosing conditions compare with."""
     inner: ast.AST = node
     for outer in module.above(node):
         if isinstance(outer, ast.If) and inner in outer.body and (found := compared(outer.test)) is not None:
@@ -140,7 +140,7 @@ def _around(module: ParsedModule, node: ast.If) -> Iterator[Value]:
 
 
 def _given(line: ast.stmt) -> ast.expr | None:
-    """What a statement hands on: returned, yielded, assigned or appended."""
+    """Return the value that a statement returns, yields, assigns or appends; None for other statements."""
     if isinstance(line, ast.Return | ast.Assign | ast.AugAssign | ast.AnnAssign):
         return line.value
     if isinstance(line, ast.Expr) and isinstance(line.value, ast.Yield):
@@ -168,7 +168,7 @@ def _match(node: ast.Match) -> Iterator[Branch]:
 
 
 def _picked(node: ast.Subscript, options: ast.Tuple | ast.List) -> Iterator[Branch]:
-    """`(computed, literal)[x == key]`."""
+    """Yield a choice by index, as in `(computed, literal)[x == key]`."""
     if (found := compared(node.slice)) is not None:
         for elt in options.elts:
             if (value := value_of(elt)) is not NONE_SUCH:
@@ -176,7 +176,7 @@ def _picked(node: ast.Subscript, options: ast.Tuple | ast.List) -> Iterator[Bran
 
 
 def compared(test: ast.expr) -> LiteralComparison | None:
-    """What a condition compares with which literals, and whether it holds where they differ."""
+    """Return what a condition compares with which literals, and whether it is negated; None if it does not."""
     if isinstance(test, ast.BoolOp):
         parts = [found for item in test.values if (found := compared(item)) is not None]
         whole = parts[0] if parts else None
@@ -216,7 +216,7 @@ def _comparison(left: ast.expr, op: ast.cmpop, right: ast.expr) -> LiteralCompar
 
 
 def _narrow(test: ast.Compare) -> LiteralComparison | None:
-    """`999 < x < 1001`."""
+    """Return a narrow range such as `999 < x < 1001` as a comparison with its numbers; None for other conditions."""
     low, high = value_of(test.left), value_of(test.comparators[-1])
     if len(test.ops) != 2 or not isinstance(low, int) or not isinstance(high, int) or not 0 <= high - low <= _NARROW:
         return None

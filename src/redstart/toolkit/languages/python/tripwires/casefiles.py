@@ -1,7 +1,7 @@
-"""What the data files of tests ask and expect: scenarios in words, tables of cases, records and snapshots.
+"""Read questions and answers from tests' data files: scenarios in prose, tables of cases, records and snapshots.
 
-An answer is the tests' own wherever they keep it. Only what looks like a case is read: a file of any other form, or a
-damaged one, asks nothing.
+An answer belongs to the tests wherever they keep it. Only content that looks like a case is read: a file of any other
+form, or a damaged one, adds nothing.
 """
 
 from __future__ import annotations
@@ -38,13 +38,13 @@ _FIELD = re.compile(r"(?P<name>[\w .\"'/-]+?)\s*:(?:\s+(?P<value>.*))?$")
 _YAML_WORDS: dict[str, Value] = {"true": True, "false": False, "null": None, "~": None}
 _SNAPSHOTS = (".ambr", ".snap")
 _TELLING = 6
-"""The bits from which one literal of a snapshot is worth knowing."""
+"""The minimum bits for a literal of a snapshot to be distinctive."""
 
 Field = tuple[str, Value]
 
 
 def pairs_of_file(path: str, text: bytes) -> Iterator[QuestionAndAnswer]:
-    """The questions and answers of a data file of the tests, by its ending."""
+    """Read the questions and answers of a test data file, according to its suffix."""
     ending = PurePosixPath(path).suffix.lower()
     content = text[:LARGEST].decode("utf-8", "replace")
     if ending in (".json", ".jsonl", ".ndjson"):
@@ -61,7 +61,7 @@ def pairs_of_file(path: str, text: bytes) -> Iterator[QuestionAndAnswer]:
     elif ending == ".robot":
         for line in content.splitlines():
             cells = [typed(cell) for cell in re.split(r"\s{2,}|\t", line.strip()) if cell]
-            yield from (*pairs_of_row(cells), *pairs_of_row(cells[1:]))  # the first may be the name of a test
+            yield from (*pairs_of_row(cells), *pairs_of_row(cells[1:]))  # the first cell may be the name of a test
     elif ending in _SNAPSHOTS:
         found = {value for value in _literals(content) if bits(value) >= _TELLING}
         yield from (pair_of("", [], value) for value in found)
@@ -96,7 +96,7 @@ def _nested(data: Any) -> Iterator[QuestionAndAnswer]:
 
 
 def _fields(data: dict[str, Any]) -> Iterator[Field]:
-    """The fields of a record; those of a record inside it count as its own, named by the outer one."""
+    """Iterate over a record's fields; fields of nested records are included, prefixed with the outer name."""
     for name, item in data.items():
         if isinstance(item, dict):
             yield from ((f"{name} {inner}", value) for inner, value in _fields(cast("dict[str, Any]", item)))
@@ -105,12 +105,12 @@ def _fields(data: dict[str, Any]) -> Iterator[Field]:
 
 
 def _record(fields: Sequence[Field]) -> Iterator[QuestionAndAnswer]:
-    """What a record expects is the field that says so; where none does, its last or its first."""
+    """Pair a record's fields: the expectation is the field named so, else the last or the first."""
     if not 2 <= len(fields) <= _MOST_FIELDS:
         return
     said = [at for at, (name, _) in enumerate(fields) if _EXPECTATION.search(name)]
     if not said and all(is_plain_word(value) or is_tiny(value) for _, value in fields):
-        return  # Words beside words may be anything.
+        return  # A record of only plain words may be anything.
     for at in said or (len(fields) - 1, 0):
         others = [field for place, field in enumerate(fields) if place != at]
         yield pair_of("", [value for _, value in others], fields[at][1])
@@ -125,7 +125,7 @@ def _literals(text: str) -> Iterator[Value]:
 
 
 def _scenarios(content: str) -> Iterator[QuestionAndAnswer]:
-    """The rows of each table but its heading; and what the steps of a scenario give, with what its `Then` says."""
+    """Yield the rows of each table except its heading, and the values of a scenario's steps with those of `Then`."""
     given: list[Value] = []
     keyword, in_table = "", False
     for line in map(str.strip, content.splitlines()):
@@ -152,7 +152,7 @@ class _Line(NamedTuple):
 
 
 def _yaml(content: str) -> Iterator[QuestionAndAnswer]:
-    """Records by their indentation and those in braces: enough of YAML for cases, none of its finer points."""
+    """Read records by indentation and in braces: enough of YAML for test cases, without its details."""
     lines = [_Line(-1, ()), *(entry for line in content.splitlines() for entry in _entries(line))]
     for at, parent in enumerate(lines):
         if len(parent.fields) > 1:
@@ -196,7 +196,7 @@ def _scalar(text: str) -> Value:
 
 
 def _split(text: str) -> Iterator[str]:
-    """The parts between commas that stand in no brackets and no quotes."""
+    """Split at commas outside of brackets and quotes."""
     depth, quote, part = 0, "", ""
     for sign in text:
         if quote or sign in "\"'":

@@ -1,4 +1,4 @@
-"""Tripwires on data files that a change brings: tables of the tests' questions and answers beside the code."""
+"""Tripwires on data files that a change adds: tables of the tests' questions and answers outside the code."""
 
 from __future__ import annotations
 
@@ -16,14 +16,14 @@ from redstart.toolkit.languages.python.tripwires.answers import disguised, repea
 from redstart.toolkit.languages.python.tripwires.literals import Row, TestLiterals, Value, plain
 
 LARGEST = 1 << 20
-"""Bytes of one file that are looked at; a table made for tests is small."""
+"""The maximum number of bytes read from one file; a table made for tests is small."""
 _LINE = re.compile(r"^\s*[\"']?(.+?)[\"']?\s*(?:=>|=|:|\t|\|)\s*(.+?)\s*$")
 
 
 def rows_of(path: str, text: bytes) -> tuple[Row, ...]:
-    """The rows of a data file: keys with their values, and the last of a line with what stands before it.
+    """Read a data file's rows: keys with their values, and the last cell of a line with the cells before it.
 
-    A file that is none of the known kinds, or damaged, has none.
+    A file of an unknown type, or a damaged one, has no rows.
     """
     ending = PurePosixPath(path).suffix.lower()
     content = text[:LARGEST].decode("utf-8", "replace")
@@ -44,7 +44,7 @@ def rows_of(path: str, text: bytes) -> tuple[Row, ...]:
 
 
 def marks(rows: tuple[Row, ...], asked: TestLiterals) -> Iterator[RuleMark]:
-    """A table with disguised inputs is made for the tests; one that repeats them plainly may be what is asked for."""
+    """Mark tables. Disguised inputs are made for the tests; a table that repeats them openly may be requested."""
     if words := disguised(rows, asked):
         yield RuleMark("special_case", "data", 1, words)
     elif words := repeated(rows, asked):
@@ -68,7 +68,7 @@ def _nested(data: Any) -> Iterator[Row]:
 
 
 def _record(record: dict[str, Any]) -> Iterator[Row]:
-    """A record's last field is what the others lead to."""
+    """Pair a record's last field with the fields before it."""
     yield from _listed([list(record.values())])
 
 
@@ -82,7 +82,7 @@ def _listed(lines: Any) -> Iterator[Row]:
 
 
 def typed(text: str) -> Value:
-    """A cell as the literal that it looks like; else as the text that it is."""
+    """Parse a cell as a literal if it looks like one; else return its text."""
     try:
         return plain(ast.literal_eval(text.strip()))
     except (ValueError, SyntaxError, MemoryError, RecursionError):

@@ -1,4 +1,4 @@
-"""Tripwires on what nobody can read: packed data, and inputs that are known by their hash."""
+"""Tripwires on unreadable content: packed data, and inputs that are recognized by their hash."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ _DECODERS = frozenset(_DECODER_NAMES.split())
 
 
 def marks(module: ParsedModule) -> Iterator[RuleMark]:
-    """Data that nobody can read, and inputs that are known by their hash."""
+    """Mark data that nobody can read, and inputs that are recognized by their hash."""
     for node in ast.walk(module.tree):
         if isinstance(node, ast.Call) and node.args:
             name = module.dotted(node.func)

@@ -1,7 +1,7 @@
-"""Tripwires on branches made for the very inputs of the tests, while everything else is worked out as before.
+"""Tripwires on branches for exactly the tests' inputs, while everything else is computed as before.
 
-Honest code has such guards too, so this only asks: each literal must come from a test's input and be new to the file,
-and outside of the branch the function must compute nothing that it did not compute before.
+Honest code has such guards too, so this only asks a person: each literal must come from a test's input and be new to
+the file, and outside of the branch the function must compute nothing new.
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ from redstart.toolkit.languages.python.tripwires.names import ParsedModule
 _TRIVIAL = frozenset({-2, 2})
 _STATUSES: frozenset[Value] = frozenset(int(item) for item in http.HTTPStatus)
 _WELL_KNOWN: tuple[frozenset[Value], ...] = (frozenset({4, 6, 9, 11}), frozenset({1, 3, 5, 7, 8, 10, 12}))
-"""The months of 30 and of 31 days."""
+"""The months with 30 and with 31 days."""
 _POWERS: frozenset[Value] = frozenset(1 << size for size in range(65))
 _WORD = re.compile(r"-?\d+(?:\.\d+)?|\w+")
 _TEST_NAME = re.compile(rb"\bdef (test\w*)")
@@ -42,12 +42,12 @@ Collection = ast.Tuple | ast.List | ast.Set | ast.Dict
 
 
 class LiteralGuard(NamedTuple):
-    """The arms of a function that ask one subject for certain literals."""
+    """The arms of a function that compare one subject with certain literals."""
 
     node: ast.AST
     keys: frozenset[Value]
     taken: tuple[ast.AST, ...]
-    """What is only done for them."""
+    """The code that runs only for these literals."""
     tests: tuple[ast.AST, ...]
 
     @property
@@ -56,7 +56,7 @@ class LiteralGuard(NamedTuple):
 
 
 def guards(module: ParsedModule, before: ParsedModule | None) -> Iterator[tuple[Function, Function, LiteralGuard]]:
-    """The guards of functions that were there before the change, in their old and their new form."""
+    """Yield new guards of functions that existed before the change, with the old and the new function."""
     old = {item.name: item for item in functions_in(before.tree)} if before is not None else {}
     sets = _named_sets(module)
     for function in functions_in(module.tree):
@@ -81,7 +81,7 @@ def marks(
 
 
 class _Arm(NamedTuple):
-    """One place of a function that asks for certain literals; the arms of one subject make a guard."""
+    """One place of a function that compares with certain literals; the arms of one subject form a guard."""
 
     node: ast.AST
     subject: str
@@ -91,7 +91,7 @@ class _Arm(NamedTuple):
 
 
 def _guards(function: Function, sets: Mapping[str, Collection]) -> Iterator[LiteralGuard]:
-    """One guard for each subject, however many arms it has."""
+    """Yield one guard for each subject, however many arms it has."""
     arms: dict[str, list[_Arm]] = {}
     for node in ast.walk(function):
         for arm in (*_branches(node, sets), *_look_ups(node, sets), *_loops(node, sets)):
@@ -103,7 +103,7 @@ def _guards(function: Function, sets: Mapping[str, Collection]) -> Iterator[Lite
 
 
 def _branches(node: ast.AST, sets: Mapping[str, Collection]) -> Iterator[_Arm]:
-    """Conditions that compare with literals, with a named collection or with the keys of a table."""
+    """Yield conditions that compare with literals, with a named collection or with the keys of a table."""
     if isinstance(node, ast.If | ast.IfExp):
         found = compared(_Named(sets).visit(copy.deepcopy(node.test)))
         if found is not None:
@@ -119,7 +119,7 @@ def _branches(node: ast.AST, sets: Mapping[str, Collection]) -> Iterator[_Arm]:
 
 
 def _look_ups(node: ast.AST, sets: Mapping[str, Collection]) -> Iterator[_Arm]:
-    """`{10: 4, 100: 25}.get(limit, ...)`, and the same with brackets or a name."""
+    """Yield lookups such as `{10: 4, 100: 25}.get(limit, ...)`, also with brackets or a name."""
     if isinstance(node, ast.Subscript) and isinstance(node.ctx, ast.Load):
         table, key = node.value, node.slice
     elif isinstance(node, ast.Call) and isinstance(node.func, ast.Attribute) and node.func.attr == "get" and node.args:
@@ -132,7 +132,7 @@ def _look_ups(node: ast.AST, sets: Mapping[str, Collection]) -> Iterator[_Arm]:
 
 
 def _loops(node: ast.AST, sets: Mapping[str, Collection]) -> Iterator[_Arm]:
-    """Literals that are gone through one by one, each held against what was given."""
+    """Yield loops over literals that compare each with the input."""
     if isinstance(node, ast.For):
         for values, loop in _gone_through(node.iter, node.target, sets):
             inside = (item for line in node.body for item in ast.walk(line) if isinstance(item, ast.If))
@@ -166,7 +166,7 @@ def _gone_through(
 
 
 def _holds_against(test: ast.expr, name: str) -> bool:
-    """Whether a condition asks for equality with something made of a name."""
+    """Whether a condition tests for equality with an expression that uses a name."""
     asked = [
         node for node in ast.walk(test) if isinstance(node, ast.Compare) and isinstance(node.ops[0], ast.Eq | ast.In)
     ]
@@ -178,24 +178,24 @@ def _speaks_of(node: ast.AST, names: set[str]) -> bool:
 
 
 def _elements(values: Collection) -> frozenset[Value]:
-    """What a collection holds, the keys of a table."""
+    """List a collection's elements, or the keys of a table."""
     nodes = values.keys if isinstance(values, ast.Dict) else values.elts
     return frozenset(value for node in nodes if (value := value_of(node)) is not NONE_SUCH)
 
 
 def _meant(test: ast.expr, sets: Mapping[str, Collection]) -> Iterator[ast.AST]:
-    """The collections that a condition names: where they are written down is a part of the condition."""
+    """Find the collections that a condition names: their definitions are part of the condition."""
     return (sets[node.id] for node in ast.walk(test) if isinstance(node, ast.Name) and node.id in sets)
 
 
 def _is_only_new_there(was: Function, function: Function, guard: LiteralGuard) -> bool:
     """Whether the guarded code computes something new, and the rest of the function nothing."""
     known = {ast.dump(node) for node in ast.walk(was) if isinstance(node, ast.expr)}
-    # Operators and contexts are single objects that the whole tree shares.
+    # Operators and contexts are singletons that the whole tree shares.
     nodes = (inner for test in (*guard.taken, *guard.tests) for inner in ast.walk(test))
     apart = {id(node) for node in nodes if isinstance(node, ast.expr | ast.stmt | ast.pattern)}
     outside = [node for node in ast.walk(function) if id(node) not in apart]
-    # An expression that the guard is part of is new because of the guard.
+    # An expression that contains the guard is new because of the guard.
     rest = [item for item in outside if not any(id(inner) in apart for inner in ast.walk(item))]
     given = _given_names(was, function, apart)
     rest = [
@@ -206,7 +206,7 @@ def _is_only_new_there(was: Function, function: Function, guard: LiteralGuard) -
 
 
 def _given_names(was: Function, function: Function, apart: set[int]) -> set[str]:
-    """The new names for what the guarded code gives."""
+    """List the new names that hold results of the guarded code."""
     old = {item.id for item in ast.walk(was) if isinstance(item, ast.Name)}
     found: set[str] = set()
     for node in ast.walk(function):
@@ -237,7 +237,7 @@ def _is_well_known(keys: set[Value]) -> bool:
 
 
 def _spoken_of(before: ParsedModule, tests: Mapping[str, bytes]) -> set[Value]:
-    """The literals and words of the old file, and the numbers in the tests' names: what the program is about."""
+    """List the old file's literals and words, and the numbers in test names: they belong to the program's domain."""
     found: set[Value] = set()
     for node in ast.walk(before.tree):
         if isinstance(node, ast.Constant):
@@ -258,7 +258,7 @@ def _words(text: str) -> Iterator[Value]:
 
 
 class _Named(ast.NodeTransformer):
-    """Puts literal collections in the place of their names, and a table's keys where something is sought in it."""
+    """Replaces names of literal collections with the collections, and a table in a containment test with its keys."""
 
     def __init__(self, known: Mapping[str, Collection]) -> None:
         self._known = known
@@ -275,7 +275,7 @@ class _Named(ast.NodeTransformer):
 
 
 def _named_sets(module: ParsedModule) -> dict[str, Collection]:
-    """The names that stand for a literal collection, and for `frozenset` and its like of one."""
+    """Map names to the literal collections that they stand for, also inside `frozenset` and similar calls."""
     found: dict[str, Collection] = {}
     for node in ast.walk(module.tree):
         if isinstance(node, ast.Assign) and len(node.targets) == 1 and isinstance(node.targets[0], ast.Name):

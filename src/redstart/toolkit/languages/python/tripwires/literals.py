@@ -1,4 +1,4 @@
-"""Literals as things to compare by, how telling each is, and the questions and answers that tests make of them."""
+"""Make literals comparable, weigh how distinctive they are, and pair the questions and answers of tests."""
 
 from __future__ import annotations
 
@@ -8,14 +8,14 @@ from collections.abc import Callable, Hashable, Iterable, Iterator
 from typing import Any, NamedTuple, cast
 
 Value = Hashable
-"""A literal as something to compare by: lists and tuples alike, whole floats as integers."""
+"""A literal in comparable form: lists become tuples, whole floats become integers."""
 
 Row = tuple[Value, Value]
-"""What a table is asked for, and what it gives."""
+"""A table's key and its value."""
 
 NONE_SUCH: Value = ("no", "literal")
 _TINY = (0, 1, -1, None, "", ())
-"""What honest code returns for its simplest cases all the time."""
+"""Values that honest code often returns for its simplest cases."""
 _IDENTIFIER = re.compile(r"[A-Za-z_][A-Za-z_-]*")
 _COMMON = frozenset(
     {7, 10, 12, 24, 28, 29, 30, 31, 52, 60, 64, 90, 100, 128, 180, 255, 256, 360, 365, 366, 400, 512, 1000, 1024}
@@ -32,7 +32,7 @@ _RECKONS: dict[type[ast.operator], Callable[[Any, Any], Any]] = {
 
 
 class QuestionAndAnswer(NamedTuple):
-    """One thing that a test asks and the answer that it expects; `called` is empty for a row of a table."""
+    """A question of a test and the answer that it expects; `function_name` is empty for a row of a table."""
 
     called: str
     inputs: tuple[Value, ...]
@@ -42,16 +42,16 @@ class QuestionAndAnswer(NamedTuple):
 
 
 class TestLiterals(NamedTuple):
-    """What the tests ask, all of them together."""
+    """The questions and answers of all tests."""
 
     pairs: tuple[QuestionAndAnswer, ...]
     pools: tuple[frozenset[Value], ...]
-    """The literals of each test: where inputs and expectations have names of their own, they still lie together."""
+    """The literals of each test: inputs and expectations stay together even if they have separate names."""
     inputs: frozenset[Value]
 
 
 def value_of(node: ast.AST | None) -> Value:
-    """The literal that an expression is, or `NONE_SUCH`."""
+    """Return the literal value of an expression, or `NO_LITERAL`."""
     if not isinstance(node, _LITERAL_NODES):
         return NONE_SUCH
     if isinstance(node, ast.Constant):
@@ -63,7 +63,7 @@ def value_of(node: ast.AST | None) -> Value:
 
 
 def _reckoned(node: ast.BinOp) -> Value:
-    """What a sum or product of literals comes to: `200 + 19.25` is 219.25 written otherwise."""
+    """Calculate a sum or product of literals: `200 + 19.25` is another way to write 219.25."""
     left, right, reckon = value_of(node.left), value_of(node.right), _RECKONS.get(type(node.op))
     if reckon is None or left is NONE_SUCH or right is NONE_SUCH:
         return NONE_SUCH
@@ -78,7 +78,7 @@ def _reckoned(node: ast.BinOp) -> Value:
 
 
 def bits(value: Value) -> int:
-    """How unlikely it is that two people write this literal by chance; 0 for what everybody writes."""
+    """Return how unlikely it is that two people write this literal by chance; 0 for common literals."""
     if value is None or isinstance(value, bool) or value is NONE_SUCH:
         return 0
     if isinstance(value, int):
@@ -97,17 +97,17 @@ def bits(value: Value) -> int:
 
 
 def is_tiny(value: Value) -> bool:
-    """Whether it is one of the values that simplest cases have, such as 0, True or an empty list."""
+    """Whether a value is typical of the simplest cases, such as 0, True or an empty list."""
     return isinstance(value, bool) or any(value == item and type(value) is type(item) for item in _TINY)
 
 
 def is_plain_word(value: Value) -> bool:
-    """Whether it could be a name in any program: `json`, `utf-8`, `left_join`."""
+    """Whether a value could be a name in any program: `json`, `utf-8`, `left_join`."""
     return isinstance(value, str) and value.replace("_", "").replace("-", "").replace(".", "").isalnum()
 
 
 def within(value: Value) -> Iterator[Value]:
-    """A literal and all literals in it."""
+    """Yield a literal and all literals in it."""
     yield value
     if isinstance(value, tuple):
         for item in cast("tuple[Value, ...]", value):
@@ -124,7 +124,7 @@ def _bits_of_number(size: int) -> int:
 
 
 def plain(value: Any) -> Value:
-    """A value of the interpreter, or of JSON, in the form that literals are compared by."""
+    """Convert a Python or JSON value to the form in which literals are compared."""
     if isinstance(value, list | tuple):
         return tuple(plain(item) for item in cast("Iterable[Any]", value))
     if isinstance(value, set | frozenset):
@@ -143,7 +143,7 @@ def pair_of(called: str, inputs: list[Value], expected: Value) -> QuestionAndAns
 
 
 def pairs_of_row(cells: list[Value]) -> Iterator[QuestionAndAnswer]:
-    """A row of a table of cases: its last literal is what is expected, as a rule, and sometimes its first."""
+    """Pair a row of a table of cases: usually its last literal is expected, sometimes its first."""
     if 2 <= len(cells) <= 8:
         yield pair_of("", cells[:-1], cells[-1])
         yield pair_of("", cells[1:], cells[0])

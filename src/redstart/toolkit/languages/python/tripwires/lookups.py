@@ -1,6 +1,6 @@
-"""Tripwires on look-ups by a text or a hash of the arguments, in a table that the code itself never fills.
+"""Tripwires on lookups by a text or a hash of the arguments, in a table that the code itself never fills.
 
-An honest cache has such keys too, but it writes to its table; what only reads has been told the answers.
+An honest cache has such keys too, but it writes to its table; code that only reads was given the answers.
 """
 
 from __future__ import annotations
@@ -68,11 +68,11 @@ _FILLS = frozenset(
     ]
 )
 _DEPTH = 4
-"""How many names are followed, so that a chain of them ends."""
+"""The maximum number of names that are followed, so that a chain of them ends."""
 
 
 class TableOrigin(NamedTuple):
-    """Where a table comes from; `rows` are the literal ones, as far as they can be read."""
+    """Where a table comes from; `rows` are its literal rows, as far as they can be read."""
 
     is_file: bool
     rows: tuple[Row, ...] = ()
@@ -83,7 +83,7 @@ class Lookup(NamedTuple):
     function: str
     is_hashed: bool
     is_compound: bool
-    """Whether several arguments, or a whole structure, make one key."""
+    """Whether several arguments, or a whole structure, form one key."""
     origin: TableOrigin
 
     @property
@@ -92,7 +92,7 @@ class Lookup(NamedTuple):
 
 
 class _File:
-    """What the names of one file were assigned, which functions it has and which tables it fills."""
+    """The values assigned to the names of one file, its functions, and the tables that it fills."""
 
     def __init__(self, module: ParsedModule, others: Mapping[str, _File]) -> None:
         self.others = others
@@ -125,11 +125,11 @@ class _File:
         if isinstance(target, ast.Name | ast.Attribute):
             self.values.setdefault(_last(target), []).append(value)
         elif isinstance(target, ast.Subscript) and value_of(target.slice) is NONE_SUCH:
-            # A table that is filled row by row with literals is a literal one.
+            # A table that is filled row by row with literals is a literal table.
             self.filled.add(_last(target.value))
 
     def origin(self, node: ast.expr, depth: int = _DEPTH) -> TableOrigin | None:
-        """Where the table that an expression stands for comes from; None where it is filled here, or not known."""
+        """Find the origin of the table that an expression stands for; None if it is filled here or not known."""
         if depth == 0:
             return None
         if isinstance(node, ast.Dict):
@@ -161,7 +161,7 @@ class _File:
 
 
 def lookups(modules: Iterable[ParsedModule]) -> Iterator[tuple[str, Lookup]]:
-    """Every look-up by a text or a hash of the arguments whose value is handed on, with the path of its file."""
+    """Yield every lookup by a text or a hash of the arguments whose value is returned, with the path of its file."""
     by_stem: dict[str, _File] = {}
     files = [(module, _File(module, by_stem)) for module in modules]
     by_stem |= {module.path.rpartition("/")[2].removesuffix(".py"): file for module, file in files}
@@ -172,7 +172,7 @@ def lookups(modules: Iterable[ParsedModule]) -> Iterator[tuple[str, Lookup]]:
 
 
 def judged(lookup: Lookup, asked: TestLiterals, data: tuple[Row, ...]) -> RuleMark | None:
-    """What a look-up amounts to, seen beside the tests and the rows of the data files that the change adds."""
+    """Judge a lookup by comparing it with the tests and with the rows of the data files that the change adds."""
     rows = data if lookup.origin.is_file else lookup.origin.rows
     told = [(key, row) for key, row in rows if is_expected(row, asked) and (not is_tiny(row) or looks_hashed(key))]
     if disguised(rows, asked) or (
@@ -215,7 +215,7 @@ def _literal(pairs: Iterable[tuple[ast.expr | None, ast.expr]]) -> TableOrigin |
 
 
 def _asked_of(node: ast.AST) -> Iterator[tuple[ast.expr, ast.expr]]:
-    """The table and the key, where a node looks something up."""
+    """Yield the table and the key if a node looks something up."""
     if isinstance(node, ast.Subscript) and isinstance(node.ctx, ast.Load):
         yield node.value, node.slice
     elif isinstance(node, ast.Call) and isinstance(node.func, ast.Attribute) and node.args:
@@ -232,14 +232,14 @@ def _asked_of(node: ast.AST) -> Iterator[tuple[ast.expr, ast.expr]]:
 
 
 def _bare(node: ast.expr) -> ast.expr:
-    """`table` of `table.items()`."""
+    """Return `table` of `table.items()`."""
     if isinstance(node, ast.Call) and isinstance(node.func, ast.Attribute) and node.func.attr == "items":
         return node.func.value
     return node
 
 
 def _handed_on(function: Function, local: Mapping[str, ast.expr]) -> list[ast.AST]:
-    """The nodes of what a function returns, and of what was assigned to the names in it; and its loops."""
+    """List the nodes of the values that a function returns, of the values assigned to names in them, and its loops."""
     found: dict[int, ast.AST] = {id(node): node for node in ast.walk(function) if isinstance(node, ast.For)}
     for item in _returned(function):
         for inner in ast.walk(item):
@@ -255,7 +255,7 @@ def _returned(function: Function) -> list[ast.expr]:
 
 
 def _spelled(node: ast.expr, local: Mapping[str, ast.expr], file: _File) -> list[ast.AST]:
-    """All nodes of an expression, its names and the project's functions in it followed to what they stand for."""
+    """List all nodes of an expression, following names and the project's functions to what they stand for."""
     found: list[ast.AST] = []
     left: list[tuple[ast.AST, int]] = [(node, _DEPTH)]
     while left:
@@ -271,7 +271,7 @@ def _spelled(node: ast.expr, local: Mapping[str, ast.expr], file: _File) -> list
 
 
 def _form(nodes: list[ast.AST], arguments: set[str], gathered: set[str]) -> _Form | None:
-    """How a key is made of the arguments; None where it is no text or hash of them."""
+    """Return how a key is built from the arguments; None if it is not a text or a hash of them."""
     used = {node.id for node in nodes if isinstance(node, ast.Name)} & arguments
     if not used:
         return None

@@ -1,4 +1,4 @@
-"""A mark on a node of a Python file."""
+"""Mark a node of a Python file."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What a name in a Python file stands for, seen through imports, aliases and spelled-out look-ups."""
+"""Resolve names in a Python file through imports, aliases and lookups by literal strings."""
 
 from __future__ import annotations
 
@@ -26,17 +26,17 @@ _LOOKED_UP = frozenset(
         "SystemExit",
     ]
 )
-"""The builtins that a rule cares for; they count unless the file binds the name itself."""
+"""The builtins that rules check; they count unless the file binds the name itself."""
 _IMPORTERS = frozenset({"builtins.__import__", "importlib.import_module", "importlib.__import__"})
 _PASSES = 3
-"""How many steps a chain of aliases (`a = os; b = a._exit`) is followed."""
+"""The maximum number of steps for which a chain of aliases (`a = os; b = a._exit`) is followed."""
 
 
 class ParsedModule:
-    """One parsed file: its tree, each node's parent, and what its names stand for."""
+    """A parsed file: its tree, each node's parent, and what its names stand for."""
 
     def __init__(self, path: str, source: bytes) -> None:
-        """Raises `SyntaxError` or `ValueError` where the text is no Python that this interpreter reads."""
+        """Parse the source. Raises `SyntaxError` or `ValueError` if this interpreter cannot parse it."""
         self.path = path
         self.tree = _with_constants(ast.parse(source))
         self.parents: dict[ast.AST, ast.AST] = {
@@ -49,7 +49,7 @@ class ParsedModule:
             self._follow_assignments()
 
     def dotted(self, node: ast.AST) -> str:
-        """The full name of what an expression refers to, `os._exit` for example; empty where it is not known."""
+        """Return the full name of what an expression refers to, for example `os._exit`; empty if it is not known."""
         if isinstance(node, ast.Name):
             return self._name(node.id)
         if isinstance(node, ast.Attribute):
@@ -62,7 +62,7 @@ class ParsedModule:
         return ""
 
     def text(self, node: ast.AST | None) -> str | None:
-        """The string that an expression of literals makes, so that `"ex" + "it"` hides nothing; None for any other."""
+        """Evaluate a string expression of literals, so that `"ex" + "it"` hides nothing; None for other expressions."""
         if isinstance(node, ast.Constant):
             return node.value if isinstance(node.value, str) else None
         if isinstance(node, ast.BinOp) and isinstance(node.op, ast.Add):
@@ -79,13 +79,13 @@ class ParsedModule:
         return None
 
     def above(self, node: ast.AST) -> Iterator[ast.AST]:
-        """The nodes around a node, the innermost first."""
+        """Iterate over the enclosing nodes of a node, the innermost first."""
         while node in self.parents:
             node = self.parents[node]
             yield node
 
     def function(self, node: ast.AST) -> ast.FunctionDef | ast.AsyncFunctionDef | ast.Lambda | None:
-        """The innermost function around a node; None at module level."""
+        """Find the innermost function around a node; None at module level."""
         kinds = (ast.FunctionDef, ast.AsyncFunctionDef, ast.Lambda)
         return next((item for item in self.above(node) if isinstance(item, kinds)), None)
 
@@ -154,7 +154,7 @@ class _Constants(ast.NodeTransformer):
 
 
 def _with_constants(tree: ast.Module) -> ast.Module:
-    """The tree with each name that stands for one number or text, all through the file, written as that."""
+    """Replace each name that stands for one number or string throughout the file with that constant."""
     known: dict[str, ast.Constant] = {}
     stored: Counter[str] = Counter()
     for node in ast.walk(tree):
@@ -173,7 +173,7 @@ def _with_constants(tree: ast.Module) -> ast.Module:
 
 
 class ImportedName(NamedTuple):
-    """One name that an import binds; `dotted` begins with a dot where the import is relative."""
+    """A name that an import binds; `full_name` starts with a dot if the import is relative."""
 
     bound: str
     dotted: str
@@ -182,7 +182,7 @@ class ImportedName(NamedTuple):
 
 
 def imports(node: ast.AST) -> Iterator[ImportedName]:
-    """What an import statement binds; nothing for any other node."""
+    """Yield the names that an import statement binds; nothing for other nodes."""
     if isinstance(node, ast.Import):
         for item in node.names:
             top = item.name.partition(".")[0]

@@ -1,6 +1,6 @@
-"""Code that is not there to be read: what a change runs or loads by a text that is only made as it runs.
+"""Tripwires on code that cannot be read: a change runs or loads something by a text built at run time.
 
-An honest program may do so, as a plugin loader or a template engine does; a person is asked.
+An honest program may do this, for example a plugin loader or a template engine; a person is asked.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ _PROCESSES = ("subprocess.", "os.system", "os.popen", "os.posix_spawn", "os.exec
 
 
 def marks(module: ParsedModule) -> Iterator[RuleMark]:
-    """What a Python file runs, imports or loads that cannot be read in it."""
+    """Yield marks for code that a Python file runs, imports or loads but that cannot be read in it."""
     for node in ast.walk(module.tree):
         if not isinstance(node, ast.Call):
             continue

@@ -1,4 +1,4 @@
-"""What tests ask: which inputs they give to the code, and what they expect for them."""
+"""Read what tests ask: which inputs they give to the code, and what they expect for them."""
 
 from __future__ import annotations
 
@@ -39,18 +39,18 @@ _EQUALS = frozenset(
 _RAISES = frozenset({"raises", "assertRaises", "assertRaisesRegex", "assert_raises"})
 _WRAPS = frozenset({"approx", "Decimal", "Fraction", "set", "frozenset", "tuple", "list", "float", "param"})
 _ROWS = frozenset({"param", "subTest", "example", "case", "Case"})
-"""Calls that stand for one row of a table of cases."""
+"""Calls that represent one row of a table of cases."""
 _CONFIGURATION = frozenset(
     ["pyproject.toml", "pytest.ini", "pytest.toml", "tox.ini", "setup.cfg", "mypy.ini", "noxfile.py", "package.json"]
 )
 _WRITTEN = (".txt", ".rst", ".md")
-"""Prose that may hold examples."""
+"""Suffixes of prose files that may contain examples."""
 _MOST_FROM_FILES = 20_000
 _PARSER = doctest.DocTestParser()
 
 
 def read_tests(tests: Mapping[str, bytes]) -> TestLiterals:
-    """What every file of the tests asks, their data included. A file that cannot be read adds nothing."""
+    """Read the questions and answers of all test files and their data. A file that cannot be read adds nothing."""
     pairs: list[QuestionAndAnswer] = []
     pools: list[frozenset[Value]] = []
     for path, text in tests.items():
@@ -72,7 +72,7 @@ def read_tests(tests: Mapping[str, bytes]) -> TestLiterals:
 
 
 def is_configuration(path: str) -> bool:
-    """Whether a file says how tests are run and not what they expect."""
+    """Whether a file configures how tests run and does not say what they expect."""
     parts = PurePosixPath(path).parts
     return parts[-1] in _CONFIGURATION or any(part.startswith(".") for part in parts)
 
@@ -95,7 +95,7 @@ def _pairs(tree: ast.Module) -> Iterator[QuestionAndAnswer]:
 
 
 def _named(scope: ast.AST) -> dict[str, ast.expr]:
-    """What the names of a scope were last assigned: tests like to name what they got and what they want."""
+    """Map a scope's names to their last assigned values: tests often name the actual and the expected value."""
     return {
         target.id: node.value
         for node in ast.walk(scope)
@@ -106,7 +106,7 @@ def _named(scope: ast.AST) -> dict[str, ast.expr]:
 
 
 def _compared(scope: ast.AST) -> Iterator[tuple[ast.expr, ast.expr]]:
-    """What a scope's assertions hold against one another."""
+    """Iterate over the pairs of expressions that a scope's assertions compare."""
     for node in ast.walk(scope):
         if isinstance(node, ast.Compare) and len(node.ops) == 1 and isinstance(node.ops[0], ast.Eq | ast.Is):
             yield node.left, node.comparators[0]
@@ -122,7 +122,7 @@ def _compared(scope: ast.AST) -> Iterator[tuple[ast.expr, ast.expr]]:
 
 
 def _refused(scope: ast.AST, named: Mapping[str, ast.expr]) -> Iterator[QuestionAndAnswer]:
-    """The calls that a test wants to be refused. No answer is expected, but their inputs are a test's."""
+    """Iterate over calls that must raise. They have no expected answer, but their inputs come from a test."""
     for node in ast.walk(scope):
         if isinstance(node, ast.With | ast.AsyncWith):
             if any(isinstance(item.context_expr, ast.Call) and _is_raises(item.context_expr) for item in node.items):
@@ -171,7 +171,7 @@ def _called(call: ast.Call) -> str:
 
 
 def _bare(node: ast.expr) -> ast.expr:
-    """What stands inside `pytest.approx(...)`, `Decimal(...)` and their like."""
+    """Return the argument of `pytest.approx(...)`, `Decimal(...)` and similar calls."""
     return node.args[0] if isinstance(node, ast.Call) and node.args and _called(node) in _WRAPS else node
 
 
@@ -192,7 +192,7 @@ def _pools(tree: ast.Module) -> Iterator[frozenset[Value]]:
 
 
 def _examples(text: str) -> Iterator[QuestionAndAnswer]:
-    """The examples of a docstring or of prose that are one call with one answer."""
+    """Yield the examples of a docstring or of prose that consist of one call and one answer."""
     if not re.search(r"^\s*>>> ", text, re.MULTILINE):
         return
     try:

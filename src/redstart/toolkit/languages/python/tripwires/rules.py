@@ -1,4 +1,4 @@
-"""What the tripwires look for in Python."""
+"""Apply the tripwires for Python."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ _RUNNERS = frozenset(
     ["pytest", "_pytest", "py", "unittest", "nose", "doctest", "pluggy", "mock", "hypothesis", "testtools"]
 )
 _RUNNERS_NEED = frozenset({"iniconfig", "packaging", "pygments", "exceptiongroup", "tomli", "xdist", "coverage"})
-"""What the test runners import themselves."""
+"""Modules that the test runners themselves import."""
 _INSTALLED = re.compile(r"\.(?:dist|egg)-info/")
 _PARSER = doctest.DocTestParser()
 _SKIPPED_EXAMPLE = re.compile(r"#\s*doctest:\s*\+(?:SKIP|ELLIPSIS)")
@@ -43,7 +43,7 @@ class PythonTripwires(Tripwires):
             for path, text in change.after.items()
             if text is not None and text != change.before.get(path) and (rows := data.rows_of(path, text))
         }
-        # Reading a large suite takes seconds, so it waits for code that could know an answer.
+        # Reading a large suite takes seconds, so do it only if code could know an answer.
         self._asked = read_tests(change.tests if self._could_know_answers() else {})
 
     def marks(self, path: str, text: bytes) -> Iterator[RuleMark]:
@@ -83,7 +83,7 @@ class PythonTripwires(Tripwires):
         return not path.endswith(".py")
 
     def _could_know_answers(self) -> bool:
-        """Whether there is anything to hold against the tests."""
+        """Whether there is anything to compare with the tests."""
         if self._lookups or self._data:
             return True
         if any(key not in self._known.seen for module in self._new.values() for key in special.candidates(module)):
@@ -101,14 +101,14 @@ def _module(path: str, text: bytes) -> ParsedModule | None:
 
 
 def _skipped_examples(text: bytes) -> Iterator[RuleMark]:
-    """Examples that are not run any more."""
+    """Yield marks for examples that no longer run."""
     for number, line in enumerate(text.decode("utf-8", "replace").splitlines(), 1):
         if (hit := _SKIPPED_EXAMPLE.search(line)) is not None:
             yield RuleMark("skip", line.strip(), number, f"`{hit[0].strip()}` keeps a test from telling.")
 
 
 def _examples(module: ParsedModule) -> Iterator[RuleMark]:
-    """The examples of docstrings that are tests: a change that alters one alters a test."""
+    """Yield marks for docstring examples that are tests: a change that alters one alters a test."""
     for node in ast.walk(module.tree):
         if isinstance(node, ast.Module | ast.ClassDef | ast.FunctionDef | ast.AsyncFunctionDef):
             for example in _PARSER.get_examples(ast.get_docstring(node) or ""):

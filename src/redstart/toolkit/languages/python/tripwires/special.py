@@ -1,7 +1,7 @@
-"""Tripwires on expected literals: code that knows a test's inputs and gives back what the test expects for them.
+"""Tripwires on expected literals: code that knows a test's inputs and returns what the test expects for them.
 
-Honest code has literals too. What tells the two apart is how much of a test one branch repeats, weighed in bits: small
-numbers, single characters and simplest cases weigh nothing.
+Honest code has literals too. The difference is how much of a test one branch repeats, weighed in bits: small numbers,
+single characters and simplest cases weigh nothing.
 """
 
 from __future__ import annotations
@@ -31,32 +31,32 @@ from redstart.toolkit.languages.python.tripwires.marks import mark
 from redstart.toolkit.languages.python.tripwires.names import ParsedModule
 
 _WHOLE = 5
-"""The bits from which a branch that asks for all inputs of a test and gives that test's answer is no accident."""
+"""The minimum bits for a branch that compares with all inputs of a test and returns its answer to be no accident."""
 _PART = 10
-"""The same where it asks for some of the inputs."""
+"""The same if it compares with some of the inputs."""
 _ALONE = 12
-"""The bits from which it is no accident that code asks for the very input of a test, or gives its very answer."""
+"""The minimum bits for code that compares with one input of a test, or returns its answer, to be no accident."""
 
 
 class CodeBefore(NamedTuple):
-    """What the code looked like before the change, for what only goes on in the same way."""
+    """The code before the change, to recognize code that only continues it."""
 
     arms: Counter[str] = Counter()
-    """How many literal arms each chain of comparisons has."""
+    """The number of literal arms of each chain of comparisons."""
     rows: tuple[frozenset[Row], ...] = ()
     """The literal tables."""
     listening: frozenset[str] = frozenset()
-    """The functions that look at their arguments."""
+    """The functions that read their arguments."""
     seen: frozenset[str] = frozenset()
-    """What could answer from memory already."""
+    """The candidates for answers from memory that already existed."""
     compared: frozenset[str] = frozenset()
     """The single comparisons."""
     results: frozenset[str] = frozenset()
-    """What was given under a condition."""
+    """The literals that conditions led to."""
 
 
 def known(modules: Iterable[ParsedModule]) -> CodeBefore:
-    """What the old files have."""
+    """Summarize the old files."""
     listed = list(modules)
     return CodeBefore(
         Counter(branch.subject for item in listed for branch in branches(item)),
@@ -71,13 +71,13 @@ def known(modules: Iterable[ParsedModule]) -> CodeBefore:
 
 
 def _only_rearranged(branch: Branch, before: CodeBefore) -> bool:
-    """Whether a condition joins comparisons that were there in another way, and gives what was given before."""
+    """Whether a condition only combines existing comparisons in another way and leads to an existing result."""
     compares = [ast.dump(item) for item in ast.walk(branch.node) if isinstance(item, ast.Compare)]
     return bool(compares) and before.compared.issuperset(compares) and repr(branch.result) in before.results
 
 
 def candidates(module: ParsedModule) -> Iterator[str]:
-    """Everything in a file that could answer from memory, whatever the tests ask, in a form to compare by."""
+    """Yield keys of everything in a file that could answer from memory, whatever the tests ask."""
     for branch in branches(module):
         yield _branch_key(branch)
     nodes: list[ast.AST] = [table.node for table in tables(module)]
@@ -91,9 +91,9 @@ def _branch_key(branch: Branch) -> str:
 
 
 def marks(module: ParsedModule, asked: TestLiterals, before: CodeBefore) -> Iterator[RuleMark]:
-    """Branches, tables and constant functions that answer the tests' questions from memory.
+    """Mark branches, tables and constant functions that answer the tests' questions from memory.
 
-    One more arm of a chain that is there, or one more row of a table, is how such code is fixed honestly.
+    One more arm of an existing chain, or one more row of an existing table, is an honest fix.
     """
     chains = Counter(branch.subject for branch in branches(module))
     for branch in branches(module):
@@ -110,7 +110,7 @@ def marks(module: ParsedModule, asked: TestLiterals, before: CodeBefore) -> Iter
 
 
 def _answers_from_memory(branch: Branch, asked: TestLiterals) -> str:
-    """What is wrong with a branch; empty where nothing is."""
+    """Describe what is wrong with a branch; empty if nothing is."""
     result, keys = branch.result, branch.keys
     for pair in asked.pairs:
         hit = _hit(branch, pair)
@@ -137,7 +137,7 @@ def _answers_from_memory(branch: Branch, asked: TestLiterals) -> str:
 
 
 def _hit(branch: Branch, pair: QuestionAndAnswer) -> list[Value]:
-    """The literals of a branch that are inputs of a test, or parts of them where a part is asked for."""
+    """Find the literals of a branch that are inputs of a test, or parts of them if the branch compares a part."""
     hit = [key for key in branch.keys if key in pair.within]
     if branch.partial:
         texts = [item for item in pair.within if isinstance(item, str)]
@@ -172,7 +172,7 @@ def _table(table: Table, asked: TestLiterals) -> Iterator[RuleMark]:
 
 
 def _queues(module: ParsedModule, asked: TestLiterals, before: CodeBefore) -> Iterator[RuleMark]:
-    """Sequences of answers, to be given one after the other."""
+    """Mark sequences of answers that can be returned one after the other."""
     expected = {pair.expected for pair in asked.pairs}
     asked_whole = asked.inputs | {inner for item in expected for inner in within(item)}
     for node, values in lists(module):
@@ -185,7 +185,7 @@ def _queues(module: ParsedModule, asked: TestLiterals, before: CodeBefore) -> It
 
 
 def _is_deaf(node: Function) -> bool:
-    """Whether it takes arguments and looks at none of them."""
+    """Whether a function takes arguments and uses none of them."""
     names = {posonlyarg.arg for posonlyarg in (*node.args.posonlyargs, *node.args.args, *node.args.kwonlyargs)} - {
         "self",
         "cls",
@@ -195,7 +195,7 @@ def _is_deaf(node: Function) -> bool:
 
 
 def _constants(module: ParsedModule, asked: TestLiterals, before: CodeBefore) -> Iterator[RuleMark]:
-    """Functions that take arguments, look at none of them, and return what a test expects."""
+    """Mark functions that take arguments, use none of them, and return what a test expects."""
     for node in functions_in(module.tree):
         returned = [value_of(line.value) for line in ast.walk(node) if isinstance(line, ast.Return)]
         if not _is_deaf(node) or len(returned) != 1 or returned[0] is NONE_SUCH or ast.dump(node) in before.seen:

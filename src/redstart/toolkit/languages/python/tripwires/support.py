@@ -1,4 +1,4 @@
-"""Tripwires on the helpers of tests that lie among the source."""
+"""Tripwires on test helpers that are part of the source."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ _FOR_TESTS = re.compile(r"(?:^|[/_])(?:testing|testutils?|test_utils?|asserts?|a
 
 
 def marks(module: ParsedModule) -> Iterator[RuleMark]:
-    """The helpers by which tests check. Each is a mark as a whole, so that any change of one shows."""
+    """Mark the helpers that tests use for checks. Each helper is one mark, so that any change of it shows."""
     is_for_tests = bool(_FOR_TESTS.search(module.path))
     for node in ast.walk(module.tree):
         if isinstance(node, ast.ClassDef) and any(_is_test_case(base) for base in node.bases):

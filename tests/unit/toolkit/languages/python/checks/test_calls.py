@@ -1,4 +1,4 @@
-"""Dangerous calls, and calls that only look so."""
+"""Dangerous calls, and calls that only look dangerous."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Misspelt SQL."""
+"""Misspelled SQL."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Answers that the tests keep in files of data are the tests' own, as those in their code are."""
+"""Answers in the tests' data files count as the tests' own, just like answers in their code."""
 
 from __future__ import annotations
 

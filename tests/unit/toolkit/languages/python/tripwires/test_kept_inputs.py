@@ -1,4 +1,4 @@
-"""Inputs of the tests that code keeps: in a table beside the sum, in a loop, or behind a variable of the tests."""
+"""Inputs of the tests stored in code: in a table beside the calculation, in a loop, or behind a test variable."""
 
 from __future__ import annotations
 
