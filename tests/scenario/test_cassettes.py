@@ -65,5 +65,5 @@ def test_what_cannot_be_exported_or_replayed_is_said(
     assert "asked no model" in unasked.err
     other = user.redstart("runs", "export", "--cassette", repo / "pager.py", cwd=repo)
     assert other.code == 2
-    assert "is no cassette" in other.err
+    assert "is not a cassette" in other.err
     assert "def page_count" in (repo / "pager.py").read_text()

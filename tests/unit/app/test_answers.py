@@ -164,7 +164,7 @@ def test_a_red_run_goes_on_with_another_policy_of_reflection_and_one_that_goes_o
     assert heard.run_id != old.run_id
     assert asyncio.run(standing(house, heard.run_id)).spec.reflect is ReflectionPolicy.always
     begun = asyncio.run(rig.begin())
-    with pytest.raises(ConfigError, match="it goes on with --reflect never"):
+    with pytest.raises(ConfigError, match="continues with --reflect never"):
         asyncio.run(hear(house, begun, ResumeWish(reflect=ReflectionPolicy.always)))
     assert asyncio.run(hear(house, begun, ResumeWish(reflect=ReflectionPolicy.never))) == (begun, "", None)
     assert Settings().reflect is ReflectionPolicy.auto

@@ -73,7 +73,7 @@ def test_a_cassette_is_written_anew_and_no_other_file(rig: Rig, tmp_path: Path) 
     first = recorded(rig, tmp_path / "run.json")
     assert recorded(rig.twin(), tmp_path / "run.json") == first
     (tmp_path / "notes.txt").write_text("mine")
-    with pytest.raises(ConfigError, match="is no cassette"):
+    with pytest.raises(ConfigError, match="is not a cassette"):
         recorded(rig.twin(), tmp_path / "notes.txt")
     assert (tmp_path / "notes.txt").read_text() == "mine"
 
