@@ -208,7 +208,7 @@ def test_another_plan_needs_another_name(rigged: EvaluationContext) -> None:
         evaluation(*rigged, plan([task()], runs=2), [task()], lambda _row: None)
     with pytest.raises(ConfigError, match="differ from those of the plan"):
         evaluation(*rigged, plan([task()]), [task("b")], lambda _row: None)
-    with pytest.raises(ConfigError, match="no evaluation other") as caught:
+    with pytest.raises(ConfigError, match="unknown evaluation other") as caught:
         Results(rigged.trials, "other")
     assert caught.value.remedy == "choose one of: e"
 
@@ -297,7 +297,7 @@ def test_memory_gives_what_other_tasks_left_and_never_the_same(rigged: Evaluatio
 def test_a_plan_needs_tasks_and_a_model() -> None:
     found = plan_of(EvaluationRequest("some/file.jsonl", seeds=2, runs=3), [task()], "openai:x y")
     assert (found.name, found.seeds, len(found.keys(["a"]))) == ("file-openai-x-y", (0, 1), 6)
-    with pytest.raises(ConfigError, match="no task"):
+    with pytest.raises(ConfigError, match="no usable task"):
         plan_of(EvaluationRequest("x"), [], "openai:x")
     with pytest.raises(ConfigError, match="no model"):
         plan_of(EvaluationRequest("x"), [task()], "")

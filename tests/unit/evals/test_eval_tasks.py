@@ -50,12 +50,12 @@ def test_tasks_come_back_as_they_were_written(tmp_path: Path) -> None:
 
 def test_a_task_that_is_there_twice_is_an_error(tmp_path: Path) -> None:
     write_tasks([Task(id="a", base=Base()), Task(id="a", base=Base(), goal="else")], tmp_path / "tasks.jsonl")
-    with pytest.raises(ConfigError, match="two tasks a"):
+    with pytest.raises(ConfigError, match="two tasks with the ID a"):
         load_set(str(tmp_path / "tasks.jsonl"))
 
 
 def test_an_unknown_set_lists_the_known_ones() -> None:
-    with pytest.raises(ConfigError, match="no set nowhere") as caught:
+    with pytest.raises(ConfigError, match="unknown set nowhere") as caught:
         load_set("nowhere")
     assert all(name in caught.value.remedy for name in PUBLIC)
     with pytest.raises(ConfigError, match="the set mbpp is not available") as caught:
@@ -103,7 +103,7 @@ def test_rows_of_swe_bench_hide_their_tests(tmp_path: Path) -> None:
     row = swe_row()
     del row["test_patch"]
     (tmp_path / "rows.jsonl").write_text(json.dumps(row) + "\n")
-    with pytest.raises(ConfigError, match="lacks test_patch"):
+    with pytest.raises(ConfigError, match="has no test_patch"):
         load_set(str(tmp_path / "rows.jsonl"), repos=tmp_path)
 
 
