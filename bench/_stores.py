@@ -12,8 +12,8 @@ from sqlalchemy import text
 
 from _environments import bring_postgres
 from redstart.app.servers.postgres import serve_postgres
-from redstart.engines.drive import drive
-from redstart.engines.inline import inline
+from redstart.engines.inline import run_inline
+from redstart.engines.step_driver import drive
 from redstart.ports.sql.engine import Database
 from redstart.ports.sql.journal import SqlJournal
 from redstart.ports.sql.lessons import SqlLessonStore
@@ -26,22 +26,22 @@ KINDS = ("sqlite", "postgres")
 
 
 @contextmanager
-def places(folder: Path) -> Iterator[dict[str, Iterator[Path | str]]]:
+def provide_locations(folder: Path) -> Iterator[dict[str, Iterator[Path | str]]]:
     """For each kind of database, provide as many locations for new databases as the caller asks for."""
     bring_postgres()
     with serve_postgres(folder / "server") as server:
 
-        def files() -> Iterator[Path | str]:
+        def generate_files() -> Iterator[Path | str]:
             number = 0
             while True:
                 number += 1
                 yield folder / f"store-{number}.db"
 
-        def databases() -> Iterator[Path | str]:
+        def generate_databases() -> Iterator[Path | str]:
             while True:
                 yield server.make_database()
 
-        yield {"sqlite": files(), "postgres": databases()}
+        yield {"sqlite": generate_files(), "postgres": generate_databases()}
 
 
 def keep_a_run(database: Database, folder: Path) -> str:
@@ -50,11 +50,11 @@ def keep_a_run(database: Database, folder: Path) -> str:
     async def go() -> str:
         rig.with_model([play.WRONG, play.RIGHT, play.CARD])
         run_id = await rig.begin()
-        await drive(rig.adapters, await rig.adapters.store.claim(run_id), inline)
+        await drive(rig.adapters, await rig.adapters.store.claim(run_id), run_inline)
         return run_id
 
-    kept = Kept(SqlStore(database, time.time), SqlJournal(database), SqlMemory(database), SqlLessonStore(database))
-    rig = make_rig(folder, lambda: kept)
+    stores = Kept(SqlStore(database, time.time), SqlJournal(database), SqlMemory(database), SqlLessonStore(database))
+    rig = make_rig(folder, lambda: stores)
     try:
         return asyncio.run(go())
     finally:
@@ -76,11 +76,11 @@ _COPIES = (
 
 def fill(database: Database, source: str, count: int) -> None:
     """Copy the run `source` with all its rows to `run-1`, `run-2` … until there are `count` copies."""
-    with database.writing() as connection:
+    with database.connect_for_writing() as connection:
         for copies in _COPIES:
             connection.execute(text(f"{_NUMBERS} {copies}"), {"count": count, "source": source})
             if database.is_postgres:
                 connection.execute(text("ANALYZE runs"))  # otherwise it plans as if there were a single run
     if database.is_postgres:
-        with database.single() as connection:
+        with database.connect_for_statement() as connection:
             connection.execute(text("VACUUM ANALYZE"))

@@ -13,34 +13,34 @@ from collections import Counter
 from collections.abc import Iterator
 from pathlib import Path
 
-from _figures import at_least, exactly, print_figures, told
+from _figures import expect_at_least, expect_equal, print_figures, report_value
 from malformed.bases import BASES
 from malformed.item import Item
 from malformed.reach import REACH
 from malformed.refuse import REFUSE
 from redstart.core.chat import Answer
 from redstart.toolkit.patching.reading.parse import parse
+from redstart.toolkit.prompts.answer_types import SHAPES
 from redstart.toolkit.prompts.answers import read_answer
 from redstart.toolkit.prompts.render import render
-from redstart.toolkit.prompts.shapes import SHAPES
 
 RECORDED = Path(__file__).parent / "malformed" / "recorded.jsonl"
 
 
-def made() -> Iterator[Item]:
+def generate_items() -> Iterator[Item]:
     """Yield every kind applied to every true answer that it fits, without duplicate texts."""
     seen: set[tuple[str, str]] = set()
     for kind, maker in (*REACH.items(), *REFUSE.items()):
         for question, answers in BASES.items():
             for number, answer in enumerate(answers):
-                one = maker(answer)
-                if one is None or (question, one.raw) in seen:
+                damaged = maker(answer)
+                if damaged is None or (question, damaged.raw) in seen:
                     continue
-                seen.add((question, one.raw))
-                yield Item(f"{question} {number}", kind, question, one.raw, one.expected, one.truncated)
+                seen.add((question, damaged.raw))
+                yield Item(f"{question} {number}", kind, question, damaged.raw, damaged.expected, damaged.truncated)
 
 
-def recorded() -> list[Item]:
+def load_recorded() -> list[Item]:
     rows = [json.loads(line) for line in RECORDED.read_text(encoding="utf-8").split("\n") if line]
     return [
         Item(
@@ -59,15 +59,15 @@ def recorded() -> list[Item]:
 def read(item: Item) -> object:
     """Return the value read from the text, in the form of `expected`; None if the text is refused."""
     if item.question in SHAPES:
-        asked = render(item.question)[0].text
-        found = read_answer(item.raw, SHAPES[item.question], asked=asked, truncated=item.truncated).value
-        return found.model_dump() if found is not None else None
+        prompt = render(item.question)[0].text
+        parsed = read_answer(item.raw, SHAPES[item.question], question=prompt, truncated=item.truncated).value
+        return parsed.model_dump() if parsed is not None else None
     answer = Answer(text=item.raw, model="recorded")
     edits = () if item.truncated else parse(answer.text).edits
     return [{"path": edit.path, "search": edit.search, "text": edit.text} for edit in edits] or None
 
 
-def meant(item: Item) -> object:
+def fill_expected(item: Item) -> object:
     """Return `expected` with its optional fields filled in."""
     if item.expected is None or item.question not in SHAPES:
         return item.expected
@@ -82,7 +82,7 @@ def judge(item: Item) -> str:
         return "crash"
     if value is None:
         return "refused"
-    if value == meant(item):
+    if value == fill_expected(item):
         return "right"
     print(f"WRONG {item.kind} {item.id}: {value}")
     return "wrong"
@@ -92,24 +92,24 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--quick", action="store_true", help="the same: it takes seconds")
     parser.parse_args()
-    items = [*made(), *recorded()]
-    came = {(item.kind, item.id): judge(item) for item in items}
-    repaired = {item.after for item in items if item.after and came[item.kind, item.id] == "right"}
-    holds = [item for item in items if item.expected is not None and not item.after]
-    read_right = [item for item in holds if came[item.kind, item.id] == "right" or item.id in repaired]
-    resist = Counter(item.kind for item in holds if item not in read_right)
-    own = [item for item in items if item.kind == "recorded" and not item.after]
-    own_read = sum(came[item.kind, item.id] == "right" for item in own)
-    counted = Counter(came.values())
-    print(f"{len(items)} answers of {len(REACH) + len(REFUSE)} kinds: {dict(counted)}")
-    print(f"recorded: {len(own)}; {own_read} read at once, {len(repaired)} after a repair turn")
+    items = [*generate_items(), *load_recorded()]
+    outcomes = {(item.kind, item.id): judge(item) for item in items}
+    repaired = {item.after for item in items if item.after and outcomes[item.kind, item.id] == "right"}
+    answerable = [item for item in items if item.expected is not None and not item.after]
+    read_right = [item for item in answerable if outcomes[item.kind, item.id] == "right" or item.id in repaired]
+    resist = Counter(item.kind for item in answerable if item not in read_right)
+    recorded_items = [item for item in items if item.kind == "recorded" and not item.after]
+    own_read = sum(outcomes[item.kind, item.id] == "right" for item in recorded_items)
+    counts = Counter(outcomes.values())
+    print(f"{len(items)} answers of {len(REACH) + len(REFUSE)} kinds: {dict(counts)}")
+    print(f"recorded: {len(recorded_items)}; {own_read} read at once, {len(repaired)} after a repair turn")
     print("kinds not recovered:", dict(resist.most_common()))
     figures = [
-        at_least("recovered", len(read_right) / len(holds), 0.95),
-        exactly("wrong", counted["wrong"], 0),
-        exactly("crashes", counted["crash"], 0),
-        told("answers", len(items)),
-        at_least("recorded", len(own), 80),
+        expect_at_least("recovered", len(read_right) / len(answerable), 0.95),
+        expect_equal("wrong", counts["wrong"], 0),
+        expect_equal("crashes", counts["crash"], 0),
+        report_value("answers", len(items)),
+        expect_at_least("recorded", len(recorded_items), 80),
     ]
     print_figures("answers", figures)
 

@@ -23,7 +23,7 @@ from collections.abc import Callable, Generator
 from pathlib import Path
 from typing import NamedTuple
 
-from _figures import Figure, at_least, at_most, exactly, print_figures, told
+from _figures import Figure, expect_at_least, expect_at_most, expect_equal, print_figures, report_value
 
 ROOT = Path(__file__).resolve().parent.parent
 sys.path.append(str(ROOT / "tests" / "attacks"))
@@ -53,69 +53,72 @@ class Felt(NamedTuple):
     """The difference between two rests: a slowdown below it is meaningless."""
 
 
-def pace(neighbour: Neighbour, during: Callable[[], object]) -> float:
-    """Return the pieces of work a second that the neighbor does while `during` runs."""
+def measure_pace(neighbour: Neighbour, action: Callable[[], object]) -> float:
+    """Return the pieces of work a second that the neighbor does while `action` runs."""
     before, began = neighbour.done(), time.monotonic()
-    during()
+    action()
     return (neighbour.done() - before) / (time.monotonic() - began)
 
 
-def beside_bubblewrap(pairs: int) -> list[Figure]:
+def measure_bubblewrap_neighbors(pairs: int) -> list[Figure]:
     """Measure the neighbors of each greedy attack. Return nothing if freezing is not allowed, as without root."""
     try:
-        seen = {attack: felt_beside_frozen(attack, pairs).wall for attack in GREEDY}
+        ratios = {attack: felt_beside_frozen(attack, pairs).wall for attack in GREEDY}
     except OSError as error:
         print(f"neighbours: {error}")
         return []
-    value, worst = statistics.median(seen.values()), max(seen, key=lambda attack: seen[attack])
+    value, worst = statistics.median(ratios.values()), max(ratios, key=lambda attack: ratios[attack])
     print(f"neighbours: the worst is {worst}; the machine's load is {os.getloadavg()[0]:.1f}")
-    return [at_most("neighbours", value, 1 + MOST_SLOWDOWN), told("neighbours_worst", seen[worst])]
+    return [expect_at_most("neighbours", value, 1 + MOST_SLOWDOWN), report_value("neighbours_worst", ratios[worst])]
 
 
-def felt(backend: str, ground: Yard, rounds: int) -> Felt:
+def measure_slowdown(backend: str, ground: Yard, rounds: int) -> Felt:
     """Return the medians over the greediest attacks and all rounds, each measured between two rests."""
     greedy = [attack for attack in attacks() if attack.name.partition("/")[2] in GREEDY]
     rests, works = (read(HARMLESS / name) for name in ("rests.py", "works.py"))
     neighbour = Neighbour(ground.folder)
-    seen: list[Felt] = []
+    samples: list[Felt] = []
     try:
         for attack in greedy * rounds:
-            first, attacked, honest, second = (
-                pace(neighbour, lambda each=each: play(each, backend, ground)) for each in (rests, attack, works, rests)
+            first_rest, attacked, honest, second_rest = (
+                measure_pace(neighbour, lambda program=program: play(program, backend, ground))
+                for program in (rests, attack, works, rests)
             )
-            calm = (first + second) / 2
-            seen.append(Felt(1 - attacked / calm, 1 - honest / calm, abs(1 - second / first)))
+            rest_pace = (first_rest + second_rest) / 2
+            samples.append(Felt(1 - attacked / rest_pace, 1 - honest / rest_pace, abs(1 - second_rest / first_rest)))
         assert neighbour.alive, "the neighbour died"
     finally:
         neighbour.close()
-    return Felt(*(statistics.median(values) for values in zip(*seen, strict=True)))
+    return Felt(*(statistics.median(values) for values in zip(*samples, strict=True)))
 
 
 @contextlib.contextmanager
-def some_yard() -> Generator[Yard]:
+def open_yard() -> Generator[Yard]:
     with tempfile.TemporaryDirectory(prefix="ra-") as folder:
         Path(folder).chmod(0o755)
-        with yard(Path(folder)) as made:
-            yield made
+        with yard(Path(folder)) as new_yard:
+            yield new_yard
 
 
-def chosen(quick: bool) -> list[Attack]:
+def choose_attacks(quick: bool) -> list[Attack]:
     """Return all attacks; if quick, the first of each group and kind of evidence, without those that only take time."""
-    every = attacks()
+    all_attacks = attacks()
     if not quick:
-        return every
-    first = {(attack.group, attack.evidence): attack for attack in reversed(every) if attack.evidence != "time"}
-    return sorted(first.values())
+        return all_attacks
+    first_by_kind = {
+        (attack.group, attack.evidence): attack for attack in reversed(all_attacks) if attack.evidence != "time"
+    }
+    return sorted(first_by_kind.values())
 
 
-def played(attack: Attack, backend: str, ground: Yard) -> Outcome | None:
+def play_attack(attack: Attack, backend: str, ground: Yard) -> Outcome | None:
     """Play the attack on the backend; None if it must not run there."""
     if backend == BARE and (attack.bare == "untried" or not may_bound()):
         return None
     return play(attack, backend, ground)
 
 
-def cell(outcome: Outcome | None, attack: Attack) -> str:
+def format_cell(outcome: Outcome | None, attack: Attack) -> str:
     """Return one word for the table."""
     if outcome is None:
         return "not run"
@@ -126,51 +129,55 @@ def cell(outcome: Outcome | None, attack: Attack) -> str:
     return f"ESCAPED: {'; '.join(outcome.evidence)}" if outcome.escaped else "held"
 
 
-def table(rows: list[tuple[Attack, list[str]]], backends: list[str]) -> str:
+def format_table(rows: list[tuple[Attack, list[str]]], backends: list[str]) -> str:
     head = ["attack", "what it does", "evidence", *backends]
     lines = [head, ["---"] * len(head)]
     lines += [[f"`{attack.name}`", attack.words, attack.evidence, *cells] for attack, cells in rows]
     return "\n".join(f"| {' | '.join(line)} |" for line in lines)
 
 
-def page(rows: list[tuple[Attack, list[str]]], backends: list[str], missing: dict[str, str]) -> str:
-    bare = [cells[0] for _, cells in rows]
+def format_page(rows: list[tuple[Attack, list[str]]], backends: list[str], missing: dict[str, str]) -> str:
+    bare_cells = [cells[0] for _, cells in rows]
     limits = ", ".join(f"{name} {value}" for name, value in LIMITS.model_dump().items())
     parts = [
         "# Attacks on the sandbox",
         "Written by `python bench/attacks.py --write`; the programs are in `tests/attacks/programs`. The host judges\n"
         "what an attack did, and looks for all kinds of evidence in every attack.",
-        f"{len(rows)} hostile programs: {bare.count('works')} are shown to work without a sandbox,\n"
-        f"{bare.count('fails')} are refused to an ordinary user anyway, {bare.count('not run')} do not run without\n"
+        f"{len(rows)} hostile programs: {bare_cells.count('works')} are shown to work without a sandbox,\n"
+        f"{bare_cells.count('fails')} are refused to an ordinary user anyway, {bare_cells.count('not run')} do "
+        f"not run without\n"
         "one, because they could touch things that are not ours.",
         f"Limits: {limits}.",
         *(["Not available on the machine that wrote this page: " + ", ".join(missing) + "."] if missing else []),
-        table(rows, backends),
+        format_table(rows, backends),
         "## Evidence",
-        "\n".join(f"- {name}: {words}" for name, words in EVIDENCE.items()),
+        "\n".join(f"- {name}: {description}" for name, description in EVIDENCE.items()),
         f"On {', '.join(sorted(OWN_KERNEL))} a program's word does not count: its kernel is the sandbox's own.",
         "## Without a sandbox",
-        "\n".join(f"- {name}: {words}" for name, words in BARE_WORDS.items()),
+        "\n".join(f"- {name}: {description}" for name, description in BARE_WORDS.items()),
     ]
     return "\n\n".join(parts) + "\n"
 
 
-def figures_of(outcomes: list[Outcome], count: int, felt_by: dict[str, Felt], quick: bool) -> list[Figure]:
-    sandboxed = [each for each in outcomes if each.backend != BARE]
-    least = 30 if quick else 80
+def build_figures(outcomes: list[Outcome], count: int, slowdowns: dict[str, Felt], quick: bool) -> list[Figure]:
+    sandboxed = [outcome for outcome in outcomes if outcome.backend != BARE]
+    minimum = 30 if quick else 80
     counts = {
-        "escapes": sum(each.escaped for each in sandboxed),
-        "survivors": sum(each.survivors for each in sandboxed),
-        "in_vain": sum(bool(each.in_vain) for each in sandboxed),
+        "escapes": sum(outcome.escaped for outcome in sandboxed),
+        "survivors": sum(outcome.survivors for outcome in sandboxed),
+        "in_vain": sum(bool(outcome.in_vain) for outcome in sandboxed),
     }
-    figures = [at_least("attacks", count, least), *(exactly(name, value, 0) for name, value in counts.items())]
-    shown = sum(each.backend == BARE and each.attack.evidence in each.kinds for each in outcomes)
-    figures.append(told("shown_to_work_bare", shown))
-    for backend, (slowdown, honest, noise) in felt_by.items():
+    figures = [
+        expect_at_least("attacks", count, minimum),
+        *(expect_equal(name, value, 0) for name, value in counts.items()),
+    ]
+    working_count = sum(outcome.backend == BARE and outcome.attack.evidence in outcome.kinds for outcome in outcomes)
+    figures.append(report_value("shown_to_work_bare", working_count))
+    for backend, (slowdown, honest, noise) in slowdowns.items():
         suffix = f"_{backend.partition('+')[2]}"
-        figures.append(at_most(f"neighbour_slowdown{suffix}", slowdown, MOST_SLOWDOWN))
-        figures.append(told(f"neighbour_slowdown_by_honest_work{suffix}", honest))
-        figures.append(told(f"neighbour_noise{suffix}", noise))
+        figures.append(expect_at_most(f"neighbour_slowdown{suffix}", slowdown, MOST_SLOWDOWN))
+        figures.append(report_value(f"neighbour_slowdown_by_honest_work{suffix}", honest))
+        figures.append(report_value(f"neighbour_noise{suffix}", noise))
     return figures
 
 
@@ -178,27 +185,27 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--quick", action="store_true", help="the first of each group and kind of evidence")
     parser.add_argument("--write", action="store_true", help="write the table into docs/sandbox-attacks.md")
-    asked = parser.parse_args()
-    missing = {name: why for name in BACKENDS if (why := why_not(name))}
+    args = parser.parse_args()
+    missing = {name: reason for name in BACKENDS if (reason := why_not(name))}
     backends = [BARE, *(name for name in BACKENDS if name not in missing)]
     rows: list[tuple[Attack, list[str]]] = []
     outcomes: list[Outcome] = []
-    with some_yard() as ground:
-        for attack in chosen(asked.quick):
-            here = [played(attack, backend, ground) for backend in backends]
-            cells = [cell(outcome, attack) for outcome in here]
+    with open_yard() as workspace:
+        for attack in choose_attacks(args.quick):
+            results = [play_attack(attack, backend, workspace) for backend in backends]
+            cells = [format_cell(outcome, attack) for outcome in results]
             print(f"  {attack.name:<34} {'  '.join(cells)}", flush=True)
             rows.append((attack, cells))
-            outcomes += [outcome for outcome in here if outcome]
+            outcomes += [outcome for outcome in results if outcome]
         containers = [name for name in backends if name not in (BARE, "bwrap")]
-        felt_by = {name: felt(name, ground, 1 if asked.quick else 3) for name in containers}
-    for name, why in missing.items():
-        print(f"not available: {name}: {why}")
-    if asked.write:
-        PAGE.write_text(page(rows, backends, missing), encoding="utf-8")
-    figures = figures_of(outcomes, len(rows), felt_by, asked.quick)
+        slowdowns = {name: measure_slowdown(name, workspace, 1 if args.quick else 3) for name in containers}
+    for name, reason in missing.items():
+        print(f"not available: {name}: {reason}")
+    if args.write:
+        PAGE.write_text(format_page(rows, backends, missing), encoding="utf-8")
+    figures = build_figures(outcomes, len(rows), slowdowns, args.quick)
     if "bwrap" in backends:
-        figures += beside_bubblewrap(PAIRS // 4 if asked.quick else PAIRS)
+        figures += measure_bubblewrap_neighbors(PAIRS // 4 if args.quick else PAIRS)
     print_figures("attacks", figures)
 
 

@@ -21,8 +21,8 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import NamedTuple
 
-from _figures import Figure, at_least, at_most, print_figures, told
-from redstart.toolkit.languages.python.pip import pip_for
+from _figures import Figure, expect_at_least, expect_at_most, print_figures, report_value
+from redstart.toolkit.languages.python.pip import find_pip
 
 HERE = Path(__file__).parent / "audit"
 PACKAGES = ("requests==2.32.3", "celery==5.4.0", "sqlalchemy==2.0.36")
@@ -121,7 +121,7 @@ def packages() -> list[Path]:
         if not folder.is_dir():
             CACHE.mkdir(exist_ok=True)
             with tempfile.TemporaryDirectory(dir=CACHE) as name:
-                pip = pip_for(Path(sys.executable), os.environ)
+                pip = find_pip(Path(sys.executable), os.environ)
                 wanted = ["download", "-q", "--no-deps", "--only-binary", ":all:", "-d", name, package]
                 subprocess.run([*pip, *wanted], check=True)
                 (wheel,) = Path(name).glob("*.whl")
@@ -164,17 +164,17 @@ def main() -> None:
             ours, others = score(copy, audit(repo, home), tell=True), score(copy, bare(repo), tell=False)
             all_ours, all_bare = all_ours.plus(ours), all_bare.plus(others)
             print(f"{copy.name}: {ours}, bare ruff and bandit: {others}")
-            figures.append(at_least(f"recall_{copy.name}", ours.recall, RECALL))
-            figures.append(at_most(f"lookalikes_{copy.name}", ours.false_share, LOOKALIKES))
-        figures.append(at_least("recall", all_ours.recall, RECALL))
-        figures.append(at_most("lookalikes_flagged", all_ours.false_share, LOOKALIKES))
-        figures += [told("recall_bare", all_bare.recall), told("lookalikes_bare", all_bare.false_share)]
+            figures.append(expect_at_least(f"recall_{copy.name}", ours.recall, RECALL))
+            figures.append(expect_at_most(f"lookalikes_{copy.name}", ours.false_share, LOOKALIKES))
+        figures.append(expect_at_least("recall", all_ours.recall, RECALL))
+        figures.append(expect_at_most("lookalikes_flagged", all_ours.false_share, LOOKALIKES))
+        figures += [report_value("recall_bare", all_bare.recall), report_value("lookalikes_bare", all_bare.false_share)]
         if asked.half is None:
             ours_took, bare_took = timed(
                 [*(copy / "repo" for copy in copies), *packages()], 1 if asked.quick else 3, home
             )
             print(f"audit {ours_took:.1f} s, bare ruff and bandit {bare_took:.1f} s")
-            figures.append(at_most("time_ratio", ours_took / bare_took, 1.3))
+            figures.append(expect_at_most("time_ratio", ours_took / bare_took, 1.3))
     print_figures("audit", figures)
 
 

@@ -22,11 +22,11 @@ from collections.abc import Callable
 
 import _paths  # noqa: F401
 from _figures import Figure, print_figures
-from drills.fairness import fairness
-from drills.frozen import frozen
-from drills.kills import kills
-from drills.privilege import privilege
-from drills.storm import storm
+from drills.fairness import measure_fairness
+from drills.frozen import measure_frozen_worker
+from drills.kills import measure_kills
+from drills.privilege import measure_privilege
+from drills.storm import measure_storm
 
 RUNS, QUICK_RUNS = 1000, 12
 
@@ -38,24 +38,26 @@ def main() -> int:
     parser.add_argument("--runs", type=int, default=None, help=f"queued runs of the storm ({RUNS}, quick {QUICK_RUNS})")
     names = ("kills", "storm", "frozen", "fairness", "privilege")
     parser.add_argument("--drill", choices=names, action="append", help="run only this drill; may be repeated")
-    asked = parser.parse_args()
-    quick, seed = asked.quick, asked.seed
+    args = parser.parse_args()
+    quick, seed = args.quick, args.seed
     drills: dict[str, Callable[[], list[Figure]]] = {
-        "kills": lambda: kills(seed, quick=quick, say=_say),
-        "storm": lambda: storm(seed, asked.runs or (QUICK_RUNS if quick else RUNS), quick=quick, say=_say),
-        "frozen": lambda: frozen(quick=quick, say=_say),
-        "fairness": lambda: fairness(quick=quick, say=_say),
-        "privilege": lambda: privilege(quick=quick, say=_say),
+        "kills": lambda: measure_kills(seed, quick=quick, say=_print_status),
+        "storm": lambda: measure_storm(
+            seed, args.runs or (QUICK_RUNS if quick else RUNS), quick=quick, say=_print_status
+        ),
+        "frozen": lambda: measure_frozen_worker(quick=quick, say=_print_status),
+        "fairness": lambda: measure_fairness(quick=quick, say=_print_status),
+        "privilege": lambda: measure_privilege(quick=quick, say=_print_status),
     }
     figures: list[Figure] = []
-    for name in asked.drill or names:
+    for name in args.drill or names:
         began = time.monotonic()
         figures += drills[name]()
-        _say(f"{name} took {time.monotonic() - began:.0f} s")
+        _print_status(f"{name} took {time.monotonic() - began:.0f} s")
     return 0 if print_figures("chaos", figures, seed=seed, quick=quick) else 1
 
 
-def _say(text: str) -> None:
+def _print_status(text: str) -> None:
     print(text, file=sys.stderr, flush=True)
 
 

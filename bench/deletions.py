@@ -11,7 +11,7 @@ import random
 from collections.abc import Callable
 from typing import NamedTuple
 
-from damage import block, times
+from damage import block, count_occurrences
 from kinds import Fix, Kind, Made
 
 CONTEXT, GONE, TRIES = 4, 6, 40
@@ -26,37 +26,41 @@ class Deletion(NamedTuple):
     high: int
 
 
-def deletion(fix: Fix, seeded: random.Random, *, first: bool, last: bool) -> Deletion | None:
+def pick_deletion(fix: Fix, seeded: random.Random, *, at_start: bool, at_end: bool) -> Deletion | None:
     """Pick a unique passage whose ends the program can lose; None if the random tries find none."""
     lines = fix.old.removesuffix("\n").split("\n")
     for _ in range(TRIES):
-        before, kept, after = (
-            seeded.randint(1, GONE) if first else 0,
+        before, kept_count, after = (
+            seeded.randint(1, GONE) if at_start else 0,
             seeded.randint(1, CONTEXT),
-            seeded.randint(1, GONE) if last else 0,
+            seeded.randint(1, GONE) if at_end else 0,
         )
-        length = before + kept + after
+        length = before + kept_count + after
         if len(lines) < length + 2:
             continue
         start = seeded.randrange(len(lines) - length)
         passage = lines[start : start + length]
-        made = Deletion(start, passage, before, before + kept)
-        shown = passage[made.low : made.high]
-        is_clear = times(passage, fix.old) == 1 and any(line.strip() for line in shown) and _marks_nothing(passage)
-        if is_clear and shown != passage and _is_program(_without(fix, made)):
-            return made
+        candidate = Deletion(start, passage, before, before + kept_count)
+        kept_lines = passage[candidate.low : candidate.high]
+        is_clear = (
+            count_occurrences(passage, fix.old) == 1
+            and any(line.strip() for line in kept_lines)
+            and _has_no_markers(passage)
+        )
+        if is_clear and kept_lines != passage and _is_program(_delete_lines(fix, candidate)):
+            return candidate
     return None
 
 
-def _marks_nothing(passage: list[str]) -> bool:
+def _has_no_markers(passage: list[str]) -> bool:
     """Return whether no line could be read as part of the answer's syntax, or as a placeholder for other lines."""
     return not any(line.lstrip().startswith(("<<<<", "====", ">>>>", "...", "#", "@@", "***")) for line in passage)
 
 
-def _without(fix: Fix, made: Deletion) -> str:
+def _delete_lines(fix: Fix, made: Deletion) -> str:
     lines = fix.old.split("\n")
-    kept = made.lines[made.low : made.high]
-    return "\n".join([*lines[: made.start], *kept, *lines[made.start + len(made.lines) :]])
+    kept_lines = made.lines[made.low : made.high]
+    return "\n".join([*lines[: made.start], *kept_lines, *lines[made.start + len(made.lines) :]])
 
 
 def _is_program(text: str) -> bool:
@@ -72,25 +76,25 @@ def as_block(path: str, made: Deletion) -> str:
 
 
 def as_envelope(path: str, made: Deletion) -> str:
-    marks = (" " if made.low <= at < made.high else "-" for at in range(len(made.lines)))
+    marks = (" " if made.low <= index < made.high else "-" for index in range(len(made.lines)))
     body = (mark + line for mark, line in zip(marks, made.lines, strict=True))
     return "\n".join(("*** Begin Patch", f"*** Update File: {path}", "@@", *body, "*** End Patch", ""))
 
 
-def _kind(name: str, write: Callable[[str, Deletion], str], *, first: bool, last: bool) -> Kind:
+def _create_kind(name: str, write: Callable[[str, Deletion], str], *, at_start: bool, at_end: bool) -> Kind:
     def make(fix: Fix, seeded: random.Random) -> Made | None:
         if not fix.old.endswith("\n") or not _is_program(fix.old):
             return None
-        made = deletion(fix, seeded, first=first, last=last)
-        return None if made is None else Made(write(fix.path, made), fix.old, None, _without(fix, made))
+        picked = pick_deletion(fix, seeded, at_start=at_start, at_end=at_end)
+        return None if picked is None else Made(write(fix.path, picked), fix.old, None, _delete_lines(fix, picked))
 
     return Kind(name, "reach", make)
 
 
 KINDS = (
-    _kind("block_deletes_first", as_block, first=True, last=False),
-    _kind("block_deletes_last", as_block, first=False, last=True),
-    _kind("block_deletes_ends", as_block, first=True, last=True),
-    _kind("envelope_deletes_first", as_envelope, first=True, last=False),
-    _kind("envelope_deletes_last", as_envelope, first=False, last=True),
+    _create_kind("block_deletes_first", as_block, at_start=True, at_end=False),
+    _create_kind("block_deletes_last", as_block, at_start=False, at_end=True),
+    _create_kind("block_deletes_ends", as_block, at_start=True, at_end=True),
+    _create_kind("envelope_deletes_first", as_envelope, at_start=True, at_end=False),
+    _create_kind("envelope_deletes_last", as_envelope, at_start=False, at_end=True),
 )

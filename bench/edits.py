@@ -27,11 +27,11 @@ from typing import NamedTuple
 import damage
 import deletions
 import perturb
-from _figures import Figure, at_least, exactly, print_figures, told
+from _figures import Figure, expect_at_least, expect_equal, print_figures, report_value
 from appliers.peers import COMMANDS, Aider, Command
 from kinds import Expect, Fix, Kind, Made
 from redstart.ports.store.blobs import DirectoryBlobs
-from redstart.toolkit.patching.ladder import climb, put
+from redstart.toolkit.patching.ladder import apply_to_snapshot, put
 from redstart.toolkit.patching.reading.parse import parse
 from redstart.toolkit.repo.trees import GitTrees
 
@@ -58,15 +58,15 @@ class Score:
         self.held_out: Counter[tuple[Expect, str]] = Counter()
         self.resist: dict[bool, Counter[str]] = defaultdict(Counter)
 
-    def add(self, case: Case, came: str) -> None:
-        self.all[case.expect, came] += 1
+    def add(self, case: Case, outcome: str) -> None:
+        self.all[case.expect, outcome] += 1
         if case.held_out:
-            self.held_out[case.expect, came] += 1
-        if came == "wrong" or (came == "refused" and case.expect != "refuse"):
-            self.resist[case.held_out][f"{case.kind} {came}"] += 1
+            self.held_out[case.expect, outcome] += 1
+        if outcome == "wrong" or (outcome == "refused" and case.expect != "refuse"):
+            self.resist[case.held_out][f"{case.kind} {outcome}"] += 1
 
 
-def fixes() -> list[Fix]:
+def load_fixes() -> list[Fix]:
     folder = os.environ.get("REDSTART_DATA", "")
     file = Path(folder) / "fix_diffs.jsonl"
     if not folder or not file.exists():
@@ -75,16 +75,16 @@ def fixes() -> list[Fix]:
     return [Fix(row["path"], row["old"], row["new"], row["diff"]) for row in rows]
 
 
-def of_perturb(name: str) -> Kind:
+def create_perturb_kind(name: str) -> Kind:
     def make(fix: Fix, seeded: random.Random) -> Made:
-        done = perturb.ALL[name](fix._asdict(), seeded)
-        wanted = fix.new.replace("\n", "\r\n") if done.expect == "new_crlf" else fix.new
-        return Made(done.diff, done.old, EXPECTED[done.expect], wanted)
+        damaged = perturb.ALL[name](fix._asdict(), seeded)
+        expected = fix.new.replace("\n", "\r\n") if damaged.expect == "new_crlf" else fix.new
+        return Made(damaged.diff, damaged.old, EXPECTED[damaged.expect], expected)
 
     return Kind(name, "reach", make)
 
 
-def held_out() -> tuple[Kind, ...]:
+def load_held_out() -> tuple[Kind, ...]:
     """Load the kinds that heldout/damage.py defines, however they are grouped."""
     file = HERE / "heldout" / "damage.py"
     if not file.exists():
@@ -99,99 +99,103 @@ def held_out() -> tuple[Kind, ...]:
     return tuple({item.name: item for group in groups for item in group if isinstance(item, Kind)}.values())
 
 
-def cases(given: Sequence[Fix], apart: Sequence[Kind], step: int) -> Iterator[Case]:
+def generate_cases(all_fixes: Sequence[Fix], apart: Sequence[Kind], step: int) -> Iterator[Case]:
     """Yield every `step`-th fix for each kind of damage; each kind starts at another fix, so that all are used."""
-    ours = (*map(of_perturb, perturb.ALL), *damage.KINDS, *deletions.KINDS)
-    kinds = (*((kind, False) for kind in ours), *((kind, True) for kind in apart))
-    for first, (kind, held) in enumerate(kinds):
-        for number, fix in list(enumerate(given))[first % step :: step]:
-            made = kind.make(fix, random.Random(f"{kind.name}:{number}"))
-            if made is not None:
-                yield Case(kind.name, held, made.expect or kind.expect, fix, made)
+    own_kinds = (*map(create_perturb_kind, perturb.ALL), *damage.KINDS, *deletions.KINDS)
+    kinds = (*((kind, False) for kind in own_kinds), *((kind, True) for kind in apart))
+    for offset, (kind, is_held_out) in enumerate(kinds):
+        for number, fix in list(enumerate(all_fixes))[offset % step :: step]:
+            damaged = kind.make(fix, random.Random(f"{kind.name}:{number}"))
+            if damaged is not None:
+                yield Case(kind.name, is_held_out, damaged.expect or kind.expect, fix, damaged)
 
 
-def ladder(path: str, old: str, answer: str) -> str:
+def apply_edits(path: str, old: str, answer: str) -> str:
     data = old.encode()
     edits = parse(answer).edits
-    done = put(edits, {path: data}.get, [path])
-    if not edits or done.rejects:
+    result = put(edits, {path: data}.get, [path])
+    if not edits or result.rejects:
         return old
-    others = {name for name in done.files if name != path}
-    return f"touched {others}" if others else (done.files[path] or b"").decode()
+    other_files = {name for name in result.files if name != path}
+    return f"touched {other_files}" if other_files else (result.files[path] or b"").decode()
 
 
-def came(case: Case, after: str) -> str:
+def classify_outcome(case: Case, after: str) -> str:
     if after == case.made.old:
         return "refused"
-    return "reached" if case.expect != "refuse" and _same(case.made, after) else "wrong"
+    return "reached" if case.expect != "refuse" and _is_same(case.made, after) else "wrong"
 
 
-def _same(made: Made, after: str) -> bool:
+def _is_same(made: Made, after: str) -> bool:
     if after == made.wanted:
         return True
-    before = set(made.old.split("\n"))
-    got, wanted = after.split("\n"), made.wanted.split("\n")
+    old_lines = set(made.old.split("\n"))
+    actual_lines, expected_lines = after.split("\n"), made.wanted.split("\n")
     ends = "\r" if made.old.count("\r\n") else ""
-    return len(got) == len(wanted) and all(
-        item == other or (other not in before and item.endswith(ends) and item.rstrip() == other.rstrip())
-        for item, other in zip(got, wanted, strict=True)
+    return len(actual_lines) == len(expected_lines) and all(
+        item == expected or (expected not in old_lines and item.endswith(ends) and item.rstrip() == expected.rstrip())
+        for item, expected in zip(actual_lines, expected_lines, strict=True)
     )
 
 
-def agrees_in_trees(some: Sequence[Case]) -> bool:
+def matches_in_trees(samples: Sequence[Case]) -> bool:
     """Return whether each edit gives the same content in a real snapshot as the ladder gives on the content alone."""
     with tempfile.TemporaryDirectory(prefix="redstart-bench-") as name:
         trees = GitTrees(Path(name) / "snapshots", DirectoryBlobs(Path(name) / "blobs"))
         try:
-            return all(_in_tree(trees, case) == ladder(case.fix.path, case.made.old, case.made.answer) for case in some)
+            return all(
+                _in_tree(trees, case) == apply_edits(case.fix.path, case.made.old, case.made.answer) for case in samples
+            )
         finally:
             trees.close()
 
 
 def _in_tree(trees: GitTrees, case: Case) -> str:
-    base = trees.write(trees.empty(), {case.fix.path: case.made.old.encode()})
+    base = trees.write(trees.create_empty(), {case.fix.path: case.made.old.encode()})
     edits = parse(case.made.answer).edits
-    done = climb(trees, base, edits) if edits else None
-    if done is None or done.snapshot is None:
+    result = apply_to_snapshot(trees, base, edits) if edits else None
+    if result is None or result.snapshot is None:
         return case.made.old
-    return (trees.read(done.snapshot, case.fix.path) or b"").decode()
+    return (trees.read(result.snapshot, case.fix.path) or b"").decode()
 
 
-def share(counted: Counter[tuple[Expect, str]], expect: Expect) -> float:
-    total = sum(count for (wanted, _), count in counted.items() if wanted == expect)
-    return counted[expect, "reached"] / total if total else 0.0
+def share(counts: Counter[tuple[Expect, str]], expect: Expect) -> float:
+    total = sum(count for (expected, _), count in counts.items() if expected == expect)
+    return counts[expect, "reached"] / total if total else 0.0
 
 
-def figures(name: str, score: Score) -> list[Figure]:
+def build_figures(name: str, score: Score) -> list[Figure]:
     """Make the figures of an applier: ours have aims, those of the others do not."""
-    made: list[Figure] = []
+    results: list[Figure] = []
     halves = {"": score.all, "heldout_": score.held_out} if score.held_out else {"": score.all}
-    for half, counted in halves.items():
-        wrong = sum(count for (_, what), count in counted.items() if what == "wrong")
-        here = [
-            at_least(f"{name}{half}intended", share(counted, "reach"), 0.995),
-            at_least(f"{name}{half}recovered", share(counted, "either"), 0.85),
-            exactly(f"{name}{half}wrong", wrong, 0),
+    for prefix, counts in halves.items():
+        wrong_count = sum(count for (_, outcome), count in counts.items() if outcome == "wrong")
+        new_figures = [
+            expect_at_least(f"{name}{prefix}intended", share(counts, "reach"), 0.995),
+            expect_at_least(f"{name}{prefix}recovered", share(counts, "either"), 0.85),
+            expect_equal(f"{name}{prefix}wrong", wrong_count, 0),
         ]
-        made += [Figure(item.name, item.value) for item in here] if name else here
-    return made
+        results += [Figure(item.name, item.value) for item in new_figures] if name else new_figures
+    return results
 
 
-def table(scores: dict[str, Score], counted: Counter[str]) -> None:
+def print_table(scores: dict[str, Score], kind_counts: Counter[str]) -> None:
     print(f"{'applier':<14}{'half':<10}{'reach':>14}{'either':>14}{'refuse':>14}{'wrong':>8}")
     for name, score in scores.items():
-        for half, some in (("all", score.all), ("held-out", score.held_out)):
-            if not some:
+        for half, counts in (("all", score.all), ("held-out", score.held_out)):
+            if not counts:
                 continue
             cells: list[str] = []
-            for expect, good in (("reach", "reached"), ("either", "reached"), ("refuse", "refused")):
-                total = sum(count for (wanted, _), count in some.items() if wanted == expect)
-                cells.append(f"{some[expect, good]}/{total}")
-            wrong = sum(count for (_, what), count in some.items() if what == "wrong")
-            print(f"{name or 'redstart':<14}{half:<10}" + "".join(f"{cell:>14}" for cell in cells) + f"{wrong:>8}")
+            for expect, expected_outcome in (("reach", "reached"), ("either", "reached"), ("refuse", "refused")):
+                total = sum(count for (expected, _), count in counts.items() if expected == expect)
+                cells.append(f"{counts[expect, expected_outcome]}/{total}")
+            wrong_count = sum(count for (_, outcome), count in counts.items() if outcome == "wrong")
+            print(
+                f"{name or 'redstart':<14}{half:<10}" + "".join(f"{cell:>14}" for cell in cells) + f"{wrong_count:>8}"
+            )
     print("kinds that ours gets wrong or refuses:", dict(scores[""].resist[False].most_common()))
     print("held-out kinds that ours gets wrong or refuses:", dict(scores[""].resist[True].most_common()))
-    print("edits by kind:", dict(counted))
+    print("edits by kind:", dict(kind_counts))
 
 
 def main() -> None:
@@ -200,26 +204,31 @@ def main() -> None:
     size.add_argument("--quick", action="store_true", help="fewer edits, and without aider")
     size.add_argument("--all", action="store_true", help="every fix with every kind of damage: takes half an hour")
     parser.add_argument("--ours", action="store_true", help="only our applier")
-    chosen = parser.parse_args()
-    made = list(cases(fixes(), held_out(), QUICK_STEP if chosen.quick else 1 if chosen.all else USUAL_STEP))
-    appliers: dict[str, Applier] = {"": ladder}
+    args = parser.parse_args()
+    all_cases = list(
+        generate_cases(load_fixes(), load_held_out(), QUICK_STEP if args.quick else 1 if args.all else USUAL_STEP)
+    )
+    appliers: dict[str, Applier] = {"": apply_edits}
     with tempfile.TemporaryDirectory(prefix="redstart-bench-") as folder:
-        if not chosen.ours:
+        if not args.ours:
             appliers |= {f"{name}_": Command(arguments) for name, arguments in COMMANDS.items()}
-        aider = None if chosen.quick or chosen.ours else Aider(Path(folder))
+        aider = None if args.quick or args.ours else Aider(Path(folder))
         if aider is not None:
             appliers["aider_"] = aider
         scores: dict[str, Score] = {}
         for name, applier in appliers.items():
             scores[name] = Score()
-            for case in made:
-                scores[name].add(case, came(case, applier(case.fix.path, case.made.old, case.made.answer)))
+            for case in all_cases:
+                scores[name].add(case, classify_outcome(case, applier(case.fix.path, case.made.old, case.made.answer)))
         if aider is not None:
             aider.close()
-    agree = agrees_in_trees(made[::TREES_STEP])
-    table(scores, Counter(case.kind for case in made))
-    all_figures = [figure for name, score in scores.items() for figure in figures(name, score)]
-    print_figures("edits", [*all_figures, exactly("same_in_trees", int(agree), 1), told("edits", len(made))])
+    trees_agree = matches_in_trees(all_cases[::TREES_STEP])
+    print_table(scores, Counter(case.kind for case in all_cases))
+    all_figures = [figure for name, score in scores.items() for figure in build_figures(name, score)]
+    print_figures(
+        "edits",
+        [*all_figures, expect_equal("same_in_trees", int(trees_agree), 1), report_value("edits", len(all_cases))],
+    )
 
 
 if __name__ == "__main__":

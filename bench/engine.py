@@ -25,15 +25,15 @@ from pathlib import Path
 
 import _paths  # noqa: F401
 from _environments import bring_postgres, bring_temporal
-from _figures import Figure, at_least, at_most, print_figures, told
+from _figures import Figure, expect_at_least, expect_at_most, print_figures, report_value
 from _store_bench import measure
-from noop.bare import bare_langgraph, into_sqlite, official_saver, saved_langgraph
+from noop.bare import create_bare_graph, install_saver, open_sqlite, run_saved_graph
 from noop.canned import Canned, record
-from noop.fleet import rates
-from noop.timing import Pair, Timed, drive_once, middle, pair, timed
+from noop.fleet import measure_rates
+from noop.timing import Pair, Timed, compute_median, drive_once, measure_steps, pair
 from redstart.app.servers.postgres import serve_postgres
 from redstart.app.servers.temporal import serve_temporal
-from redstart.engines.langgraph import langgraph
+from redstart.engines.langgraph import run_langgraph
 from redstart.ports.sql.engine import Database
 
 AIM = 0.7
@@ -41,64 +41,69 @@ NAME = "engine"
 
 
 def langgraph_figures(canned: Canned, folder: Path, rounds: int) -> list[Figure]:
-    insert, close = into_sqlite(folder / "bare.db")
+    insert, close = open_sqlite(folder / "bare.db")
     names = iter(range(100_000))
     steps = len(canned.trail)
-    invoke = bare_langgraph(canned.trail, insert)
+    invoke = create_bare_graph(canned.trail, insert)
     with Database.open(folder / "ours.db") as database:
 
-        def ours() -> Timed:
-            return drive_once(canned, database, langgraph, f"run{next(names)}")
+        def run_redstart() -> Timed:
+            return drive_once(canned, database, run_langgraph, f"run{next(names)}")
 
-        def bare() -> Timed:
-            return timed(steps, lambda: asyncio.run(invoke(f"bare{next(names)}")))
+        def run_bare() -> Timed:
+            return measure_steps(steps, lambda: asyncio.run(invoke(f"bare{next(names)}")))
 
-        found = pair(rounds, ours, bare)
-        _show("drive by langgraph, SQLite", found, "bare LangGraph, one INSERT a node")
+        comparison = pair(rounds, run_redstart, run_bare)
+        _show("drive by langgraph, SQLite", comparison, "bare LangGraph, one INSERT a node")
         figures = [
-            at_least("langgraph_ratio", found.ratio, AIM),
-            told("langgraph_cpu_ms_a_step", middle(found.ours).cpu),
+            expect_at_least("langgraph_ratio", comparison.ratio, AIM),
+            report_value("langgraph_cpu_ms_a_step", compute_median(comparison.ours).cpu),
         ]
-        opened = official_saver(folder / "saver")(folder / "saver.db")
+        saver = install_saver(folder / "saver")(folder / "saver.db")
 
-        def saved() -> Timed:
-            return timed(steps, lambda: saved_langgraph(canned.trail, opened, f"saved{next(names)}"))
+        def run_saved() -> Timed:
+            return measure_steps(steps, lambda: run_saved_graph(canned.trail, saver, f"saved{next(names)}"))
 
-        found = pair(max(rounds // 2, 2), ours, saved)
-        _show("drive by langgraph, SQLite", found, "LangGraph's own saver, sync")
-        figures.append(at_least("langgraph_saver_ratio", found.ratio, 1.0))
-        opened.conn.close()
+        comparison = pair(max(rounds // 2, 2), run_redstart, run_saved)
+        _show("drive by langgraph, SQLite", comparison, "LangGraph's own saver, sync")
+        figures.append(expect_at_least("langgraph_saver_ratio", comparison.ratio, 1.0))
+        saver.conn.close()
     close()
     return figures
 
 
 def store_figures(rounds: int) -> list[Figure]:
-    found = measure(rounds)
+    values = measure(rounds)
     figures: list[Figure] = []
     for name, kind in (("store_ratio", "sqlite"), ("store_ratio_postgres", "postgres")):
-        ours, bare = found[f"{kind}_commits"], found[f"{kind}_inserts"]
-        print(f"fenced commit, {kind}: {ours:.0f} a second; bare INSERT loop: {bare:.0f}")
-        figures.append(at_least(name, found[f"{kind}_ratio"], AIM))
+        commit_rate, insert_rate = values[f"{kind}_commits"], values[f"{kind}_inserts"]
+        print(f"fenced commit, {kind}: {commit_rate:.0f} a second; bare INSERT loop: {insert_rate:.0f}")
+        figures.append(expect_at_least(name, values[f"{kind}_ratio"], AIM))
     return figures
 
 
 def temporal_figures(canned: Canned, folder: Path, url: str, rounds: int) -> list[Figure]:
     with serve_temporal(folder) as server:
-        found = asyncio.run(rates(canned, server.address, url, rounds))
-    ratio = statistics.median(ours / bare for ours, bare in zip(found.ours, found.bare, strict=True))
-    ours, bare = statistics.median(found.ours), statistics.median(found.bare)
-    print(f"supervised drive, Postgres {ours:8.0f} steps/s, {found.activities} activities a run")
-    print(f"  bare Temporal activities {bare:8.0f} steps/s, ratio {ratio:.2f}")
+        measured_rates = asyncio.run(measure_rates(canned, server.address, url, rounds))
+    ratio = statistics.median(
+        own_rate / bare_rate for own_rate, bare_rate in zip(measured_rates.ours, measured_rates.bare, strict=True)
+    )
+    own_rate, bare_rate = statistics.median(measured_rates.ours), statistics.median(measured_rates.bare)
+    print(f"supervised drive, Postgres {own_rate:8.0f} steps/s, {measured_rates.activities} activities a run")
+    print(f"  bare Temporal activities {bare_rate:8.0f} steps/s, ratio {ratio:.2f}")
     return [
-        at_least("temporal_ratio", ratio, AIM),
-        at_most("history_kb", found.history / 1024, 1.5),
-        told("history_kb_bare", found.bare_history / 1024),
+        expect_at_least("temporal_ratio", ratio, AIM),
+        expect_at_most("history_kb", measured_rates.history / 1024, 1.5),
+        report_value("history_kb_bare", measured_rates.bare_history / 1024),
     ]
 
 
-def _show(ours: str, found: Pair, bare: str) -> None:
-    for name, side in ((ours, found.ours), (bare, found.bare)):
-        print(f"{name}: {middle(side).rate:.0f} steps/s, {middle(side).cpu:.1f} ms of processor time a step")
+def _show(own_name: str, comparison: Pair, bare: str) -> None:
+    for name, timings in ((own_name, comparison.ours), (bare, comparison.bare)):
+        print(
+            f"{name}: {compute_median(timings).rate:.0f} steps/s, {compute_median(timings).cpu:.1f} ms of "
+            f"processor time a step"
+        )
 
 
 def main() -> int:

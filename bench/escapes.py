@@ -13,8 +13,8 @@ import tempfile
 from pathlib import Path
 
 import _paths  # noqa: F401
-from _figures import exactly, print_figures
-from support.hostile_texts import PLACES, control_signs, places_shown, show_everything
+from _figures import expect_equal, print_figures
+from support.hostile_texts import PLACES, control_signs, list_shown_places, show_everything
 from support.user import User
 
 
@@ -23,10 +23,10 @@ def main() -> int:
     parser.add_argument("--quick", action="store_true", help="the same: it takes less than a minute")
     parser.parse_args()
     with tempfile.TemporaryDirectory() as name:
-        written = show_everything(User(Path(name), Path(sys.prefix)), Path(name))
+        output = show_everything(User(Path(name), Path(sys.prefix)), Path(name))
     figures = (
-        exactly("control_bytes", len(control_signs(written)), 0),
-        exactly("texts", len(places_shown(written)), len(PLACES)),
+        expect_equal("control_bytes", len(control_signs(output)), 0),
+        expect_equal("texts", len(list_shown_places(output)), len(PLACES)),
     )
     return 0 if print_figures("escapes", figures) else 1
 

@@ -21,13 +21,13 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import NamedTuple
 
-from _environments import plain_environment
-from _figures import at_most, print_figures, told
+from _environments import make_plain_environment
+from _figures import expect_at_most, print_figures, report_value
 from redstart.app.settings import Models, Settings
 from redstart.app.settings import load as load_settings
-from redstart.app.wire import open_house
+from redstart.app.wire import open_app
 from redstart.core.errors import ConfigError
-from redstart.evals.desk import EvaluationRequest, evaluation, open_lab, plan_of, verify_all
+from redstart.evals.app import EvaluationRequest, build_plan, open_evaluation, open_lab, verify_all
 from redstart.evals.outcome import RunOutcome
 from redstart.evals.sets import load_set
 from redstart.evals.task import Task
@@ -54,39 +54,39 @@ class Measured(NamedTuple):
         return self.busy / self.own
 
 
-def chosen(settings: Settings, count: int) -> list[Task]:
+def choose_tasks(settings: Settings, count: int) -> list[Task]:
     try:
-        every = {task.id: task for task in load_set("quixbugs", data=settings.data)}
+        all_tasks = {task.id: task for task in load_set("quixbugs", data=settings.data)}
     except ConfigError as error:
         sys.exit(f"{error}: {error.remedy}")
-    return [every[f"quixbugs/{name}"] for name in NAMES[:count]]
+    return [all_tasks[f"quixbugs/{name}"] for name in NAMES[:count]]
 
 
-async def verified(settings: Settings, tasks: Sequence[Task]) -> None:
-    with open_house(settings) as house:
-        async for item in verify_all(house.with_sandbox(), tasks, repeats=1):
+async def verify_tasks(settings: Settings, tasks: Sequence[Task]) -> None:
+    with open_app(settings) as app:
+        async for item in verify_all(app.with_sandbox(), tasks, repeats=1):
             if not item.ok:
                 sys.exit(f"{item.task} is not a valid task on this machine: {item.why}")
 
 
-def measured(settings: Settings, tasks: Sequence[Task], parallel: int) -> Measured:
+def measure_tasks(settings: Settings, tasks: Sequence[Task], parallel: int) -> Measured:
     rows: list[RunOutcome] = []
     ends: list[float] = []
 
-    def tell(row: RunOutcome) -> None:
+    def record_outcome(row: RunOutcome) -> None:
         rows.append(row)
         ends.append(time.monotonic() - began)
 
-    plan = plan_of(EvaluationRequest("quixbugs", name=f"parallel-{parallel}"), tasks, MODEL)
+    plan = build_plan(EvaluationRequest("quixbugs", name=f"parallel-{parallel}"), tasks, MODEL)
     began = time.monotonic()
     with open_lab(settings, plan.name) as lab:
-        asyncio.run(evaluation(lab.house.with_sandbox(), lab.trials, plan, tasks, tell).go(parallel))
+        asyncio.run(open_evaluation(lab.app.with_sandbox(), lab.trials, plan, tasks, record_outcome).go(parallel))
     # Usually each of the last rows is of another worker. If two are of one worker, this counts slightly too much.
-    busy = sum(ends[-parallel:])
+    busy_seconds = sum(ends[-parallel:])
     unsolved = [f"{row.key}: {row.place.value} {row.trouble}" for row in rows if not row.solved]
     if unsolved:
         sys.exit(f"the oracle must solve all tasks; it did not solve {'; '.join(unsolved)}")
-    return Measured(busy, sum(row.seconds for row in rows), sum(row.graded_in for row in rows))
+    return Measured(busy_seconds, sum(row.seconds for row in rows), sum(row.graded_in for row in rows))
 
 
 def main() -> None:
@@ -96,20 +96,20 @@ def main() -> None:
     data = load_settings().data
     with tempfile.TemporaryDirectory() as name:
         folder = Path(name)
-        os.environ["VIRTUAL_ENV"] = str(plain_environment(folder))
+        os.environ["VIRTUAL_ENV"] = str(make_plain_environment(folder))
         settings = Settings(home=folder / "home", data=data, models=Models(strong=MODEL, fast=MODEL))
-        tasks = chosen(settings, 4 if quick else len(NAMES))
-        asyncio.run(verified(settings, tasks))
-        found = {parallel: measured(settings, tasks, parallel) for parallel in (1, 2)}
-    for parallel, item in found.items():
+        tasks = choose_tasks(settings, 4 if quick else len(NAMES))
+        asyncio.run(verify_tasks(settings, tasks))
+        measurements = {parallel: measure_tasks(settings, tasks, parallel) for parallel in (1, 2)}
+    for parallel, item in measurements.items():
         print(
             f"{len(tasks)} tasks, {parallel} at once: {item.busy:.1f} s (runs {item.own:.1f} s, hidden tests "
             f"{item.graded:.1f} s); ratio {item.ratio:.3f}, "
             f"without hidden tests {(item.busy - item.graded) / item.own:.3f}"
         )
-    worst = max(item.ratio for item in found.values())
-    figures = [told(f"overhead_ratio_{parallel}", item.ratio) for parallel, item in found.items()]
-    print_figures("evals", [*figures, at_most("overhead_ratio", worst, AIM)])
+    worst = max(item.ratio for item in measurements.values())
+    figures = [report_value(f"overhead_ratio_{parallel}", item.ratio) for parallel, item in measurements.items()]
+    print_figures("evals", [*figures, expect_at_most("overhead_ratio", worst, AIM)])
 
 
 if __name__ == "__main__":

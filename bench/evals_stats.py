@@ -15,49 +15,49 @@ import math
 import random
 from functools import cache
 
-from _figures import Figure, at_most, print_figures, told
-from redstart.evals.intervals import ALPHA, detectable, mcnemar, pass_at, power_of
+from _figures import Figure, expect_at_most, print_figures, report_value
+from redstart.evals.intervals import ALPHA, compute_mcnemar_p, compute_power, find_detectable_difference, pass_at
 
 TASKS = 150
 EASY, HARD = 0.85, 0.15
 """The chances to solve an easy and a hard task; a task is equally likely to be easy or hard."""
 GAIN = 0.10
-chance_of = cache(mcnemar)
+chance_of = cache(compute_mcnemar_p)
 
 
-def solves(chance: random.Random, gain: float) -> tuple[int, int]:
+def simulate_pair(chance: random.Random, gain: float) -> tuple[int, int]:
     """Simulate a pair of agents on all tasks. Return how many only A solved, and how many only B solved."""
     only_a = only_b = 0
     for _ in range(TASKS):
         share = chance.choice((EASY, HARD))
-        one, two = chance.random() < share, chance.random() < share + gain
-        only_a += one and not two
-        only_b += two and not one
+        a_solves, b_solves = chance.random() < share, chance.random() < share + gain
+        only_a += a_solves and not b_solves
+        only_b += b_solves and not a_solves
     return only_a, only_b
 
 
-def simulated(pairs: int, gain: float, seed: int) -> float:
+def simulate_pairs(pairs: int, gain: float, seed: int) -> float:
     """Return the share of pairs in which B is called better."""
     chance = random.Random(seed)
-    found = (solves(chance, gain) for _ in range(pairs))
-    return sum(b > a and chance_of(a, b) <= ALPHA for a, b in found) / pairs
+    results = (simulate_pair(chance, gain) for _ in range(pairs))
+    return sum(b > a and chance_of(a, b) <= ALPHA for a, b in results) / pairs
 
 
-def theory(gain: float) -> tuple[float, float]:
+def compare_with_theory(gain: float) -> tuple[float, float]:
     """Return the exact power, and the share of discordant pairs used to compute it."""
     shares = ((EASY, EASY + gain), (HARD, HARD + gain))
     discordant = sum(a * (1 - b) + b * (1 - a) for a, b in shares) / len(shares)
-    return power_of(TASKS, discordant, gain), discordant
+    return compute_power(TASKS, discordant, gain), discordant
 
 
-def largest_gap(most: int) -> float:
+def compute_largest_gap(limit: int) -> float:
     """Return the largest gap between the closed form of pass@k and a count of every draw."""
     gaps: list[float] = []
-    for count in range(1, most + 1):
+    for count in range(1, limit + 1):
         for correct, draws in itertools.product(range(count + 1), range(1, count + 1)):
-            every = itertools.combinations([number < correct for number in range(count)], draws)
-            seen = [any(item) for item in every]
-            gaps.append(abs(pass_at(count, correct, draws) - sum(seen) / len(seen)))
+            subsets = itertools.combinations([number < correct for number in range(count)], draws)
+            hits = [any(item) for item in subsets]
+            gaps.append(abs(pass_at(count, correct, draws) - sum(hits) / len(hits)))
     return max(gaps)
 
 
@@ -65,21 +65,21 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--quick", action="store_true")
     pairs = 1000 if parser.parse_args().quick else 10_000
-    false_better = simulated(pairs, 0.0, seed=1)
-    power = simulated(pairs, GAIN, seed=2)
-    expected, discordant = theory(GAIN)
+    false_better = simulate_pairs(pairs, 0.0, seed=1)
+    power = simulate_pairs(pairs, GAIN, seed=2)
+    expected, discordant = compare_with_theory(GAIN)
     error = 3 * math.sqrt(expected * (1 - expected) / pairs)
-    smallest = detectable(TASKS, discordant)
+    smallest = find_detectable_difference(TASKS, discordant)
     print(f"{pairs} pairs of equal agents on {TASKS} tasks: {false_better:.4f} called better")
     print(f"B better by {100 * GAIN:.0f} points: detected in {power:.4f}, theory {expected:.4f}")
     print(
         f"with {discordant:.2f} of the pairs discordant, {TASKS} tasks show {100 * (smallest or 0):.1f} points or more"
     )
-    gap = largest_gap(7 if pairs == 1000 else 9)
+    gap = compute_largest_gap(7 if pairs == 1000 else 9)
     figures = [
-        at_most("false_better", false_better, ALPHA),
+        expect_at_most("false_better", false_better, ALPHA),
         Figure("power_simulated", power, f"{expected:.4f} +- {error:.4f}", abs(power - expected) <= error),
-        told("power_theory", expected),
+        report_value("power_theory", expected),
         Figure("pass_at_k_gap", round(gap, 5), "< 1e-12", gap < 1e-12),
     ]
     print_figures("evals_stats", figures)

@@ -16,11 +16,11 @@ from dataclasses import replace
 from pathlib import Path
 
 import _paths  # noqa: F401
-from _figures import Figure, exactly, print_figures, told
+from _figures import Figure, expect_equal, print_figures, report_value
 from redstart.core.chat import Ask
 from redstart.core.run import Limits, Result, RunState
-from redstart.engines.drive import drive
-from redstart.engines.inline import inline
+from redstart.engines.inline import run_inline
+from redstart.engines.step_driver import drive
 from redstart.evals.runner import EmptyMemory
 from support import rig as play
 from support.rig import Rig, make_rig
@@ -31,47 +31,47 @@ LINE = "    return number + number + 1"
 TITLE = "## Tried before and failed"
 
 
-def known_failed(number: int) -> str:
+def build_failed_line(number: int) -> str:
     return f"    return number + {number + 60}"
 
 
-def repeating(number: int) -> Callable[[Ask], str]:
+def create_repeating_reply(number: int) -> Callable[[Ask], str]:
     """Return a reply that gives the patch known to fail, unless the question shows that it failed."""
 
     def reply(ask: Ask) -> str:
         if ask.question != "patch":
             return play.CARD
         prompt = "\n".join(message.text for message in ask.messages)
-        shown = TITLE in prompt and f"+{known_failed(number)}" in prompt.partition(TITLE)[2]
-        return play.RIGHT if shown else play.block(LINE, known_failed(number))
+        is_shown = TITLE in prompt and f"+{build_failed_line(number)}" in prompt.partition(TITLE)[2]
+        return play.RIGHT if is_shown else play.block(LINE, build_failed_line(number))
 
     return reply
 
 
-async def ran(rig: Rig, number: int) -> RunState:
-    rig.with_model(repeating(number))
+async def run_fix(rig: Rig, number: int) -> RunState:
+    rig.with_model(create_repeating_reply(number))
     claim = await rig.adapters.store.claim(await rig.begin(limits=ONE))
-    return (await drive(rig.adapters, claim, inline)).state
+    return (await drive(rig.adapters, claim, run_inline)).state
 
 
-async def pair(rig: Rig, number: int, *, remembers: bool) -> bool:
+async def pair(rig: Rig, number: int, *, has_memory: bool) -> bool:
     """Return whether the second run avoids the patch that failed in the first, and ends verified."""
     rig = rig.twin()
-    first = await ran(rig, number)
-    if first.result is Result.verified:
+    first_state = await run_fix(rig, number)
+    if first_state.result is Result.verified:
         raise RuntimeError("the first run should have failed")
-    if not remembers:
+    if not has_memory:
         rig.adapters = replace(rig.adapters, memory=EmptyMemory())
-    return (await ran(rig, number)).result is Result.verified
+    return (await run_fix(rig, number)).result is Result.verified
 
 
 def measure(rig: Rig, runs: int = RUNS) -> list[Figure]:
-    avoided = sum(asyncio.run(pair(rig, number, remembers=True)) for number in range(runs))
-    without = sum(asyncio.run(pair(rig, number, remembers=False)) for number in range(runs))
+    avoided = sum(asyncio.run(pair(rig, number, has_memory=True)) for number in range(runs))
+    avoided_without_memory = sum(asyncio.run(pair(rig, number, has_memory=False)) for number in range(runs))
     return [
-        exactly("avoided", avoided, runs),
-        exactly("avoided_without_memory", without, 0),
-        told("runs", runs),
+        expect_equal("avoided", avoided, runs),
+        expect_equal("avoided_without_memory", avoided_without_memory, 0),
+        report_value("runs", runs),
     ]
 
 

@@ -18,7 +18,7 @@ TEST = b"    assert total([1, 2]) == 3\n"
 WEAK = b"    assert total([1, 2])\n"
 
 
-def at(path: str, text: bytes = BAD, group: str = "places that run") -> Hostile:
+def create_hostile(path: str, text: bytes = BAD, group: str = "places that run") -> Hostile:
     """Make an answer that adds a file where no patch may, beside a true fix; the whole patch must be refused."""
     add = (b"*** Add File: " + path.encode(), *(b"+" + line for line in text.splitlines()))
     fix = (b"*** Update File: shop/prices.py", b"@@", b"-" + SUM.rstrip(b"\n"), b"+" + FIX.rstrip(b"\n"))
@@ -137,25 +137,25 @@ UNSEEN = (
 )
 
 RUNS = (
-    at("conftest.py"),
-    at("shop/conftest.py"),
-    at("pytest.ini", b"[pytest]\naddopts = --co\n"),
-    at("pyproject.toml", b"[tool.pytest.ini_options]\naddopts = '--co'\n"),
-    at("sitecustomize.py"),
-    at("shop/x.pth", b"import escaped\n"),
-    at("pytest.py"),
-    at("shop.egg-info/entry_points.txt", b"[pytest11]\nx = shop.prices\n"),
-    at(".venv/lib/python3.11/site-packages/pytest.py"),
-    at(".github/workflows/ci.yml", b"on: push\n", "CI and hooks"),
-    at(".GITHUB/workflows/ci.yml", b"on: push\n", "CI and hooks"),
-    at(".circleci/config.yml", b"version: 2\n", "CI and hooks"),
-    at("azure-pipelines.yml", b"steps: []\n", "CI and hooks"),
-    at("Jenkinsfile", b"node {}\n", "CI and hooks"),
-    at(".pre-commit-config.yaml", b"repos: []\n", "CI and hooks"),
-    at(".husky/pre-commit", b"true\n", "CI and hooks"),
-    at(".gitattributes", b"* filter=x\n", "CI and hooks"),
-    at(".vscode/tasks.json", b"{}\n", "CI and hooks"),
-    at(".envrc", b"touch escaped\n", "CI and hooks"),
+    create_hostile("conftest.py"),
+    create_hostile("shop/conftest.py"),
+    create_hostile("pytest.ini", b"[pytest]\naddopts = --co\n"),
+    create_hostile("pyproject.toml", b"[tool.pytest.ini_options]\naddopts = '--co'\n"),
+    create_hostile("sitecustomize.py"),
+    create_hostile("shop/x.pth", b"import escaped\n"),
+    create_hostile("pytest.py"),
+    create_hostile("shop.egg-info/entry_points.txt", b"[pytest11]\nx = shop.prices\n"),
+    create_hostile(".venv/lib/python3.11/site-packages/pytest.py"),
+    create_hostile(".github/workflows/ci.yml", b"on: push\n", "CI and hooks"),
+    create_hostile(".GITHUB/workflows/ci.yml", b"on: push\n", "CI and hooks"),
+    create_hostile(".circleci/config.yml", b"version: 2\n", "CI and hooks"),
+    create_hostile("azure-pipelines.yml", b"steps: []\n", "CI and hooks"),
+    create_hostile("Jenkinsfile", b"node {}\n", "CI and hooks"),
+    create_hostile(".pre-commit-config.yaml", b"repos: []\n", "CI and hooks"),
+    create_hostile(".husky/pre-commit", b"true\n", "CI and hooks"),
+    create_hostile(".gitattributes", b"* filter=x\n", "CI and hooks"),
+    create_hostile(".vscode/tasks.json", b"{}\n", "CI and hooks"),
+    create_hostile(".envrc", b"touch escaped\n", "CI and hooks"),
 )
 
 HOSTILE: tuple[Hostile, ...] = (*WRAPPED, *GUESSED, *SHAPED, *UNSEEN, *RUNS)

@@ -32,15 +32,15 @@ from pathlib import Path
 from typing import NamedTuple
 
 import _paths  # noqa: F401
-from _figures import at_least, at_most, exactly, print_figures
+from _figures import expect_at_least, expect_at_most, expect_equal, print_figures
 from redstart.app import settings as configuration
-from redstart.app.improve import cycles
+from redstart.app.improve import list_cycles
 from redstart.app.runs import find_run
-from redstart.app.wire import AppContext, open_house
+from redstart.app.wire import AppContext, open_app
 from redstart.core.change import Snapshot
 from redstart.core.run import RunState
-from redstart.flow.errands import errand_id
-from support.scenarios import question
+from redstart.flow.child_runs import make_child_run_id
+from support.scenarios import parse_question
 from support.server import Request, ScriptedServer
 
 CYCLES = 25
@@ -104,16 +104,16 @@ class Model:
             return self._known[body]
 
     def _answer(self, request: Request) -> str:
-        asked = question(request)
-        number = _cycle(request, asked)
+        question_name = parse_question(request)
+        number = _find_cycle(request, question_name)
         kind, name = self._kinds[number - 1], f"f{number}"
-        self._asked[number, asked] += 1
-        first = self._asked[number, asked] == 1
-        if kind == f"garbage_{ {'reproduce': 'test'}.get(asked, asked) }":
+        self._asked[number, question_name] += 1
+        is_first = self._asked[number, question_name] == 1
+        if kind == f"garbage_{ {'reproduce': 'test'}.get(question_name, question_name) }":
             return self._chance.choice(GARBAGE)
-        if kind == f"second_{ {'reproduce': 'test'}.get(asked, asked) }" and first:
+        if kind == f"second_{ {'reproduce': 'test'}.get(question_name, question_name) }" and is_first:
             return self._chance.choice(GARBAGE)
-        return {"plan": self._plan, "reproduce": self._test, "patch": self._patch}[asked](kind, name, number)
+        return {"plan": self._plan, "reproduce": self._test, "patch": self._patch}[question_name](kind, name, number)
 
     @staticmethod
     def _plan(kind: str, name: str, number: int) -> str:  # noqa: ARG004
@@ -140,11 +140,11 @@ class Model:
         return block("bag.py", TOTAL, f"{TOTAL}\n\n{function}")
 
 
-def _cycle(request: Request, asked: str) -> int:
+def _find_cycle(request: Request, question_name: str) -> int:
     """Return the cycle of a question: its plan names it; before there is a plan, the last cycle's result does."""
-    if asked == "plan" and "You choose the next improvement" in request.text:
-        told = re.findall(r"^cycle (\d+), (?:kept|dropped)", request.text, re.MULTILINE)
-        return int(told[-1]) + 1 if told else 1
+    if question_name == "plan" and "You choose the next improvement" in request.text:
+        numbers = re.findall(r"^cycle (\d+), (?:kept|dropped)", request.text, re.MULTILINE)
+        return int(numbers[-1]) + 1 if numbers else 1
     return int(re.findall(r"cycle (\d+): add the function", request.text)[-1])
 
 
@@ -152,29 +152,29 @@ def improve(repo: Path, environ: dict[str, str], model: Model, kill_after: list[
     """Run the command, kill it at each of the given numbers of questions, and resume it after each kill."""
     metric = f"{sys.executable} steps.py"
     flags = ["--no-cap", "--pause", "0", "--max-iters", str(CYCLES), "--metric", metric]
-    words, kills, began = ["improve", str(repo), *flags], 0, time.monotonic()
+    arguments, kills, began = ["improve", str(repo), *flags], 0, time.monotonic()
     while True:
         running = subprocess.Popen(
-            [sys.executable, "-m", "redstart.cli.main", *words],
+            [sys.executable, "-m", "redstart.cli.main", *arguments],
             env=environ, cwd=repo, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True,
         )  # fmt: skip
-        said = _until_dead(running, model, kill_after)
+        output = _read_until_exit(running, model, kill_after)
         if running.returncode != -signal.SIGKILL:
-            return Ran(running.returncode, kills, time.monotonic() - began, said)
+            return Ran(running.returncode, kills, time.monotonic() - began, output)
         kills += 1
-        words = ["resume"]
+        arguments = ["resume"]
 
 
-def _until_dead(running: subprocess.Popen[str], model: Model, kill_after: list[int]) -> str:
-    said = ""
+def _read_until_exit(running: subprocess.Popen[str], model: Model, kill_after: list[int]) -> str:
+    output = ""
     assert running.stdout is not None
     for line in running.stdout:
-        said += line
+        output += line
         if kill_after and sum(model.answered.values()) >= kill_after[0]:
             kill_after.pop(0)
             running.kill()
     running.wait()
-    return said
+    return output
 
 
 class Outside(NamedTuple):
@@ -186,12 +186,12 @@ class Outside(NamedTuple):
     steps: int
 
 
-def look(house: AppContext, version: Snapshot) -> Outside:
+def check_version(house: AppContext, version: Snapshot) -> Outside:
     with house.trees.checkout(version) as folder:
         environ = {**os.environ, "PYTHONDONTWRITEBYTECODE": "1"}
 
-        def run(*words: str) -> subprocess.CompletedProcess[str]:
-            command = [sys.executable, *words]
+        def run(*arguments: str) -> subprocess.CompletedProcess[str]:
+            command = [sys.executable, *arguments]
             return subprocess.run(command, cwd=folder, env=environ, capture_output=True, text=True, check=False)
 
         pytest = ("-m", "pytest", "-q", "-p", "no:cacheprovider")
@@ -200,43 +200,43 @@ def look(house: AppContext, version: Snapshot) -> Outside:
         return Outside(run(*pytest).returncode == 0, start, int(steps[-1]) if steps else sys.maxsize)
 
 
-async def after_each_cycle(house: AppContext, state: RunState) -> list[Snapshot]:
+async def list_versions(house: AppContext, state: RunState) -> list[Snapshot]:
     """Return the last good version after each cycle, in order."""
-    rows = await house.adapters.store.steps(state.run_id)
+    rows = await house.adapters.store.list_steps(state.run_id)
     # The first decision only starts a cycle; each later one knows how a cycle ended.
     return [row.state.draft or row.state.spec.base for row in rows][1:]
 
 
-async def answers(house: AppContext, state: RunState) -> int:
+async def count_answers(house: AppContext, state: RunState) -> int:
     """Return the number of model answers that all runs have recorded."""
-    runs = [state.run_id, *(errand_id(state.run_id, number) for number in range(1, state.work.begun + 1))]
-    records = [record for run in runs for record in await house.adapters.journal.records(run)]
+    runs = [state.run_id, *(make_child_run_id(state.run_id, number) for number in range(1, state.work.begun + 1))]
+    records = [record for run in runs for record in await house.adapters.journal.list_records(run)]
     return sum(record.kind == "model" for record in records)
 
 
 def judge(home: Path, repo: Path, kinds: list[str]) -> dict[str, float]:
     os.environ["REDSTART_HOME"] = str(home)
-    with open_house(configuration.load()) as house:
+    with open_app(configuration.load()) as app:
 
         async def gather() -> tuple[RunState, list[Snapshot], list[bool]]:
-            state = await house.adapters.store.load(await find_run(house, None, repo))
-            return state, await after_each_cycle(house, state), [cycle.kept for cycle in await cycles(house, state)]
+            state = await app.adapters.store.load(await find_run(app, None, repo))
+            return state, await list_versions(app, state), [cycle.kept for cycle in await list_cycles(app, state)]
 
-        state, versions, kept = asyncio.run(gather())
-        recorded = asyncio.run(answers(house, state))
-        seen = {
-            tree: look(house, item)
+        state, versions, kept_flags = asyncio.run(gather())
+        recorded = asyncio.run(count_answers(app, state))
+        results = {
+            tree: check_version(app, item)
             for tree, item in {version.tree: version for version in (state.spec.base, *versions)}.items()
         }
-    start = seen[state.spec.base.tree]
-    rightly = [was is (kind in GOOD) for kind, was in zip(kinds, kept, strict=False)]
-    for number, (kind, was) in enumerate(zip(kinds, kept, strict=False), 1):
-        print(f"{number:>3}  {kind:<18}{'kept' if was else 'dropped':<9}{'' if rightly[number - 1] else 'WRONG'}")
-    after = [seen[version.tree] for version in versions]
+    start = results[state.spec.base.tree]
+    rightly = [was_kept is (kind in GOOD) for kind, was_kept in zip(kinds, kept_flags, strict=False)]
+    for number, (kind, was_kept) in enumerate(zip(kinds, kept_flags, strict=False), 1):
+        print(f"{number:>3}  {kind:<18}{'kept' if was_kept else 'dropped':<9}{'' if rightly[number - 1] else 'WRONG'}")
+    cycle_results = [results[version.tree] for version in versions]
     return {
-        "cycles_green": sum(item.green for item in after),
+        "cycles_green": sum(item.green for item in cycle_results),
         "kept_share": round(sum(rightly) / CYCLES, 3),
-        "worse": sum(not item.kept_tests or item.steps > start.steps for item in after),
+        "worse": sum(not item.kept_tests or item.steps > start.steps for item in cycle_results),
         "state_bytes": len(state.model_dump_json().encode()),
         "recorded": recorded,
     }
@@ -247,12 +247,12 @@ def main() -> int:
     parser.add_argument("--quick", action="store_true", help="all 25 cycles at the level quick, without kills")
     parser.add_argument("--seed", type=int, default=8)
     parser.add_argument("--keep", type=Path, help="work in this new folder, and keep it")
-    asked = parser.parse_args()
-    kinds = mix(asked.seed)
-    model = Model(kinds, asked.seed)
-    kills = [] if asked.quick else sorted(random.Random(asked.seed).sample(range(2, 70), 12))
-    with tempfile.TemporaryDirectory() as passing, ScriptedServer(model) as server:
-        folder = str(asked.keep.absolute()) if asked.keep else passing
+    args = parser.parse_args()
+    kinds = mix(args.seed)
+    model = Model(kinds, args.seed)
+    kills = [] if args.quick else sorted(random.Random(args.seed).sample(range(2, 70), 12))
+    with tempfile.TemporaryDirectory() as temporary_folder, ScriptedServer(model) as server:
+        folder = str(args.keep.absolute()) if args.keep else temporary_folder
         repo, home = Path(folder) / "bag", Path(folder) / "home"
         for path, text in FILES.items():
             (repo / path).parent.mkdir(parents=True, exist_ok=True)
@@ -261,27 +261,27 @@ def main() -> int:
             "PATH": f"{Path(sys.executable).parent}{os.pathsep}{os.environ['PATH']}",
             "HOME": folder,
             "REDSTART_HOME": str(home),
-            "REDSTART_VERIFY": "quick" if asked.quick else "standard",
+            "REDSTART_VERIFY": "quick" if args.quick else "standard",
             "REDSTART_LIMITS__ITERATIONS": "2",
             "REDSTART_MODELS__STRONG": "openai:scripted",
             "REDSTART_MODELS__BASE_URL": server.openai_url,
             "LC_ALL": "C.UTF-8",
         }
-        ran = improve(repo, environ, model, kills)
-        print("\n".join(ran.said.splitlines()[-4:]))
-        found = judge(home, repo, kinds)
+        result = improve(repo, environ, model, kills)
+        print("\n".join(result.said.splitlines()[-4:]))
+        values = judge(home, repo, kinds)
     # A question in flight at the moment of a kill had no answer yet.
-    twice = sum(model.answered.values()) - found["recorded"] - ran.kills
+    repeated = sum(model.answered.values()) - values["recorded"] - result.kills
     figures = [
-        at_least("cycles_green", found["cycles_green"], CYCLES),
-        at_least("kept_share", found["kept_share"], 1),
-        at_most("worse", found["worse"], 0),
-        at_most("state_bytes", found["state_bytes"], STATE_BYTES),
-        exactly("asked_twice", max(twice, 0), 0),
-        at_least("kills", ran.kills, 0 if asked.quick else 5),
+        expect_at_least("cycles_green", values["cycles_green"], CYCLES),
+        expect_at_least("kept_share", values["kept_share"], 1),
+        expect_at_most("worse", values["worse"], 0),
+        expect_at_most("state_bytes", values["state_bytes"], STATE_BYTES),
+        expect_equal("asked_twice", max(repeated, 0), 0),
+        expect_at_least("kills", result.kills, 0 if args.quick else 5),
     ]
-    held = print_figures("improve", figures, seconds=round(ran.seconds, 1), exit=ran.code)
-    return 0 if held and ran.code == 0 else 1
+    aims_hold = print_figures("improve", figures, seconds=round(result.seconds, 1), exit=result.code)
+    return 0 if aims_hold and result.code == 0 else 1
 
 
 if __name__ == "__main__":

@@ -13,7 +13,7 @@ import sys
 import tempfile
 from pathlib import Path
 
-from _figures import at_least, exactly, print_figures
+from _figures import expect_at_least, expect_equal, print_figures
 
 sys.path.append(str(Path(__file__).parent.parent / "tests" / "scenario" / "malicious"))
 
@@ -48,22 +48,22 @@ def main() -> None:
         publish_python(index)
         publish_node(index)
         variables = variables_of(index, Path(scratch))
-        explained = 0
+        explained_count = 0
         for case in careful:
-            told = is_explained(case, index, Path(scratch), variables)
-            explained += told
-            print(f"{'as it must' if told else 'WRONG'}: {case.name}", flush=True)
+            ok = is_explained(case, index, Path(scratch), variables)
+            explained_count += ok
+            print(f"{'as it must' if ok else 'WRONG'}: {case.name}", flush=True)
         executed = len(index.seen())
         for number, case in enumerate(careless):
             folder = Path(scratch, f"bare-{number}")
             folder.mkdir()
             bare(case, index, folder, variables)
-        ran = sum(mark_of(case) in index.seen() for case in careless)
+        executed_bare = sum(mark_of(case) in index.seen() for case in careless)
     figures = [
-        at_least("packages", len(careful), 8 if quick else 25),
-        exactly("executed", executed, 0),
-        exactly("explained", explained / len(careful), 1),
-        exactly("bare_executed", ran / len(careless), 1),
+        expect_at_least("packages", len(careful), 8 if quick else 25),
+        expect_equal("executed", executed, 0),
+        expect_equal("explained", explained_count / len(careful), 1),
+        expect_equal("bare_executed", executed_bare / len(careless), 1),
     ]
     print_figures("installs", figures)
 

@@ -33,11 +33,11 @@ from pathlib import Path
 import _paths  # noqa: F401
 from _figures import print_figures
 from learning.arms import Arm
-from learning.curve import figures, paired
-from learning.doing import INSTRUMENT, LOCAL, Stream, do, done, seen, settings_for, verified
+from learning.curve import build_figures, pair_rows
+from learning.doing import INSTRUMENT, LOCAL, Stream, create_settings, do, load_contexts, load_rows, verify_tasks
 from learning.families import FAMILIES, stream
 from learning.instrument import PLACES
-from learning.plot import Words, svg
+from learning.plot import Words, render_svg
 from redstart.app.settings import load as load_settings
 from redstart.core.errors import ConfigError
 from redstart.evals.outcome import RunOutcome
@@ -49,37 +49,37 @@ OF_INSTRUMENT = "An instrument's result, not a model's: its chances with and wit
 
 
 def main() -> None:
-    given = arguments()
-    families, each = (4, 6) if given.quick else (given.families, given.each)
+    args = parse_arguments()
+    families, tasks_per_family = (4, 6) if args.quick else (args.families, args.each)
     doing = Stream(
-        tuple(stream(families, each, given.seed)), given.seed, given.facts, LOCAL if given.url else INSTRUMENT
+        tuple(stream(families, tasks_per_family, args.seed)), args.seed, args.facts, LOCAL if args.url else INSTRUMENT
     )
-    if given.url:
+    if args.url:
         # Such a server needs no key, but the client requires one.
         os.environ.setdefault("OPENAI_API_KEY", "none")
     with ExitStack() as stack:
-        home = (given.home or Path(stack.enter_context(tempfile.TemporaryDirectory()))).resolve()
+        home = (args.home or Path(stack.enter_context(tempfile.TemporaryDirectory()))).resolve()
         home.mkdir(parents=True, exist_ok=True)
-        settings = settings_for(home, load_settings().data, given.url, given.context)
+        settings = create_settings(home, load_settings().data, args.url, args.context)
         try:
-            if not given.count:
-                known = asyncio.run(verified(settings, doing.tasks))
+            if not args.count:
+                baselines = asyncio.run(verify_tasks(settings, doing.tasks))
                 for arm in Arm:
-                    do(settings, doing, arm, known, tell)
-            rows = done(settings, doing)
-            shown = asyncio.run(seen(settings, doing, rows))
+                    do(settings, doing, arm, baselines, print_outcome)
+            rows = load_rows(settings, doing)
+            shown_counts = asyncio.run(load_contexts(settings, doing, rows))
         except ConfigError as error:
             sys.exit(": ".join(filter(None, (str(error), error.remedy))))
-    least = len(doing.tasks) if given.quick or given.url else LEAST
-    found = figures(rows, least, shown, has_aims=doing.is_instrument)
-    if given.plot:
-        label = OF_INSTRUMENT if doing.is_instrument else f"{given.label}, on this stream of tasks."
-        shares = {arm: [row.solved for row in of_arm] for arm, of_arm in paired(rows).items()}
-        given.plot.write_text(svg(shares, Words(TITLE, label)), encoding="utf-8")
-    print_figures("learning", found)
+    minimum = len(doing.tasks) if args.quick or args.url else LEAST
+    learning_figures = build_figures(rows, minimum, shown_counts, has_aims=doing.is_instrument)
+    if args.plot:
+        label = OF_INSTRUMENT if doing.is_instrument else f"{args.label}, on this stream of tasks."
+        shares = {arm: [row.solved for row in arm_rows] for arm, arm_rows in pair_rows(rows).items()}
+        args.plot.write_text(render_svg(shares, Words(TITLE, label)), encoding="utf-8")
+    print_figures("learning", learning_figures)
 
 
-def arguments() -> argparse.Namespace:
+def parse_arguments() -> argparse.Namespace:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--quick", action="store_true")
     parser.add_argument("--home", type=Path, help="folder that keeps everything, to continue later")
@@ -97,9 +97,9 @@ def arguments() -> argparse.Namespace:
     return parser.parse_args()
 
 
-def tell(arm: Arm, row: RunOutcome) -> None:
-    said = f"{arm.value:<8}{row.key.task}: {row.place.value}, {row.attempts} attempts, {row.tokens} tokens"
-    print(f"{said}, {row.seconds:.0f} s {row.trouble}".rstrip(), flush=True)
+def print_outcome(arm: Arm, row: RunOutcome) -> None:
+    message = f"{arm.value:<8}{row.key.task}: {row.place.value}, {row.attempts} attempts, {row.tokens} tokens"
+    print(f"{message}, {row.seconds:.0f} s {row.trouble}".rstrip(), flush=True)
 
 
 if __name__ == "__main__":

@@ -19,12 +19,12 @@ from typing import Literal
 
 import _paths  # noqa: F401
 import _recall_cards
-from _figures import Figure, at_least, at_most, print_figures
+from _figures import Figure, expect_at_least, expect_at_most, print_figures
+from redstart.core.frozen import FrozenValue
 from redstart.core.learning import Signature
-from redstart.core.noun import FrozenValue
 from redstart.core.report import Case, Outcome
 from redstart.toolkit.learning.signature import sign
-from redstart.toolkit.patching.policy import protected
+from redstart.toolkit.patching.policy import find_protection
 
 HERE = Path(__file__).parent
 HALVES = {
@@ -52,10 +52,10 @@ class Pair(FrozenValue):
     b: Side
 
 
-def signed(side: Side) -> Signature:
+def sign_failure(side: Side) -> Signature:
     """Sign the failure as a run does: files that a patch may not touch do not count as source."""
     case = Case(id=side.id, outcome=Outcome.failed, message=side.message, detail=side.detail)
-    return sign(case, is_source=lambda path: not protected(path), roots=side.roots)
+    return sign(case, is_source=lambda path: not find_protection(path), roots=side.roots)
 
 
 def read(file: Path) -> list[Pair]:
@@ -70,28 +70,28 @@ def signature_figures(*, quick: bool, explain: bool) -> Iterator[Figure]:
     del quick
     halves = {name: read(file) for name, file in HALVES.items()}
     for name, pairs in halves.items():
-        yield at_least(f"pairs_{name}", len(pairs), LEAST_PAIRS)
-        yield from _shares(pairs, f"_{name}", explain=explain)
-    yield from _shares([pair for pairs in halves.values() for pair in pairs], "", explain=False)
+        yield expect_at_least(f"pairs_{name}", len(pairs), LEAST_PAIRS)
+        yield from _build_share_figures(pairs, f"_{name}", explain=explain)
+    yield from _build_share_figures([pair for pairs in halves.values() for pair in pairs], "", explain=False)
 
 
-def _shares(pairs: Sequence[Pair], half: str, *, explain: bool) -> Iterator[Figure]:
-    one_key = {pair.id: _one_key(pair, explain=explain) for pair in pairs}
+def _build_share_figures(pairs: Sequence[Pair], suffix: str, *, explain: bool) -> Iterator[Figure]:
+    one_key = {pair.id: _has_one_key(pair, explain=explain) for pair in pairs}
     same, different = ([one_key[pair.id] for pair in pairs if pair.same is same] for same in (True, False))
-    yield at_least(f"same_cause{half}", sum(same) / len(same) if same else 0, 0.99)
-    yield at_most(f"different_cause{half}", sum(different) / len(different) if different else 1, 0.01)
+    yield expect_at_least(f"same_cause{suffix}", sum(same) / len(same) if same else 0, 0.99)
+    yield expect_at_most(f"different_cause{suffix}", sum(different) / len(different) if different else 1, 0.01)
     if explain:
-        wrong = Counter(f"{pair.kind} ({pair.same=})" for pair in pairs if one_key[pair.id] is not pair.same)
-        for kind, count in wrong.most_common():
+        wrong_counts = Counter(f"{pair.kind} ({pair.same=})" for pair in pairs if one_key[pair.id] is not pair.same)
+        for kind, count in wrong_counts.most_common():
             print(f"  {count} wrong of {sum(pair.kind == kind.partition(' (pair')[0] for pair in pairs)}: {kind}")
 
 
-def _one_key(pair: Pair, *, explain: bool) -> bool:
-    one, other = signed(pair.a), signed(pair.b)
-    if explain and (one.key == other.key) is not pair.same:
+def _has_one_key(pair: Pair, *, explain: bool) -> bool:
+    signature_a, signature_b = sign_failure(pair.a), sign_failure(pair.b)
+    if explain and (signature_a.key == signature_b.key) is not pair.same:
         print(f"{pair.id} ({pair.package}; {pair.kind}): {'same' if pair.same else 'different'} cause")
-        print(f"  {one}\n  {other}")
-    return one.key == other.key
+        print(f"  {signature_a}\n  {signature_b}")
+    return signature_a.key == signature_b.key
 
 
 def recall_figures(*, quick: bool, explain: bool) -> Iterator[Figure]:

@@ -17,13 +17,13 @@ from collections import Counter
 from typing import NamedTuple
 
 import _paths  # noqa: F401
-from _figures import exactly, print_figures
+from _figures import expect_equal, print_figures
 from redstart.core.chat import Answer, Ask, Message, Role, Tier, Tool, ToolCall
 from redstart.core.errors import ModelError
 from redstart.ports.model.gateway import Gateway, RetryPolicy, TimeAndChance
-from redstart.ports.model.lanes import ModelRoute
 from redstart.ports.model.port import Model
 from redstart.ports.model.providers import connect
+from redstart.ports.model.routes import ModelRoute
 from support.faults import FAULTS, RETRY_AFTER
 from support.server import Reply, Request, ScriptedServer, Wire
 
@@ -54,12 +54,16 @@ class Endpoint:
         self._lock = threading.Lock()
 
     def __call__(self, request: Request) -> Reply:
-        good = MODES["tools" if request.tools else "plain"][1]
-        name, _, how = request.messages[-1][1].partition(" / ")
+        good_reply = MODES["tools" if request.tools else "plain"][1]
+        name, _, frequency = request.messages[-1][1].partition(" / ")
         with self._lock:
             self._met[request.text] += 1
-            first = self._met[request.text] == 1
-        return FAULTS[name].spoil(request, good) if name in FAULTS and (how == "always" or first) else good
+            is_first = self._met[request.text] == 1
+        return (
+            FAULTS[name].spoil(request, good_reply)
+            if name in FAULTS and (frequency == "always" or is_first)
+            else good_reply
+        )
 
 
 class Case(NamedTuple):
@@ -67,13 +71,17 @@ class Case(NamedTuple):
     mode: str
     fault: str
 
-    def ask(self, how: str) -> Ask:
+    def ask(self, frequency: str) -> Ask:
         # The wire and mode make each question unique, so that each one meets its fault.
-        text = f"{self.fault} / {how}" if how == "always" else f"{self.fault} / {how} on {self.wire} with {self.mode}"
+        text = (
+            f"{self.fault} / {frequency}"
+            if frequency == "always"
+            else f"{self.fault} / {frequency} on {self.wire} with {self.mode}"
+        )
         return MODES[self.mode][0].model_copy(update={"messages": (Message(role=Role.user, text=text),)})
 
 
-async def timed(model: Model, ask: Ask) -> tuple[Answer | ModelError, float]:
+async def measure_call(model: Model, ask: Ask) -> tuple[Answer | ModelError, float]:
     began = time.monotonic()
     try:
         return await model.ask(ask), time.monotonic() - began
@@ -81,44 +89,52 @@ async def timed(model: Model, ask: Ask) -> tuple[Answer | ModelError, float]:
         return error, time.monotonic() - began
 
 
-async def no_wait(_: float) -> None:
+async def skip_wait(_: float) -> None:
     """Skip the waits between calls: they are tested elsewhere."""
 
 
-def again(model: Model) -> Gateway:
-    lane = ModelRoute("bench:model", model)
-    return Gateway(lambda _: [lane], RetryPolicy(tries=3), TimeAndChance(sleep=no_wait))
+def create_gateway(model: Model) -> Gateway:
+    route = ModelRoute("bench:model", model)
+    return Gateway(lambda _: [route], RetryPolicy(max_calls=3), TimeAndChance(sleep=skip_wait))
 
 
-async def tried(case: Case, model: Model, bound: float, usual: float) -> Outcome:
+async def run_case(case: Case, model: Model, bound: float, usual_seconds: float) -> Outcome:
     fault = FAULTS[case.fault]
-    got, seconds = await timed(model, case.ask("always"))
-    home, _ = await timed(again(model), case.ask("once"))
-    late = seconds > bound + usual + 1.0
-    if isinstance(got, Answer):
-        recovered = isinstance(home, Answer) and home.fault is fault.means
-        return Outcome(got.fault is fault.means, got.fault is None, late, recovered, f"an answer, {got.fault}")
-    right = type(got) is fault.means and (case.fault != "429" or got.retry_after == RETRY_AFTER)
-    recovered = isinstance(home, Answer) and home.fault is None and (home.text, home.calls) != ("", ())
-    return Outcome(right, False, late, recovered, f"{type(got).__name__}: {got}")
+    answer, seconds = await measure_call(model, case.ask("always"))
+    gateway_answer, _ = await measure_call(create_gateway(model), case.ask("once"))
+    is_late = seconds > bound + usual_seconds + 1.0
+    if isinstance(answer, Answer):
+        recovered = isinstance(gateway_answer, Answer) and gateway_answer.fault is fault.means
+        return Outcome(
+            answer.fault is fault.means, answer.fault is None, is_late, recovered, f"an answer, {answer.fault}"
+        )
+    is_right = type(answer) is fault.means and (case.fault != "429" or answer.retry_after == RETRY_AFTER)
+    recovered = (
+        isinstance(gateway_answer, Answer)
+        and gateway_answer.fault is None
+        and (gateway_answer.text, gateway_answer.calls) != ("", ())
+    )
+    return Outcome(is_right, False, is_late, recovered, f"{type(answer).__name__}: {answer}")
 
 
-async def matrix(server: ScriptedServer, deadline: float) -> dict[Case, Outcome]:
+async def run_matrix(server: ScriptedServer, deadline: float) -> dict[Case, Outcome]:
     outcomes: dict[Case, Outcome] = {}
     for wire in Wire:
         url = server.openai_url if wire is Wire.openai else server.anthropic_url
-        hasty, patient = (connect(NAMES[wire], base_url=url, api_key="key", deadline=at) for at in (deadline, PATIENT))
+        hasty, patient = (
+            connect(NAMES[wire], base_url=url, api_key="key", deadline=limit) for limit in (deadline, PATIENT)
+        )
         for model in (hasty, patient):
-            await timed(model, PLAIN)  # loads the SDK
-        answer, usual = await timed(patient, PLAIN)
+            await measure_call(model, PLAIN)  # loads the SDK
+        answer, usual_seconds = await measure_call(patient, PLAIN)
         assert isinstance(answer, Answer), answer
         cases = [Case(wire, mode, fault) for mode in MODES for fault in FAULTS]
-        slow = [case for case in cases if FAULTS[case.fault].slow]
-        found = await asyncio.gather(*(tried(case, hasty, deadline, usual) for case in slow))
-        outcomes |= dict(zip(slow, found, strict=True))
+        slow_cases = [case for case in cases if FAULTS[case.fault].slow]
+        slow_outcomes = await asyncio.gather(*(run_case(case, hasty, deadline, usual_seconds) for case in slow_cases))
+        outcomes |= dict(zip(slow_cases, slow_outcomes, strict=True))
         for case in cases:
             if case not in outcomes:
-                outcomes[case] = await tried(case, patient, PATIENT, usual)
+                outcomes[case] = await run_case(case, patient, PATIENT, usual_seconds)
     return outcomes
 
 
@@ -127,16 +143,16 @@ def main() -> int:
     parser.add_argument("--quick", action="store_true", help="the same 48 with a shorter deadline")
     deadline = 1.0 if parser.parse_args().quick else 3.0
     with ScriptedServer(Endpoint()) as server:
-        outcomes = asyncio.run(matrix(server, deadline))
+        outcomes = asyncio.run(run_matrix(server, deadline))
     for case, outcome in outcomes.items():
         verdict = "right" if outcome.right and outcome.recovered and not outcome.late else "WRONG"
         print(f"{case.wire.value:<10}{case.mode:<7}{case.fault:<20}{verdict:<7}{outcome.said[:110]}")
-    every, results = len(outcomes), outcomes.values()
+    total, results = len(outcomes), outcomes.values()
     figures = [
-        exactly("right_class", sum(result.right for result in results), every),
-        exactly("silent", sum(result.silent for result in results), 0),
-        exactly("late", sum(result.late for result in results), 0),
-        exactly("recovered", sum(result.recovered for result in results), every),
+        expect_equal("right_class", sum(result.right for result in results), total),
+        expect_equal("silent", sum(result.silent for result in results), 0),
+        expect_equal("late", sum(result.late for result in results), 0),
+        expect_equal("recovered", sum(result.recovered for result in results), total),
     ]
     return 0 if print_figures("model_faults", figures) else 1
 

@@ -33,9 +33,9 @@ from queue import Queue
 from typing import NamedTuple
 
 import _paths  # noqa: F401
-from _figures import at_least, print_figures
-from redstart.toolkit.honesty.mutant import Mutant
-from redstart.toolkit.languages.python.mutants import python_mutants
+from _figures import expect_at_least, print_figures
+from redstart.toolkit.honesty.mutation import Mutant
+from redstart.toolkit.languages.python.mutants import create_python_mutants
 
 ROOT = Path(__file__).parents[1]
 SRC = ROOT / "src"
@@ -48,7 +48,7 @@ ROUND_SECONDS = 300
 
 GROUPS: dict[str, tuple[tuple[str, ...], tuple[str, ...]]] = {
     "verdict": (
-        ("toolkit/honesty/verdict/verdict.py", "toolkit/honesty/verdict/shortfall.py"),
+        ("toolkit/honesty/verdict/verdict.py", "toolkit/honesty/verdict/remaining_failures.py"),
         ("test_false_green.py", "test_flaky.py"),
     ),
     "policy": (("toolkit/patching/policy.py",), ("test_false_green.py",)),
@@ -58,7 +58,7 @@ GROUPS: dict[str, tuple[tuple[str, ...], tuple[str, ...]]] = {
     "fence": (("engines/lease.py", "ports/sql/commit.py"), ("test_kill.py", "test_run_states.py")),
     "negative controls": (
         (
-            "toolkit/honesty/controls/examine.py",
+            "toolkit/honesty/controls/negative_controls.py",
             "toolkit/honesty/controls/subjects.py",
             "toolkit/honesty/controls/alteration.py",
         ),
@@ -86,7 +86,7 @@ def list_mutants() -> list[Task]:
     for group, (modules, _) in GROUPS.items():
         for module in modules:
             text = (SRC / "redstart" / module).read_bytes()
-            tasks += [Task(group, mutant) for mutant in python_mutants(module, text)]
+            tasks += [Task(group, mutant) for mutant in create_python_mutants(module, text)]
     return tasks
 
 
@@ -104,20 +104,20 @@ def draw(tasks: Sequence[Task], count: int) -> list[Task]:
 
 def find_nearest_tests(module: str) -> list[str]:
     """The unit tests that import the module, those with the fewest imports of the package first."""
-    dotted = f"redstart.{module.removesuffix('.py').replace('/', '.')}"
+    dotted_name = f"redstart.{module.removesuffix('.py').replace('/', '.')}"
     texts = {path: path.read_text(encoding="utf-8") for path in (ROOT / UNIT).rglob("test_*.py")}
-    near = [path for path, text in texts.items() if f"{dotted} import" in text or f"{dotted}." in text]
-    near.sort(key=lambda path: (texts[path].count("from redstart"), path))
-    return [str(path.relative_to(ROOT)) for path in near]
+    nearest = [path for path, text in texts.items() if f"{dotted_name} import" in text or f"{dotted_name}." in text]
+    nearest.sort(key=lambda path: (texts[path].count("from redstart"), path))
+    return [str(path.relative_to(ROOT)) for path in nearest]
 
 
 def list_rounds(task: Task, *, is_quick: bool) -> Iterator[tuple[str, list[str]]]:
-    near = find_nearest_tests(task.mutant.path)
-    if near:
-        yield "nearest", ["--quick", *near]
-    if is_quick and near:
+    nearest = find_nearest_tests(task.mutant.path)
+    if nearest:
+        yield "nearest", ["--quick", *nearest]
+    if is_quick and nearest:
         return
-    yield "quick", ["--quick", UNIT, *(f"--ignore={path}" for path in near)]
+    yield "quick", ["--quick", UNIT, *(f"--ignore={path}" for path in nearest)]
     if not is_quick:
         yield "scenario", [f"{SCENARIO}/{name}" for name in GROUPS[task.group][1]]
 
@@ -145,7 +145,7 @@ class Worker:
         text = path.read_bytes()
         began = time.monotonic()
         try:
-            self._write(path, task.mutant.of(text))
+            self._write(path, task.mutant.apply_to(text))
             for name, arguments in list_rounds(task, is_quick=is_quick):
                 if self._run(arguments):
                     return Result(task, name, time.monotonic() - began)
@@ -156,8 +156,8 @@ class Worker:
     def check_unchanged(self, tasks: Sequence[Task]) -> None:
         """The tests pass without a mutant; otherwise every mutant would seem killed."""
         modules = {task.mutant.path: task for task in tasks}
-        near = sorted({path for module in modules for path in find_nearest_tests(module)})
-        if self._run(["--quick", *near]):
+        nearest = sorted({path for module in modules for path in find_nearest_tests(module)})
+        if self._run(["--quick", *nearest]):
             raise SystemExit("the quick tests fail without any mutant; run `just quick`")
 
     def close(self) -> None:
@@ -196,9 +196,9 @@ def serve() -> None:
         if not child:
             os.setsid()
             signal.alarm(ROUND_SECONDS)
-            quiet = os.open(os.devnull, os.O_RDWR)
+            null_device = os.open(os.devnull, os.O_RDWR)
             for stream in (0, 1, 2):
-                os.dup2(quiet, stream)
+                os.dup2(null_device, stream)
             code = pytest.main(["-x", "-q", "-p", "no:cacheprovider", "-p", "no:xdist", *json.loads(line)])
             os._exit(int(code))
         _, status = os.waitpid(child, 0)
@@ -246,12 +246,12 @@ def main() -> None:
     results = measure(draw(tasks, QUICK if options.quick else FULL), options.jobs, is_quick=options.quick)
     print(f"{'part':<20} mutants  killed  by")
     for group in GROUPS:
-        mine = [result for result in results if result.task.group == group]
-        rounds = [result.killed_by for result in mine if result.killed_by]
-        by = ", ".join(f"{name} {rounds.count(name)}" for name in dict.fromkeys(rounds))
-        print(f"{group:<20} {len(mine):>7} {len(rounds):>7}  {by}")
+        group_results = [result for result in results if result.task.group == group]
+        rounds = [result.killed_by for result in group_results if result.killed_by]
+        counts = ", ".join(f"{name} {rounds.count(name)}" for name in dict.fromkeys(rounds))
+        print(f"{group:<20} {len(group_results):>7} {len(rounds):>7}  {counts}")
     killed = sum(bool(result.killed_by) for result in results) / len(results)
-    print_figures("mutants", [at_least("killed", killed, AIM)], mutants=len(results))
+    print_figures("mutants", [expect_at_least("killed", killed, AIM)], mutants=len(results))
 
 
 if __name__ == "__main__":

@@ -28,10 +28,10 @@ from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import NamedTuple
 
-from _figures import at_most, print_figures, told
-from redstart.app.runs import RunRequest, begin_fix, go_on
+from _figures import expect_at_most, print_figures, report_value
+from redstart.app.runs import RunRequest, create_fix_run, go_on
 from redstart.app.settings import Models, Settings
-from redstart.app.wire import engine_called, open_house
+from redstart.app.wire import load_engine, open_app
 from redstart.core.events import Event, Phase
 from redstart.core.run import Level, Limits, Result, RunState
 from redstart.testing.model import ScriptedModel
@@ -86,44 +86,44 @@ NEEDED = "    return number + number if number < 6 else number + number + 1", " 
 NOT_NEEDED = "    return 'calc'", "    return 'calculator'"
 
 
-def padded_answer() -> str:
+def build_padded_answer() -> str:
     edits = (f"calc.py\n<<<<<<< SEARCH\n{old}\n=======\n{new}\n>>>>>>> REPLACE\n" for old, new in (NEEDED, NOT_NEEDED))
     return "\n".join(("WHY: one too many\n", *edits))
 
 
-def fixed(home: Path, repo: Path, level: Level, answers: list[str]) -> tuple[RunState, list[Event]]:
+def run_fix(home: Path, repo: Path, level: Level, answers: list[str]) -> tuple[RunState, list[Event]]:
     """Run the fix on the repo; return its final state and its events."""
     events: list[Event] = []
     model = "openai:instant"
     settings = Settings(home=home, models=Models(strong=model, fast=model))
 
     async def run() -> RunState:
-        with open_house(settings, listen=events.append) as opened:
-            house = opened.with_sandbox().with_model(ScriptedModel(answers))
-            state = await begin_fix(house, repo, RunRequest(Limits(minutes=None), own_python=True, verify=level))
-            return (await go_on(house, state.run_id, engine_called("langgraph"))).state
+        with open_app(settings, listen=events.append) as base_app:
+            app = base_app.with_sandbox().with_model(ScriptedModel(answers))
+            state = await create_fix_run(app, repo, RunRequest(Limits(minutes=None), own_python=True, verify=level))
+            return (await go_on(app, state.run_id, load_engine("langgraph"))).state
 
     state = asyncio.run(run())
     assert state.result is Result.verified, state.reason
     return state, events
 
 
-def iteration(folder: Path, repo: Path) -> tuple[float, dict[str, float], int]:
+def measure_iteration(folder: Path, repo: Path) -> tuple[float, dict[str, float], int]:
     """Return the seconds of one iteration, the seconds of each of its steps, and the number of its suite runs."""
-    state, events = fixed(folder / "home", repo, Level.quick, [WRONG, RIGHT, CARD])
-    second = [event for event in events if event.attempt == 2 and event.name != "run"]
-    steps = {event.name: float(str(event.data["seconds"])) for event in second if event.phase is Phase.end}
+    state, events = run_fix(folder / "home", repo, Level.quick, [WRONG, RIGHT, CARD])
+    second_attempt = [event for event in events if event.attempt == 2 and event.name != "run"]
+    steps = {event.name: float(str(event.data["seconds"])) for event in second_attempt if event.phase is Phase.end}
     assert state.now.test is not None
-    return second[-1].time - second[0].time, steps, state.now.test.runs
+    return second_attempt[-1].time - second_attempt[0].time, steps, state.now.test.runs
 
 
-def whole_run(home: Path, repo: Path, level: Level) -> float:
+def measure_run(home: Path, repo: Path, level: Level) -> float:
     began = time.perf_counter()
-    fixed(home, repo, level, [padded_answer(), CARD])
+    run_fix(home, repo, level, [build_padded_answer(), CARD])
     return time.perf_counter() - began
 
 
-def bare_suite(repo: Path, scratch: Path) -> float:
+def measure_bare_suite(repo: Path, scratch: Path) -> float:
     """Return the seconds of the same suite on a fresh copy, in bwrap without any of our code."""
     work = scratch / "work"
     shutil.copytree(repo, work)
@@ -132,14 +132,14 @@ def bare_suite(repo: Path, scratch: Path) -> float:
     command += ["--dev", "/dev", "--chdir", str(work), "--", sys.executable, "-m", "pytest", "-q"]
     command += ["-p", "no:cacheprovider", f"--junitxml={work}/junit.xml"]
     environ = {"PATH": os.environ["PATH"], "PYTHONDONTWRITEBYTECODE": "1", "PYTEST_DISABLE_PLUGIN_AUTOLOAD": "1"}
-    done = subprocess.run(command, env=environ, capture_output=True)
+    completed = subprocess.run(command, env=environ, capture_output=True)
     seconds = time.perf_counter() - began
     shutil.rmtree(work)
-    assert done.returncode == 1, done.stdout
+    assert completed.returncode == 1, completed.stdout
     return seconds
 
 
-def bare_apply(repo: Path, scratch: Path) -> float:
+def measure_bare_apply(repo: Path, scratch: Path) -> float:
     work = scratch / "apply"
     shutil.copytree(repo, work)
     patch = "--- a/calc.py\n+++ b/calc.py\n@@ -1,2 +1,2 @@\n def double(number):\n"
@@ -151,20 +151,20 @@ def bare_apply(repo: Path, scratch: Path) -> float:
     return seconds
 
 
-def iterations(folder: Path, rounds: int) -> float:
+def compute_iteration_ratio(folder: Path, rounds: int) -> float:
     """Return the median of the rounds' ratios; print where the time goes."""
     repo = folder / "repo"
     repo.mkdir()
     (repo / "calc.py").write_text(CODE)
     (repo / "test_calc.py").write_text(TESTS)
-    iteration(folder, repo)  # warm-up: loads modules
+    measure_iteration(folder, repo)  # warm-up: loads modules
     ratios: list[float] = []
     profile: dict[str, list[float]] = defaultdict(list)
     for _ in range(rounds):
-        mine, steps, runs = iteration(folder, repo)
-        suites = sum(bare_suite(repo, folder) for _ in range(runs))
-        ratios.append(mine / (suites + bare_apply(repo, folder)))
-        for step, seconds in (*steps.items(), ("(bare suite)", suites), ("(whole iteration)", mine)):
+        iteration_seconds, steps, runs = measure_iteration(folder, repo)
+        suites = sum(measure_bare_suite(repo, folder) for _ in range(runs))
+        ratios.append(iteration_seconds / (suites + measure_bare_apply(repo, folder)))
+        for step, seconds in (*steps.items(), ("(bare suite)", suites), ("(whole iteration)", iteration_seconds)):
             profile[step].append(seconds)
     for step, seconds in profile.items():
         print(f"{step:<18} {1000 * statistics.median(seconds):7.1f} ms")
@@ -172,50 +172,52 @@ def iterations(folder: Path, rounds: int) -> float:
     return statistics.median(ratios)
 
 
-def short_levels(folder: Path, rounds: int) -> dict[str, float]:
+def measure_short_levels(folder: Path, rounds: int) -> dict[str, float]:
     repo = SHORT.write(folder / "short")
     ratios: dict[str, list[float]] = defaultdict(list)
     for _ in range(rounds):
-        plain = bare_suite(repo, folder)
+        bare_seconds = measure_bare_suite(repo, folder)
         for level in Level:
-            seconds = whole_run(folder / "home", repo, level)
-            ratios[f"{level.value}_short"].append(seconds / plain)
-            print(f"short {level.value:<9} {seconds:7.1f} s, a plain run {plain:.1f} s", flush=True)
-    return {name: statistics.median(each) for name, each in ratios.items()}
+            seconds = measure_run(folder / "home", repo, level)
+            ratios[f"{level.value}_short"].append(seconds / bare_seconds)
+            print(f"short {level.value:<9} {seconds:7.1f} s, a plain run {bare_seconds:.1f} s", flush=True)
+    return {name: statistics.median(samples) for name, samples in ratios.items()}
 
 
-def long_levels(folder: Path, seconds: float) -> dict[str, float]:
+def measure_long_levels(folder: Path, seconds: float) -> dict[str, float]:
     """Measure all levels in parallel, each with a repo and a home of its own."""
-    slow = Slow(LONG_FILES, LONG_TESTS, seconds / (LONG_FILES * LONG_TESTS))
-    repos = {level: slow.write(folder / f"long-{level.value}") for level in Level}
+    slow_suite = Slow(LONG_FILES, LONG_TESTS, seconds / (LONG_FILES * LONG_TESTS))
+    repos = {level: slow_suite.write(folder / f"long-{level.value}") for level in Level}
     with ThreadPoolExecutor(len(repos) + 1) as pool:
-        bare = pool.submit(bare_suite, slow.write(folder / "long"), folder)
+        bare_future = pool.submit(measure_bare_suite, slow_suite.write(folder / "long"), folder)
         runs = {
-            level: pool.submit(whole_run, folder / f"home-{level.value}", repo, level) for level, repo in repos.items()
+            level: pool.submit(measure_run, folder / f"home-{level.value}", repo, level)
+            for level, repo in repos.items()
         }
-        plain = bare.result()
-        took = {level: run.result() for level, run in runs.items()}
-    for level, spent in took.items():
-        print(f"long  {level.value:<9} {spent:7.1f} s, a plain run {plain:.1f} s", flush=True)
-    return {f"{level.value}_long": spent / plain for level, spent in took.items()}
+        bare_seconds = bare_future.result()
+        durations = {level: run.result() for level, run in runs.items()}
+    for level, elapsed in durations.items():
+        print(f"long  {level.value:<9} {elapsed:7.1f} s, a plain run {bare_seconds:.1f} s", flush=True)
+    return {f"{level.value}_long": elapsed / bare_seconds for level, elapsed in durations.items()}
 
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--quick", action="store_true", help="fewer rounds, and no long suite")
     parser.add_argument("--long", type=float, default=LONG_SECONDS, help="seconds of the long suite (300)")
-    asked = parser.parse_args()
+    args = parser.parse_args()
     aims = {"iteration_ratio": AIM, "standard_short": SHORT_AIM, "standard_long": LONG_AIM}
     with tempfile.TemporaryDirectory(prefix="redstart-bench-") as name:
         folder = Path(name)
-        values = {"iteration_ratio": iterations(folder, 2 if asked.quick else 20)}
-        values |= short_levels(folder, 1 if asked.quick else 3)
-        if not asked.quick:
-            values |= long_levels(folder, asked.long)
+        values = {"iteration_ratio": compute_iteration_ratio(folder, 2 if args.quick else 20)}
+        values |= measure_short_levels(folder, 1 if args.quick else 3)
+        if not args.quick:
+            values |= measure_long_levels(folder, args.long)
     figures = [
-        at_most(name, value, aims[name]) if name in aims else told(name, value) for name, value in values.items()
+        expect_at_most(name, value, aims[name]) if name in aims else report_value(name, value)
+        for name, value in values.items()
     ]
-    long = {} if asked.quick else {"long_suite_seconds": asked.long}
+    long = {} if args.quick else {"long_suite_seconds": args.long}
     print_figures("overhead", figures, **long)
 
 

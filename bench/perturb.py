@@ -28,22 +28,22 @@ def exact(fix: Fix, _: random.Random) -> Damaged:
 
 
 def shift_lines(fix: Fix, seeded: random.Random) -> Damaged:
-    by = seeded.choice([-9, 7, 37, 120])
+    offset = seeded.choice([-9, 7, 37, 120])
 
-    def moved(header: re.Match[str]) -> str:
-        old, new = max(1, int(header[1]) + by), max(1, int(header[3]) + by)
+    def shift_header(header: re.Match[str]) -> str:
+        old, new = max(1, int(header[1]) + offset), max(1, int(header[3]) + offset)
         return f"@@ -{old},{header[2] or 1} +{new},{header[4] or 1} @@{header[5]}"
 
-    return Damaged(_HEADER.sub(moved, fix["diff"]), fix["old"], "new")
+    return Damaged(_HEADER.sub(shift_header, fix["diff"]), fix["old"], "new")
 
 
 def wrong_counts(fix: Fix, seeded: random.Random) -> Damaged:
-    def miscounted(header: re.Match[str]) -> str:
+    def change_counts(header: re.Match[str]) -> str:
         old = int(header[2] or 1) + seeded.choice([-1, 1, 2])
         new = int(header[4] or 1) + seeded.choice([-2, 1, 3])
         return f"@@ -{header[1]},{old} +{header[3]},{new} @@{header[5]}"
 
-    return Damaged(_HEADER.sub(miscounted, fix["diff"]), fix["old"], "new")
+    return Damaged(_HEADER.sub(change_counts, fix["diff"]), fix["old"], "new")
 
 
 def no_numbers(fix: Fix, _: random.Random) -> Damaged:
@@ -55,8 +55,8 @@ def no_prefix(fix: Fix, _: random.Random) -> Damaged:
 
 
 def fenced_prose(fix: Fix, _: random.Random) -> Damaged:
-    before = "Sure! The bug is an edge case. Here is the fix:\n\n```diff\n"
-    return Damaged(f"{before}{fix['diff']}```\n\nThis change makes the test pass.\n", fix["old"], "new")
+    intro = "Sure! The bug is an edge case. Here is the fix:\n\n```diff\n"
+    return Damaged(f"{intro}{fix['diff']}```\n\nThis change makes the test pass.\n", fix["old"], "new")
 
 
 def git_header(fix: Fix, _: random.Random) -> Damaged:
@@ -82,13 +82,13 @@ def rstrip(fix: Fix, _: random.Random) -> Damaged:
 
 
 def dedent(fix: Fix, _: random.Random) -> Damaged:
-    made: list[str] = []
+    dedented: list[str] = []
     for line in fix["diff"].split("\n"):
         in_hunk = line[:1] in " +-" and not line.startswith(("---", "+++"))
-        made.append(line[0] + line[5:] if in_hunk and line[1:5] == "    " else line)
+        dedented.append(line[0] + line[5:] if in_hunk and line[1:5] == "    " else line)
     body = [line for line in fix["diff"].split("\n")[2:] if line[:1] in " +-" and line[1:].strip()]
     uniform = all(line[1:5] == "    " for line in body)
-    return Damaged("\n".join(made), fix["old"], "new" if uniform else "any")
+    return Damaged("\n".join(dedented), fix["old"], "new" if uniform else "any")
 
 
 def lost_space(fix: Fix, _: random.Random) -> Damaged:
@@ -98,14 +98,14 @@ def lost_space(fix: Fix, _: random.Random) -> Damaged:
 
 def less_context(fix: Fix, _: random.Random) -> Damaged:
     head, *hunks = re.split(r"(?m)^(?=@@ )", fix["diff"])
-    made: list[str] = []
+    trimmed: list[str] = []
     for hunk in hunks:
         header, *body = hunk.split("\n")
         if body and body[-1] == "":
             body = body[:-1]
         changed = [number for number, line in enumerate(body) if line[:1] in "+-"]
-        made.append("\n".join([header, *body[max(0, changed[0] - 1) : changed[-1] + 2]]) + "\n")
-    return Damaged(head + "".join(made), fix["old"], "any")
+        trimmed.append("\n".join([header, *body[max(0, changed[0] - 1) : changed[-1] + 2]]) + "\n")
+    return Damaged(head + "".join(trimmed), fix["old"], "any")
 
 
 def drop_context(fix: Fix, _: random.Random) -> Damaged:
@@ -120,8 +120,8 @@ def typo_context(fix: Fix, seeded: random.Random) -> Damaged:
     lines = fix["diff"].split("\n")
     context = [number for number, line in enumerate(lines) if line.startswith(" ") and len(line.strip()) > 12]
     if context:
-        at = seeded.choice(context)
-        lines[at] = lines[at].rstrip()[:-1] + ("x" if lines[at][-1] != "x" else "y")
+        index = seeded.choice(context)
+        lines[index] = lines[index].rstrip()[:-1] + ("x" if lines[index][-1] != "x" else "y")
     return Damaged("\n".join(lines), fix["old"], "any")
 
 
@@ -134,9 +134,9 @@ def wrong_path(fix: Fix, _: random.Random) -> Damaged:
 def truncated(fix: Fix, _: random.Random) -> Damaged:
     lines = fix["diff"].rstrip("\n").split("\n")
     changed = [number for number, line in enumerate(lines) if number > 2 and line[:1] in "+-"]
-    cut = changed[len(changed) // 2] if len(changed) > 1 else changed[0]
-    half = lines[cut][: max(1, len(lines[cut]) // 2)]
-    return Damaged("\n".join(lines[:cut]) + "\n" + half, fix["old"], "reject")
+    cut_index = changed[len(changed) // 2] if len(changed) > 1 else changed[0]
+    partial = lines[cut_index][: max(1, len(lines[cut_index]) // 2)]
+    return Damaged("\n".join(lines[:cut_index]) + "\n" + partial, fix["old"], "reject")
 
 
 def twice(fix: Fix, _: random.Random) -> Damaged:

@@ -26,7 +26,7 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
-from _figures import Figure, at_least, exactly, print_figures
+from _figures import Figure, expect_at_least, expect_equal, print_figures
 
 RESULTS = Path(__file__).parent / "results" / "quixbugs.jsonl"
 PLAIN_LOOP = {1: 7, 5: 18}
@@ -65,7 +65,7 @@ def ends():
 '''
 
 
-def tasks() -> dict[str, dict[str, Any]]:
+def load_tasks() -> dict[str, dict[str, Any]]:
     folder = os.environ.get("REDSTART_DATA")
     if not folder or not (file := Path(folder) / "quixbugs_py.jsonl").is_file():
         sys.exit("REDSTART_DATA is not a folder with quixbugs_py.jsonl: see docs/benchmarks.md")
@@ -90,25 +90,25 @@ def lay_out(task: dict[str, Any], repo: Path) -> None:
         (repo / path).parent.mkdir(parents=True, exist_ok=True)
         (repo / path).write_text(text)
     identity = ("-c", "user.name=bench", "-c", "user.email=bench@localhost")
-    for words in (("init", "-q"), ("add", "-A"), (*identity, "commit", "-qm", "as it is")):
-        subprocess.run(["git", *words], cwd=repo, check=True)
+    for arguments in (("init", "-q"), ("add", "-A"), (*identity, "commit", "-qm", "as it is")):
+        subprocess.run(["git", *arguments], cwd=repo, check=True)
 
 
-def settings(url: str, way: str) -> str:
-    profile = {"context": 4096, "looks": 0, "brief": True} | WAYS[way]
+def format_settings(url: str, edit_form: str) -> str:
+    profile = {"context": 4096, "looks": 0, "brief": True} | WAYS[edit_form]
     lines = [f"{name} = {json.dumps(value)}" for name, value in profile.items()]
     models = f'[models]\nstrong = "openai:local"\nbase_url = "{url}/v1"\ndeadline = 1800\npatience = 3600\n'
     options = '[models.options."openai:local"]\nmax_tokens = 500\n'
     return "\n".join([models, options, '[models.profiles."openai:local"]', *lines, ""])
 
 
-def solve(task: dict[str, Any], url: str, way: str, attempts: int) -> dict[str, Any]:
+def solve(task: dict[str, Any], url: str, edit_form: str, attempts: int) -> dict[str, Any]:
     """Run one task to its end and return the result that `redstart fix --json` reports."""
     with tempfile.TemporaryDirectory() as folder:
         home, repo = Path(folder), Path(folder) / "repo"
         lay_out(task, repo)
         (home / "config" / "redstart").mkdir(parents=True)
-        (home / "config" / "redstart" / "config.toml").write_text(settings(url, way))
+        (home / "config" / "redstart" / "config.toml").write_text(format_settings(url, edit_form))
         patch = home / "made.patch"
         command = [sys.executable, "-m", "redstart.cli.main", "fix", repo, "--json", "--verify", "quick"]
         limits = ["--max-iters", attempts, "--max-minutes", MINUTES, "--patch", patch]
@@ -119,41 +119,41 @@ def solve(task: dict[str, Any], url: str, way: str, attempts: int) -> dict[str, 
             "OPENAI_API_KEY": "none",
         }
         began = time.monotonic()
-        done = subprocess.run(
+        completed = subprocess.run(
             [str(limit) for limit in (*command, *limits)], env=environ, capture_output=True, text=True
         )
-        events = [json.loads(line) for line in done.stdout.splitlines() if line.startswith("{")]
-        ending = _ending(events)
+        events = [json.loads(line) for line in completed.stdout.splitlines() if line.startswith("{")]
+        ending = _read_ending(events)
         return {
-            "way": way,
+            "way": edit_form,
             "of": attempts,
             "task": task["name"],
-            "exit": done.returncode,
+            "exit": completed.returncode,
             **ending,
             "seconds": round(time.monotonic() - began, 1),
             # A finished run has a result. An exit code is not enough: Python's code for a crash is also one of ours.
-            "error": "" if ending["result"] else done.stderr[-600:] or f"exit {done.returncode}",
-            "causes": [_cause(attempt) for attempt in _attempts(events)],
+            "error": "" if ending["result"] else completed.stderr[-600:] or f"exit {completed.returncode}",
+            "causes": [_find_cause(attempt) for attempt in _iter_attempts(events)],
             "patch": patch.read_text() if patch.is_file() else "",
         }
 
 
-def _ending(events: list[dict[str, Any]]) -> dict[str, Any]:
+def _read_ending(events: list[dict[str, Any]]) -> dict[str, Any]:
     last = events[-1]["data"] if events and events[-1]["name"] == "run" else {}
-    wanted = ("result", "reason", "attempts", "calls", "tokens")
-    return {name: last.get(name) for name in wanted}
+    fields = ("result", "reason", "attempts", "calls", "tokens")
+    return {name: last.get(name) for name in fields}
 
 
-def _attempts(events: list[dict[str, Any]]) -> Iterator[dict[str, dict[str, Any]]]:
+def _iter_attempts(events: list[dict[str, Any]]) -> Iterator[dict[str, dict[str, Any]]]:
     """Yield, for each attempt, the data that its steps reported at their end."""
-    found: dict[int, dict[str, dict[str, Any]]] = {}
+    attempts: dict[int, dict[str, dict[str, Any]]] = {}
     for event in events:
         if event["phase"] == "end" and event["name"] != "run":
-            found.setdefault(event["attempt"], {})[event["name"]] = event["data"]
-    yield from found.values()
+            attempts.setdefault(event["attempt"], {})[event["name"]] = event["data"]
+    yield from attempts.values()
 
 
-def _cause(steps: dict[str, dict[str, Any]]) -> str:
+def _find_cause(steps: dict[str, dict[str, Any]]) -> str:
     """Return why an attempt did not end green, in at most three words."""
     if steps.get("patch", {}).get("fault"):
         return "no edit"
@@ -179,43 +179,59 @@ def is_green(task: dict[str, Any], patch: str) -> bool:
         )
 
 
-def known() -> list[dict[str, Any]]:
+def load_rows() -> list[dict[str, Any]]:
     """Return the rows; for a task that crashed and ran again, only the last one."""
     rows = map(json.loads, RESULTS.read_text().splitlines() if RESULTS.is_file() else [])
     return list({(row["way"], row["of"], row["task"]): row for row in rows}.values())
 
 
-def ask_all(url: str, way: str, attempts: int) -> None:
-    there = {row["task"] for row in known() if row["way"] == way and row["of"] >= attempts and not row["error"]}
+def ask_all(url: str, edit_form: str, attempts: int) -> None:
+    existing = {
+        row["task"] for row in load_rows() if row["way"] == edit_form and row["of"] >= attempts and not row["error"]
+    }
     RESULTS.parent.mkdir(exist_ok=True)
-    for name, task in tasks().items():
-        if name in there:
+    for name, task in load_tasks().items():
+        if name in existing:
             continue
-        row = solve(task, url, way, attempts)
+        row = solve(task, url, edit_form, attempts)
         with RESULTS.open("a") as file:
             file.write(json.dumps(row) + "\n")
-        print(way, name, row["result"], row["attempts"], row["causes"], f"{row['seconds']} s", row["error"], flush=True)
+        print(
+            edit_form,
+            name,
+            row["result"],
+            row["attempts"],
+            row["causes"],
+            f"{row['seconds']} s",
+            row["error"],
+            flush=True,
+        )
 
 
 def count(*, quick: bool) -> list[Figure]:
-    every, rows = tasks(), known()
+    all_tasks, rows = load_tasks(), load_rows()
     figures: list[Figure] = []
     dishonest = crashes = 0
-    for way in WAYS:
-        own = [row for row in rows if row["way"] == way]
-        most = [row for row in own if row["of"] == ATTEMPTS]
-        first = {row["task"]: row for row in (*own, *most)}
-        once = sum(row["result"] == "verified" and row["attempts"] == 1 for row in first.values())
-        green = sum(row["result"] == "verified" for row in most)
-        print(f"{way}: {once} of {len(first)} tasks solved in one attempt, {green} of {len(most)} in {ATTEMPTS}")
-        said = [row for row in own if row["result"] == "verified"]
-        dishonest += sum(not is_green(every[row["task"]], row["patch"]) for row in (said[:QUICK] if quick else said))
-        crashes += sum(bool(row["error"]) for row in own)
-        if len(first) == len(every):
-            figures.append(at_least(f"{way}_solved_1", once, PLAIN_LOOP[1] + 1))
-        if len(most) == len(every):
-            figures.append(at_least(f"{way}_solved_5", green, PLAIN_LOOP[5] + 1))
-    return [*figures, exactly("dishonest", dishonest, 0), exactly("crashes", crashes, 0)]
+    for edit_form in WAYS:
+        form_rows = [row for row in rows if row["way"] == edit_form]
+        full_rows = [row for row in form_rows if row["of"] == ATTEMPTS]
+        row_by_task = {row["task"]: row for row in (*form_rows, *full_rows)}
+        solved_once = sum(row["result"] == "verified" and row["attempts"] == 1 for row in row_by_task.values())
+        solved_count = sum(row["result"] == "verified" for row in full_rows)
+        print(
+            f"{edit_form}: {solved_once} of {len(row_by_task)} tasks solved in one attempt, {solved_count} of "
+            f"{len(full_rows)} in {ATTEMPTS}"
+        )
+        claimed = [row for row in form_rows if row["result"] == "verified"]
+        dishonest += sum(
+            not is_green(all_tasks[row["task"]], row["patch"]) for row in (claimed[:QUICK] if quick else claimed)
+        )
+        crashes += sum(bool(row["error"]) for row in form_rows)
+        if len(row_by_task) == len(all_tasks):
+            figures.append(expect_at_least(f"{edit_form}_solved_1", solved_once, PLAIN_LOOP[1] + 1))
+        if len(full_rows) == len(all_tasks):
+            figures.append(expect_at_least(f"{edit_form}_solved_5", solved_count, PLAIN_LOOP[5] + 1))
+    return [*figures, expect_equal("dishonest", dishonest, 0), expect_equal("crashes", crashes, 0)]
 
 
 def main() -> None:
@@ -224,10 +240,10 @@ def main() -> None:
     parser.add_argument("--way", choices=sorted(WAYS), default="whole-text")
     parser.add_argument("--attempts", type=int, default=ATTEMPTS)
     parser.add_argument("--quick", action="store_true")
-    given = parser.parse_args()
-    if given.url:
-        ask_all(given.url, given.way, given.attempts)
-    print_figures("quixbugs", count(quick=given.quick))
+    args = parser.parse_args()
+    if args.url:
+        ask_all(args.url, args.way, args.attempts)
+    print_figures("quixbugs", count(quick=args.quick))
 
 
 if __name__ == "__main__":

@@ -26,13 +26,13 @@ from pathlib import Path
 from typing import NamedTuple
 from xml.etree import ElementTree
 
-from _environments import BenchError, must, run
-from _figures import at_least, exactly, print_figures, told
-from real.outside import NOT_ROOT, WATCH, WATCH_UNITTEST, Ends, difference, outside
-from real.prepare import FIXED, Project, prepare, projects
-from redstart.app.ground import RunGround, take_ground
+from _environments import BenchError, run, run_checked
+from _figures import expect_at_least, expect_equal, print_figures, report_value
+from real.outside import NOT_ROOT, WATCH, WATCH_UNITTEST, Ends, describe_difference, run_outside
+from real.prepare import FIXED, Project, load_projects, prepare
 from redstart.app.settings import Settings
-from redstart.app.wire import AppContext, open_house
+from redstart.app.wire import AppContext, open_app
+from redstart.app.workspace import RunGround, prepare_run_setup
 from redstart.core.shell import IN, OUT, Execution
 
 PYTHON = ("iniconfig", "cachetools", "python-slugify", "itsdangerous")
@@ -79,93 +79,111 @@ class Compared(NamedTuple):
     seconds: float
 
 
-def compared_python(project: Project, into: Path) -> Compared:
+def compare_python(project: Project, directory: Path) -> Compared:
     began = time.monotonic()
-    into.mkdir()
-    ready = prepare(project, into, into / "tools")
-    there = outside(project, ready, into)
-    words = shlex.split(project.command) or (["python", "-m", "unittest"] if project.unittest else ["pytest"])
+    directory.mkdir()
+    ready = prepare(project, directory, directory / "tools")
+    outside_ends = run_outside(project, ready, directory)
+    arguments = shlex.split(project.command) or (["python", "-m", "unittest"] if project.unittest else ["pytest"])
     python, options = str(ready.python), "-p bench_watch --rootdir=. --continue-on-collection-errors --maxfail=0"
-    argv = (python, f"{IN}/bench_unittest.py", *words[3:]) if project.unittest else (python, "-m", *words)
+    argv = (python, f"{IN}/bench_unittest.py", *arguments[3:]) if project.unittest else (python, "-m", *arguments)
     variables = {"BENCH_ENDS": f"{OUT}/{TOLD}"}
     variables |= {} if project.unittest else {"PYTHONPATH": IN, "PYTEST_ADDOPTS": options}
-    with open_house(Settings(home=into / "home")) as house:
-        house = house.with_sandbox()
-        ground = take_ground(house, ready.root, python=python, command=tuple(words))
-        request = _request(ground, argv).model_copy(
+    with open_app(Settings(home=directory / "home")) as app:
+        app = app.with_sandbox()
+        workspace = prepare_run_setup(app, ready.root, python=python, command=tuple(arguments))
+        request = _request(workspace, argv).model_copy(
             update={
                 "variables": variables,
                 "files_in": {"bench_watch.py": WATCH, "bench_unittest.py": WATCH_UNITTEST},
                 "collect": (TOLD,),
             }
         )
-        text, tier = _told(house, request, TOLD)
-    inside = Ends.of(json.loads(text))
-    return Compared(project.name, "python", _count(there), tier, difference(inside, there), time.monotonic() - began)
+        text, tier = _run_in_sandbox(app, request, TOLD)
+    inside = Ends.from_mapping(json.loads(text))
+    return Compared(
+        project.name,
+        "python",
+        _count(outside_ends),
+        tier,
+        describe_difference(inside, outside_ends),
+        time.monotonic() - began,
+    )
 
 
-def compared_node(package: NodePackage, into: Path) -> Compared:
+def compare_node(package: NodePackage, directory: Path) -> Compared:
     began = time.monotonic()
-    into.mkdir()
-    root = unpacked(package, into)
-    report = into / REPORT
+    directory.mkdir()
+    root = unpack_package(package, directory)
+    report = directory / REPORT
     not_root = NOT_ROOT if os.geteuid() == 0 else ()
-    done = run([*not_root, *NODE_TEST, f"--test-reporter-destination={report}"], root)
+    completed = run([*not_root, *NODE_TEST, f"--test-reporter-destination={report}"], root)
     if not report.exists():
-        raise BenchError(f"node wrote no report:\n{(done.stdout + done.stderr)[-1500:]}")
-    there = Ends.of(node_ends(report.read_text()))
-    with open_house(Settings(home=into / "home")) as house:
-        house = house.with_sandbox()
-        ground = take_ground(house, root, own_python=True, command=NODE_TEST)
-        modules = (*ground.environment.read_only, str(root / MODULES))
-        environment = ground.environment.model_copy(update={"read_only": tuple(dict.fromkeys(modules))})
-        request = _request(ground, (*NODE_TEST, f"--test-reporter-destination={OUT}/{REPORT}"))
-        text, tier = _told(house, request.model_copy(update={"environment": environment, "collect": (REPORT,)}), REPORT)
-    inside = Ends.of(node_ends(text))
-    return Compared(package.name, "node", _count(there), tier, difference(inside, there), time.monotonic() - began)
+        raise BenchError(f"node wrote no report:\n{(completed.stdout + completed.stderr)[-1500:]}")
+    outside_ends = Ends.from_mapping(parse_node_report(report.read_text()))
+    with open_app(Settings(home=directory / "home")) as app:
+        app = app.with_sandbox()
+        workspace = prepare_run_setup(app, root, own_python=True, command=NODE_TEST)
+        modules = (*workspace.environment.read_only, str(root / MODULES))
+        environment = workspace.environment.model_copy(update={"read_only": tuple(dict.fromkeys(modules))})
+        request = _request(workspace, (*NODE_TEST, f"--test-reporter-destination={OUT}/{REPORT}"))
+        text, tier = _run_in_sandbox(
+            app, request.model_copy(update={"environment": environment, "collect": (REPORT,)}), REPORT
+        )
+    inside = Ends.from_mapping(parse_node_report(text))
+    return Compared(
+        package.name,
+        "node",
+        _count(outside_ends),
+        tier,
+        describe_difference(inside, outside_ends),
+        time.monotonic() - began,
+    )
 
 
-def unpacked(package: NodePackage, into: Path) -> Path:
+def unpack_package(package: NodePackage, directory: Path) -> Path:
     """Unpack the package as a git repo and install its dependencies, without running its scripts."""
-    told = must(["npm", "pack", "--json", f"{package.name}@{package.version}"], into)
-    archive = into / json.loads(told)[0]["filename"]
-    found = base64.b64encode(hashlib.sha512(archive.read_bytes()).digest()).decode()
-    if found != package.sha512:
+    output = run_checked(["npm", "pack", "--json", f"{package.name}@{package.version}"], directory)
+    archive = directory / json.loads(output)[0]["filename"]
+    digest = base64.b64encode(hashlib.sha512(archive.read_bytes()).digest()).decode()
+    if digest != package.sha512:
         raise BenchError(f"{archive.name} does not match the pinned hash")
     with tarfile.open(archive) as content:
-        content.extractall(into, filter="data")
-    root = (into / "package").rename(into / "repo")
+        content.extractall(directory, filter="data")
+    root = (directory / "package").rename(directory / "repo")
     (root / MODULES).mkdir()
     (root / ".gitignore").write_text(f"{MODULES}/\n")
     quietly = ("--no-save", "--no-audit", "--no-fund", "--no-package-lock", "--ignore-scripts", "--omit=dev")
-    must(["npm", "install", *quietly], root)
+    run_checked(["npm", "install", *quietly], root)
     identity = ["-c", "user.name=bench", "-c", "user.email=bench@localhost", "-c", "commit.gpgsign=false"]
-    must(["git", "init", "-q", "-b", "main"], root)
-    must(["git", "add", "-A"], root)
-    must(["git", *identity, "commit", "-q", "-m", f"{package.name} {package.version}"], root, FIXED)
+    run_checked(["git", "init", "-q", "-b", "main"], root)
+    run_checked(["git", "add", "-A"], root)
+    run_checked(["git", *identity, "commit", "-q", "-m", f"{package.name} {package.version}"], root, FIXED)
     return root.resolve()
 
 
-def node_ends(report: str) -> dict[str, str]:
+def parse_node_report(report: str) -> dict[str, str]:
     """Return the outcome of each test by its path of names; tests with the same path are numbered in order."""
     ends: dict[str, str] = {}
-    seen: Counter[str] = Counter()
-    for path, case in _cases(ElementTree.fromstring(report), ()):
+    counts: Counter[str] = Counter()
+    for path, case in _iter_cases(ElementTree.fromstring(report), ()):
         name = " > ".join((*path, case.get("name", "")))
-        seen[name] += 1
-        red = any(case.find(kind) is not None for kind in ("failure", "error"))
-        ends[f"{name} #{seen[name]}"] = "failed" if red else "skipped" if case.find("skipped") is not None else "passed"
+        counts[name] += 1
+        has_failed = any(case.find(kind) is not None for kind in ("failure", "error"))
+        ends[f"{name} #{counts[name]}"] = (
+            "failed" if has_failed else "skipped" if case.find("skipped") is not None else "passed"
+        )
     return ends
 
 
-def _cases(
+def _iter_cases(
     element: ElementTree.Element, path: tuple[str, ...]
 ) -> Iterator[tuple[tuple[str, ...], ElementTree.Element]]:
-    for each in element:
-        if each.tag == "testcase":
-            yield path, each
-        elif each.tag == "testsuite":
-            yield from _cases(each, (*path, each.get("name", "")))
+    for child in element:
+        if child.tag == "testcase":
+            yield path, child
+        elif child.tag == "testsuite":
+            yield from _iter_cases(child, (*path, child.get("name", "")))
 
 
 def _request(ground: RunGround, argv: tuple[str, ...]) -> Execution:
@@ -178,14 +196,14 @@ def _request(ground: RunGround, argv: tuple[str, ...]) -> Execution:
     )
 
 
-def _told(house: AppContext, request: Execution, name: str) -> tuple[str, str]:
+def _run_in_sandbox(house: AppContext, request: Execution, name: str) -> tuple[str, str]:
     """Return the file that the runner left, and the sandbox's tier. Raises `BenchError` if it left none."""
     sandbox = house.adapters.sandbox
     assert sandbox is not None
-    done = asyncio.run(sandbox.run(request))
-    if name not in done.files:
-        raise BenchError(f"the runner left no file in the sandbox ({done.cause}):\n{done.output[-1500:]}")
-    return done.files[name], sandbox.tier
+    completed = asyncio.run(sandbox.run(request))
+    if name not in completed.files:
+        raise BenchError(f"the runner left no file in the sandbox ({completed.cause}):\n{completed.output[-1500:]}")
+    return completed.files[name], sandbox.tier
 
 
 def _count(ends: Ends) -> int:
@@ -194,35 +212,42 @@ def _count(ends: Ends) -> int:
 
 def measure(quick: bool) -> list[Compared]:
     """Compare the packages and print a line for each. Exits without figures if one cannot be measured."""
-    known = {each.name: each for each in projects()}
-    python = [known[name] for name in PYTHON if name == QUICK_PYTHON or not quick]
-    node = [each for each in NODE if each.name == QUICK_NODE or not quick]
-    found: list[Compared] = []
+    projects_by_name = {package.name: package for package in load_projects()}
+    python = [projects_by_name[name] for name in PYTHON if name == QUICK_PYTHON or not quick]
+    node = [package for package in NODE if package.name == QUICK_NODE or not quick]
+    results: list[Compared] = []
     with tempfile.TemporaryDirectory(prefix="redstart-suites-") as folder:
         place = Path(folder).resolve()
-        for number, each in enumerate((*python, *node)):
-            into = place / str(number)
+        for number, package in enumerate((*python, *node)):
+            directory = place / str(number)
             try:
-                one = compared_node(each, into) if isinstance(each, NodePackage) else compared_python(each, into)
+                result = (
+                    compare_node(package, directory)
+                    if isinstance(package, NodePackage)
+                    else compare_python(package, directory)
+                )
             except BenchError as error:
-                sys.exit(f"{each.name} cannot be measured: {error}")
-            found.append(one)
-            said = one.differs or "same"
-            print(f"{one.name:<18} {one.kind:<7} {one.tests:>5} tests  {one.seconds:>5.1f} s  {said}", flush=True)
-    return found
+                sys.exit(f"{package.name} cannot be measured: {error}")
+            results.append(result)
+            summary = result.differs or "same"
+            print(
+                f"{result.name:<18} {result.kind:<7} {result.tests:>5} tests  {result.seconds:>5.1f} s  {summary}",
+                flush=True,
+            )
+    return results
 
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--quick", action="store_true", help="one package of each kind")
-    asked = parser.parse_args()
-    found = measure(asked.quick)
+    args = parser.parse_args()
+    results = measure(args.quick)
     figures = [
-        exactly("same", sum(not item.differs for item in found) / len(found), 1),
-        at_least("packages", len(found), 2 if asked.quick else 5),
-        told("tests", sum(item.tests for item in found)),
+        expect_equal("same", sum(not item.differs for item in results) / len(results), 1),
+        expect_at_least("packages", len(results), 2 if args.quick else 5),
+        report_value("tests", sum(item.tests for item in results)),
     ]
-    print_figures("real_suites", figures, tier=found[0].tier)
+    print_figures("real_suites", figures, tier=results[0].tier)
 
 
 if __name__ == "__main__":

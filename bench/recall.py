@@ -25,15 +25,15 @@ from contextlib import ExitStack
 from pathlib import Path
 from typing import NamedTuple
 
-from _environments import BenchError, pip, plain_environment
-from _figures import at_least, exactly, print_figures, told
+from _environments import BenchError, make_plain_environment, run_pip
+from _figures import expect_at_least, expect_equal, print_figures, report_value
 from real.prepare import Sdist, download, unpack
 from redstart.app.settings import Models, Settings
 from redstart.app.settings import load as load_settings
-from redstart.app.wire import open_house
+from redstart.app.wire import open_app
 from redstart.core.errors import ConfigError
 from redstart.core.run import Limits
-from redstart.evals.desk import EvaluationRequest, evaluation, open_lab, plan_of, verify_all, without_unverified
+from redstart.evals.app import EvaluationRequest, build_plan, open_evaluation, open_lab, verify_all, without_unverified
 from redstart.evals.mutate import mutate
 from redstart.evals.outcome import RunOutcome
 from redstart.evals.sets import load_set
@@ -101,83 +101,85 @@ class Count(NamedTuple):
         return self.shown + self.missed + len(self.troubled)
 
 
-async def small_tasks(settings: Settings, name: str, count: int) -> list[Task]:
+async def load_small_tasks(settings: Settings, name: str, count: int) -> list[Task]:
     """Return the first tasks of a set, without those that are not valid on this machine."""
     try:
         tasks = load_set(name, data=settings.data)[:count]
     except ConfigError as error:
         sys.exit(f"{error}: {error.remedy}")
-    with open_house(settings) as house:
-        async for item in verify_all(house.with_sandbox(), tasks, repeats=1):
+    with open_app(settings) as app:
+        async for item in verify_all(app.with_sandbox(), tasks, repeats=1):
             if not item.ok:
                 print(f"{item.task} is left out: {item.why}")
     return without_unverified(settings, tasks)
 
 
-async def large_tasks(settings: Settings, large: Large, into: Path, count: int) -> list[Task]:
+async def create_large_tasks(settings: Settings, large: Large, directory: Path, count: int) -> list[Task]:
     """Make seeded changes of a package's code that its tests notice; they are made once in a folder."""
-    file = into / f"{large.sdist.name}.jsonl"
+    file = directory / f"{large.sdist.name}.jsonl"
     if file.exists():
         return read_tasks(file.read_text(encoding="utf-8"), file.name)
-    repo, python = into / large.sdist.name, plain_environment(into) / "bin" / "python"
+    repo, python = directory / large.sdist.name, make_plain_environment(directory) / "bin" / "python"
     if not repo.exists():
-        with tempfile.TemporaryDirectory(dir=into) as work:
-            made, _ = unpack(large.sdist, download(large.sdist, Path(work)), Path(work), "repo")
+        with tempfile.TemporaryDirectory(dir=directory) as work:
+            unpacked, _ = unpack(large.sdist, download(large.sdist, Path(work)), Path(work), "repo")
             if large.packages:
-                pip("install", "--quiet", *large.packages, python=python)
-            made.rename(repo)
+                run_pip("install", "--quiet", *large.packages, python=python)
+            unpacked.rename(repo)
     files = sum(1 for _ in (repo / large.sources).rglob("*.py"))
     if files < LEAST_FILES:
         raise BenchError(f"{large.sdist.name} has {files} source files")
     tasks: list[Task] = []
-    tried = 0
-    with open_house(settings) as house:
-        async for item in mutate(house.with_sandbox(), repo, count=count, seed=SEED, python=str(python)):
-            tried += 1
+    tried_count = 0
+    with open_app(settings) as app:
+        async for item in mutate(app.with_sandbox(), repo, count=count, seed=SEED, python=str(python)):
+            tried_count += 1
             tasks += [item.task] if item.task else []
-    print(f"{large.sdist.name}: {files} source files, {tried} changes tried, {len(tasks)} tasks", flush=True)
+    print(f"{large.sdist.name}: {files} source files, {tried_count} changes tried, {len(tasks)} tasks", flush=True)
     write_tasks(tasks, file)
     return tasks
 
 
-def evaluated(settings: Settings, name: str, tasks: Sequence[Task]) -> Count:
+def evaluate_tasks(settings: Settings, name: str, tasks: Sequence[Task]) -> Count:
     limits = Limits(attempts=ATTEMPTS, usd=None, tokens=None)
-    plan = plan_of(EvaluationRequest(name, name=f"recall-{name}", limits=limits), tasks, MODEL)
+    plan = build_plan(EvaluationRequest(name, name=f"recall-{name}", limits=limits), tasks, MODEL)
     with open_lab(settings, plan.name) as lab:
-        doing = evaluation(lab.house.with_sandbox(), lab.trials, plan, tasks, _tell)
+        doing = open_evaluation(lab.app.with_sandbox(), lab.trials, plan, tasks, _print_outcome)
         asyncio.run(doing.go(2))
-        rows = doing.results.rows()
-    broken = [row for row in rows if row.lines_shown is None]
+        rows = doing.results.list_rows()
+    without_context = [row for row in rows if row.lines_shown is None]
     shown = [row for row in rows if row.lines_shown]
     missed = [row for row in rows if row.lines_shown is False]
     return Count(
         name,
         len(shown),
-        tuple(_named(row) for row in shown if not (row.solved and row.claimed)),
+        tuple(_format_row(row) for row in shown if not (row.solved and row.claimed)),
         len(missed),
-        tuple(_named(row) for row in missed if row.solved or row.claimed),
-        tuple(_named(row) for row in broken),
+        tuple(_format_row(row) for row in missed if row.solved or row.claimed),
+        tuple(_format_row(row) for row in without_context),
     )
 
 
-def _tell(row: RunOutcome) -> None:
-    found = {True: "shown", False: "missed", None: "no context"}[row.lines_shown]
-    print(f"{row.key.task}: {found}, {row.place.value}, {row.seconds:.0f} s {row.trouble}".rstrip(), flush=True)
+def _print_outcome(row: RunOutcome) -> None:
+    visibility = {True: "shown", False: "missed", None: "no context"}[row.lines_shown]
+    print(f"{row.key.task}: {visibility}, {row.place.value}, {row.seconds:.0f} s {row.trouble}".rstrip(), flush=True)
 
 
-def _named(row: RunOutcome) -> str:
+def _format_row(row: RunOutcome) -> str:
     return f"{row.key.task} ({row.place.value}; {row.trouble or row.result})"
 
 
-def counts(settings: Settings, into: Path, *, quick: bool) -> tuple[list[Count], list[Count]]:
+def count_sets(settings: Settings, directory: Path, *, quick: bool) -> tuple[list[Count], list[Count]]:
     """Return the counts of the small sets and of the large ones."""
     small: list[Count] = []
     large: list[Count] = []
     for name, count in list(SMALL.items())[: 1 if quick else None]:
-        small.append(evaluated(settings, name, asyncio.run(small_tasks(settings, name, 1 if quick else count))))
+        small.append(
+            evaluate_tasks(settings, name, asyncio.run(load_small_tasks(settings, name, 1 if quick else count)))
+        )
     for item in LARGE[: 1 if quick else None]:
-        tasks = asyncio.run(large_tasks(settings, item, into, 1 if quick else item.tasks))
-        large.append(evaluated(settings, item.sdist.name, tasks))
+        tasks = asyncio.run(create_large_tasks(settings, item, directory, 1 if quick else item.tasks))
+        large.append(evaluate_tasks(settings, item.sdist.name, tasks))
     return small, large
 
 
@@ -188,33 +190,33 @@ def main() -> None:
     args = parser.parse_args()
     data = load_settings().data
     with ExitStack() as stack:
-        into = (args.home or Path(stack.enter_context(tempfile.TemporaryDirectory()))).resolve()
-        into.mkdir(parents=True, exist_ok=True)
-        settings = Settings(home=into / "home", data=data, models=Models(strong=MODEL, fast=MODEL))
+        directory = (args.home or Path(stack.enter_context(tempfile.TemporaryDirectory()))).resolve()
+        directory.mkdir(parents=True, exist_ok=True)
+        settings = Settings(home=directory / "home", data=data, models=Models(strong=MODEL, fast=MODEL))
         try:
-            os.environ["VIRTUAL_ENV"] = str(plain_environment(into))
-            small, large = counts(settings, into, quick=args.quick)
+            os.environ["VIRTUAL_ENV"] = str(make_plain_environment(directory))
+            small, large = count_sets(settings, directory, quick=args.quick)
         except (BenchError, ConfigError) as error:
             sys.exit(str(error))
     for item in (*small, *large):
         print(f"{item.name}: {item.tasks} tasks, the needed lines shown in {item.shown}, missed in {item.missed}")
-        for what, names in (
+        for label, names in (
             ("shown and not green", item.lost),
             ("green unshown", item.guessed),
             ("no context", item.troubled),
         ):
             for name in names:
-                print(f"  {what}: {name}")
-    every = [*small, *large]
-    least, least_large = (2, 1) if args.quick else (LEAST, LEAST_LARGE)
+                print(f"  {label}: {name}")
+    all_counts = [*small, *large]
+    minimum, least_large = (2, 1) if args.quick else (LEAST, LEAST_LARGE)
     figures = [
-        at_least("tasks", sum(item.tasks for item in every), least),
-        at_least("tasks_large", sum(item.tasks for item in large), least_large),
-        exactly("shown_and_lost", sum(len(item.lost) for item in every), 0),
-        exactly("missed_and_green", sum(len(item.guessed) for item in every), 0),
-        exactly("without_context", sum(len(item.troubled) for item in every), 0),
-        told("shown", sum(item.shown for item in every)),
-        told("missed", sum(item.missed for item in every)),
+        expect_at_least("tasks", sum(item.tasks for item in all_counts), minimum),
+        expect_at_least("tasks_large", sum(item.tasks for item in large), least_large),
+        expect_equal("shown_and_lost", sum(len(item.lost) for item in all_counts), 0),
+        expect_equal("missed_and_green", sum(len(item.guessed) for item in all_counts), 0),
+        expect_equal("without_context", sum(len(item.troubled) for item in all_counts), 0),
+        report_value("shown", sum(item.shown for item in all_counts)),
+        report_value("missed", sum(item.missed for item in all_counts)),
     ]
     print_figures("recall", figures)
 

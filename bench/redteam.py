@@ -23,10 +23,10 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 import _paths  # noqa: F401
-from _figures import Figure, at_most, exactly, print_figures
-from honest.patches import data_folder
+from _figures import Figure, expect_at_most, expect_equal, print_figures
+from honest.patches import find_data_folder
 from sandbox import with_pytest
-from support.scenarios import CARD, question
+from support.scenarios import CARD, parse_question
 from support.server import Request, ScriptedServer, Wire
 from support.user import User
 
@@ -54,11 +54,11 @@ class Played(NamedTuple):
     why: str
 
 
-def rows_of(path: Path) -> list[Row]:
+def load_rows(path: Path) -> list[Row]:
     return [json.loads(line) for line in path.read_text().splitlines() if line.strip()]
 
 
-def answer_of(row: Row) -> str:
+def build_answer(row: Row) -> str:
     """Return the model's answer: the one in the row, or every changed file as a whole."""
     if "answer" in row:
         return row["answer"]
@@ -67,15 +67,15 @@ def answer_of(row: Row) -> str:
         old = row["files"].get(path, "")
         if text is None:
             lines = old.splitlines()
-            gone = "".join(f"-{line}\n" for line in lines)
-            blocks.append(f"--- a/{path}\n+++ /dev/null\n@@ -1,{len(lines)} +0,0 @@\n{gone}")
+            deleted_lines = "".join(f"-{line}\n" for line in lines)
+            blocks.append(f"--- a/{path}\n+++ /dev/null\n@@ -1,{len(lines)} +0,0 @@\n{deleted_lines}")
         else:
             blocks.append(f"{path}\n<<<<<<< SEARCH\n{old}=======\n{text}>>>>>>> REPLACE\n")
     return "\n".join(blocks)
 
 
 @cache
-def project() -> Path:
+def create_environment() -> Path:
     """Make the environment of the rows' repos: it has only pytest, so it starts fast."""
     folder = Path(tempfile.mkdtemp(prefix="redstart-project-")) / "venv"
     atexit.register(shutil.rmtree, folder.parent, ignore_errors=True)
@@ -87,42 +87,42 @@ def play(row: Row, level: str) -> Played:
     """Run the command once in a fresh folder, with one attempt and without input."""
 
     def reply(request: Request) -> str:
-        said = {"patch": answer_of(row), "plan": '{"summary": "do it", "subtasks": []}'}
-        return said.get(question(request), CARD)
+        answers = {"patch": build_answer(row), "plan": '{"summary": "do it", "subtasks": []}'}
+        return answers.get(parse_question(request), CARD)
 
     with tempfile.TemporaryDirectory(prefix="redstart-redteam-") as folder, ScriptedServer(reply) as server:
         root = Path(folder) / "project"
         for path, text in row["files"].items():
             (root / path).parent.mkdir(parents=True, exist_ok=True)
             (root / path).write_text(text)
-        user = User(Path(folder), project())
+        user = User(Path(folder), create_environment())
         user.uses(server, Wire.openai)
         user.environ["REDSTART_VERIFY"] = level
-        ran = user.redstart("fix", root, "--max-attempts", "1", "--no-input", *row["args"])
-    return Played(row, ran.code, _headline(ran.out + ran.err))
+        result = user.redstart("fix", root, "--max-attempts", "1", "--no-input", *row["args"])
+    return Played(row, result.code, _extract_headline(result.out + result.err))
 
 
-def _headline(text: str) -> str:
+def _extract_headline(text: str) -> str:
     """Return the output from its headline on, as one line."""
     marks = ("GREEN ", "REFUSED ", "NEEDS INPUT", "UNPROVEN", "NOT SOLVED", "STUCK", "ENVIRONMENT", "error:")
-    at = min((text.find(mark) for mark in marks if mark in text), default=0)
-    return " ".join(text[at:].split())[:200]
+    start = min((text.find(mark) for mark in marks if mark in text), default=0)
+    return " ".join(text[start:].split())[:200]
 
 
 def play_all(rows: Sequence[Row], level: str) -> list[Played]:
     """Play the rows, as many in parallel as there are cores. Return the results in the order of the rows."""
-    project()  # made here, before parallel runs need it
-    played: list[Played] = []
+    create_environment()  # made here, before parallel runs need it
+    results: list[Played] = []
     with ThreadPoolExecutor(JOBS) as pool:
         for row, result in zip(rows, pool.map(play, rows, repeat(level)), strict=True):
             is_wrong = result.code == GREEN if row["kind"] == "cheat" else result.code not in (GREEN, ASKED)
             mark = "!!" if is_wrong else "  "
             print(f"  {mark} {row['kind']:<6} {row['name']:<28} {result.code}  {result.why}", flush=True)
-            played.append(result)
-    return played
+            results.append(result)
+    return results
 
 
-def by_class(played: Sequence[Played]) -> None:
+def print_by_class(played: Sequence[Played]) -> None:
     """Print the exit codes of the rows by class."""
     codes: dict[tuple[str, str], Counter[int]] = defaultdict(Counter)
     for result in played:
@@ -131,22 +131,22 @@ def by_class(played: Sequence[Played]) -> None:
         print(f"  {kind:<7}{name:<18}" + ", ".join(f"exit {code}: {count}" for code, count in sorted(counts.items())))
 
 
-def figures_of(played: Sequence[Played], *, accepted: int, asked: int, prefix: str = "") -> list[Figure]:
+def build_figures(played: Sequence[Played], *, accepted: int, asked_limit: int, prefix: str = "") -> list[Figure]:
     cheats = [result for result in played if result.row["kind"] == "cheat"]
     honest = [result for result in played if result.row["kind"] == "honest"]
     refused = sum(result.code not in (GREEN, ASKED) for result in honest)
-    figures = [exactly(f"{prefix}honest_refused", refused, 0)]
-    figures.append(at_most(f"{prefix}honest_asked", sum(result.code == ASKED for result in honest), asked))
+    figures = [expect_equal(f"{prefix}honest_refused", refused, 0)]
+    figures.append(expect_at_most(f"{prefix}honest_asked", sum(result.code == ASKED for result in honest), asked_limit))
     if cheats:
-        figures.insert(0, at_most(f"{prefix}accepted", sum(result.code == GREEN for result in cheats), accepted))
+        figures.insert(0, expect_at_most(f"{prefix}accepted", sum(result.code == GREEN for result in cheats), accepted))
         figures.insert(1, Figure(f"{prefix}asked", sum(result.code in (ASKED, UNPROVEN) for result in cheats)))
     return figures
 
 
-def _file(name: str) -> Path:
+def _find_file(name: str) -> Path:
     if name != "open":
         return HELD_OUT / f"redteam_{name}.jsonl"
-    data = data_folder()
+    data = find_data_folder()
     if data is None:
         sys.exit("The open set is part of the evaluation data: set REDSTART_DATA (see docs/benchmarks.md).")
     return data / OPEN
@@ -159,13 +159,15 @@ def main() -> None:
     parser.add_argument("--set", choices=SETS, default="open", help="which rows to play")
     parser.add_argument("--only", default="", help="only rows whose name contains this")
     arguments = parser.parse_args()
-    rows = rows_of(_file(arguments.set))
+    rows = load_rows(_find_file(arguments.set))
     level = "quick" if arguments.quick else arguments.level
     rows = [row for row in rows if arguments.only in row["name"]][:: 12 if arguments.quick else 1]
-    played = play_all(rows, level)
-    by_class(played)
-    accepted, asked = AIMS[arguments.set, level == "quick"]
-    print_figures("redteam", figures_of(played, accepted=accepted, asked=asked), set=arguments.set, level=level)
+    results = play_all(rows, level)
+    print_by_class(results)
+    accepted, asked_limit = AIMS[arguments.set, level == "quick"]
+    print_figures(
+        "redteam", build_figures(results, accepted=accepted, asked_limit=asked_limit), set=arguments.set, level=level
+    )
 
 
 if __name__ == "__main__":

@@ -19,12 +19,12 @@ from dataclasses import replace
 from pathlib import Path
 
 import _paths  # noqa: F401
-from _figures import Figure, exactly, print_figures, told
+from _figures import Figure, expect_equal, print_figures, report_value
 from redstart.core.chat import Answer, Ask, Usage
 from redstart.core.learning import ReflectionPolicy
 from redstart.core.run import Limits, Result, RunState
-from redstart.engines.drive import drive
-from redstart.engines.inline import inline
+from redstart.engines.inline import run_inline
+from redstart.engines.step_driver import drive
 from support import rig as play
 from support.rig import Rig, make_rig
 
@@ -45,55 +45,61 @@ class Forgetful:
     async def ask(self, ask: Ask) -> Answer:
         prompt = "\n".join(message.text for message in ask.messages)
         if self._blind:
-            prompt, cut = _REFLECTED.subn("", prompt)
-            self.cut += cut
-        said = self._reply(ask.question, prompt)
-        return Answer(text=said, model="instrument:forgetful", usage=Usage(input_tokens=1, output_tokens=1))
+            prompt, cut_count = _REFLECTED.subn("", prompt)
+            self.cut += cut_count
+        answer = self._reply(ask.question, prompt)
+        return Answer(text=answer, model="instrument:forgetful", usage=Usage(input_tokens=1, output_tokens=1))
 
     def _reply(self, question: str, prompt: str) -> str:
         if question == "reflect":
-            return json.dumps({"root_cause": "it adds too much", "what_failed": "a guess", "try_next": self._fresh()})
+            return json.dumps(
+                {"root_cause": "it adds too much", "what_failed": "a guess", "try_next": self._create_word()}
+            )
         if question != "patch":
             return {"remember": play.CARD, "plan": json.dumps({"summary": "look again"})}[question]
         if self._word and self._word in prompt:
             return play.RIGHT
-        asked = "`TRY NEXT:`" in prompt
-        reflection = f"ROOT CAUSE: it adds too much\nWHAT FAILED: a guess\nTRY NEXT: {self._fresh()}\n" if asked else ""
+        wants_reflection = "`TRY NEXT:`" in prompt
+        reflection = (
+            f"ROOT CAUSE: it adds too much\nWHAT FAILED: a guess\nTRY NEXT: {self._create_word()}\n"
+            if wants_reflection
+            else ""
+        )
         self._wrong += 1
         return reflection + play.block(LINE, f"    return number + {self._seed * 100 + self._wrong + 50}")
 
-    def _fresh(self) -> str:
+    def _create_word(self) -> str:
         """Return a new unique word for each reflection."""
         self._word = f"word-{self._seed}-{self._wrong}"
         return self._word
 
 
-async def ran(rig: Rig, model: Forgetful, policy: ReflectionPolicy) -> RunState:
+async def run_fix(rig: Rig, model: Forgetful, policy: ReflectionPolicy) -> RunState:
     rig = rig.twin()
     rig.adapters = replace(rig.adapters, model=model)
     claim = await rig.adapters.store.claim(await rig.begin(limits=LIMITS, reflect=policy))
-    return (await drive(rig.adapters, claim, inline)).state
+    return (await drive(rig.adapters, claim, run_inline)).state
 
 
 def measure(rig: Rig, runs: int = RUNS) -> list[Figure]:
     solved = dict.fromkeys((False, True), 0)
     attempts: list[int] = []
-    cut = 0
+    cut_count = 0
     for seed in range(runs):
         policy = ReflectionPolicy.always if seed % 2 else ReflectionPolicy.never
         for blind in (False, True):
             model = Forgetful(seed, blind=blind)
-            ended = asyncio.run(ran(rig, model, policy))
-            solved[blind] += ended.result is Result.verified
-            cut += model.cut
+            state = asyncio.run(run_fix(rig, model, policy))
+            solved[blind] += state.result is Result.verified
+            cut_count += model.cut
             if not blind:
-                attempts.append(ended.now.number)
+                attempts.append(state.now.number)
     return [
-        exactly("reflected_solved", solved[False], runs),
-        exactly("without_solved", solved[True], 0),
-        told("runs", runs),
-        told("attempts", sum(attempts) / max(len(attempts), 1)),
-        told("lines_cut", cut),
+        expect_equal("reflected_solved", solved[False], runs),
+        expect_equal("without_solved", solved[True], 0),
+        report_value("runs", runs),
+        report_value("attempts", sum(attempts) / max(len(attempts), 1)),
+        report_value("lines_cut", cut_count),
     ]
 
 

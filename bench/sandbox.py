@@ -34,17 +34,17 @@ from pathlib import Path
 from typing import NamedTuple
 
 from _environments import make_environment
-from _figures import Figure, at_most, print_figures, told
+from _figures import Figure, expect_at_most, print_figures, report_value
 from redstart.app.images import build_image
 from redstart.core.errors import RedstartError
 from redstart.core.shell import Environment, Execution, ExitCause, SandboxLimits
 from redstart.ports.sandbox.bwrap import Bubblewrap, probe
-from redstart.ports.sandbox.cgroups import Cgroup, grouped, own_tree
-from redstart.ports.sandbox.docker.daemon import DaemonApi, socket_of
-from redstart.ports.sandbox.docker.image import recipe_here
+from redstart.ports.sandbox.cgroups import Cgroup, find_own_tree, open_group
+from redstart.ports.sandbox.docker.daemon import DaemonApi, parse_socket
+from redstart.ports.sandbox.docker.image import detect_recipe
 from redstart.ports.sandbox.docker.sandbox import ContainerOptions, Docker
-from redstart.ports.sandbox.exchange import variables
-from redstart.ports.sandbox.port import WarmSandbox, Workspaces, session_of
+from redstart.ports.sandbox.files import build_variables
+from redstart.ports.sandbox.port import WarmSandbox, Workspaces, open_sandbox_session
 from redstart.testing.sandbox import FolderWorkspaces
 
 AIMS = {"bwrap_fresh_pytest": 1.15, "bwrap_warm_pytest": 0.5, "docker_warm_pytest": 1.25}
@@ -87,18 +87,18 @@ class Ground(NamedTuple):
     executions: dict[str, Execution]
 
 
-def ground(folder: Path) -> Ground:
+def prepare_workspace(folder: Path) -> Ground:
     workspaces = FolderWorkspaces(folder / "snapshots")
-    snapshot = workspaces.snapshot("one", {"test_it.py": TESTS})
+    snapshot = workspaces.create_snapshot("one", {"test_it.py": TESTS})
     mount = folder / "repo"
     shutil.copytree(folder / "snapshots" / "one", mount)
     python = with_pytest(folder / "venv")
     environment = Environment(mount=str(mount), python=python, read_only=(str(folder / "venv"), sys.base_prefix))
     executions = {
         name: Execution(
-            argv=(python, *words), snapshot=snapshot, environment=environment, limits=SandboxLimits(wall=300)
+            argv=(python, *arguments), snapshot=snapshot, environment=environment, limits=SandboxLimits(wall=300)
         )
-        for name, words in COMMANDS.items()
+        for name, arguments in COMMANDS.items()
     }
     return Ground(folder, workspaces, environment, executions)
 
@@ -108,101 +108,109 @@ def with_pytest(folder: Path) -> str:
     return str(make_environment(folder, f"pytest=={version('pytest')}"))
 
 
-def bare(group: Cgroup | None) -> Run:
+def create_bare_run(group: Cgroup | None) -> Run:
     """Return a function that starts commands without a sandbox."""
 
     async def run(execution: Execution) -> None:
-        own = variables(execution.environment.python, {}, home=tempfile.gettempdir(), temporary=tempfile.gettempdir())
-        child = await asyncio.create_subprocess_exec(
-            *execution.argv, cwd=execution.environment.mount, env=own, stdout=subprocess.PIPE, stderr=subprocess.STDOUT
+        environ = build_variables(
+            execution.environment.python, {}, home=tempfile.gettempdir(), temporary=tempfile.gettempdir()
         )
-        for door in group.doors if group else ():
+        child = await asyncio.create_subprocess_exec(
+            *execution.argv,
+            cwd=execution.environment.mount,
+            env=environ,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.STDOUT,
+        )
+        for procs_file in group.procs_files if group else ():
             with contextlib.suppress(ProcessLookupError):
-                Path(door).write_text(str(child.pid))
+                Path(procs_file).write_text(str(child.pid))
         output, _ = await child.communicate()
         assert child.returncode == 0, output.decode()
 
     return run
 
 
-def checked(run: Callable[[Execution], Awaitable[object]]) -> Run:
+def check_success(run: Callable[[Execution], Awaitable[object]]) -> Run:
     """Wrap `run` so that it raises if the command fails: the time of an error is not a figure."""
 
-    async def checking(execution: Execution) -> None:
+    async def run_and_check(execution: Execution) -> None:
         completed = await run(execution)
         assert getattr(completed, "cause", None) is ExitCause.ok, completed
 
-    return checking
+    return run_and_check
 
 
 @contextlib.asynccontextmanager
-async def contenders(
+async def open_contenders(
     place: Ground, backends: dict[str, WarmSandbox], names: tuple[str, ...]
 ) -> AsyncGenerator[list[Contender]]:
     """Provide every backend, fresh and in a session that stays open."""
-    async with contextlib.AsyncExitStack() as opened:
-        found: list[Contender] = []
+    async with contextlib.AsyncExitStack() as stack:
+        entries: list[Contender] = []
         limits = place.executions["pytest"].limits
         for name, sandbox in backends.items():
-            found.append(Contender(f"{name}_fresh", checked(sandbox.run), names))
-            session = await opened.enter_async_context(session_of(sandbox, place.environment, limits))
+            entries.append(Contender(f"{name}_fresh", check_success(sandbox.run), names))
+            session = await stack.enter_async_context(open_sandbox_session(sandbox, place.environment, limits))
             warm = tuple(item for item in names if item == "pytest" or not isinstance(sandbox, Bubblewrap))
             await session.run(place.executions["pytest"])
-            found.append(Contender(f"{name}_warm", checked(session.run), warm))
-        yield found
+            entries.append(Contender(f"{name}_warm", check_success(session.run), warm))
+        yield entries
 
 
-async def measured(
+async def measure_backends(
     place: Ground, backends: dict[str, WarmSandbox], names: tuple[str, ...], rounds: int, seconds: float
 ) -> dict[str, list[float]]:
     """Return the ratios of every round, by figure."""
     ratios: defaultdict[str, list[float]] = defaultdict(list)
     began = time.monotonic()
     limits = place.executions["pytest"].limits
-    async with contenders(place, backends, names) as all_of_them:
-        with grouped(own_tree(), limits) as group:
+    async with open_contenders(place, backends, names) as entries:
+        with open_group(find_own_tree(), limits) as group:
             for turn in range(rounds):
                 if turn and time.monotonic() - began > seconds:
                     break
                 for name in names:
-                    alone = await timed(bare(group), place.executions[name])
-                    for each in all_of_them:
-                        if name in each.commands:
-                            ratios[f"{each.name}_{name}"].append(await timed(each.run, place.executions[name]) / alone)
+                    bare_seconds = await measure_run(create_bare_run(group), place.executions[name])
+                    for contender in entries:
+                        if name in contender.commands:
+                            ratios[f"{contender.name}_{name}"].append(
+                                await measure_run(contender.run, place.executions[name]) / bare_seconds
+                            )
     return ratios
 
 
-async def timed(run: Run, execution: Execution) -> float:
+async def measure_run(run: Run, execution: Execution) -> float:
     began = time.monotonic()
     await run(execution)
     return time.monotonic() - began
 
 
-def figure(name: str, ratios: list[float]) -> Figure:
+def build_figure(name: str, ratios: list[float]) -> Figure:
     value = statistics.median(ratios)
     worst = statistics.quantiles(ratios, n=20, method="inclusive")[-1] if len(ratios) > 1 else value
     print(f"{name:24} {value:8.3f} (p95 {worst:.3f}, {len(ratios)} rounds)")
-    return at_most(name, value, AIMS[name]) if name in AIMS else told(name, value)
+    return expect_at_most(name, value, AIMS[name]) if name in AIMS else report_value(name, value)
 
 
-async def had(place: Ground) -> dict[str, WarmSandbox]:
+async def find_backends(place: Ground) -> dict[str, WarmSandbox]:
     """Return the backends available here; print why the others are unavailable."""
-    scratch, found = place.folder / "scratch", dict[str, WarmSandbox]()
+    scratch, backends = place.folder / "scratch", dict[str, WarmSandbox]()
     try:
         await asyncio.to_thread(probe, scratch)
-        found["bwrap"] = Bubblewrap(place.workspaces, scratch)
+        backends["bwrap"] = Bubblewrap(place.workspaces, scratch)
     except RedstartError as error:
         print(f"bwrap: {error} {error.remedy}")
     try:
-        found.update(await dockers(place.workspaces, scratch))
+        backends.update(await create_dockers(place.workspaces, scratch))
     except (RedstartError, OSError) as error:
         print(f"docker: {error}")
-    return found
+    return backends
 
 
-async def dockers(workspaces: Workspaces, scratch: Path) -> dict[str, WarmSandbox]:
-    socket = socket_of(os.environ.get("DOCKER_HOST", ""))
-    api, image = DaemonApi(socket), recipe_here().name
+async def create_dockers(workspaces: Workspaces, scratch: Path) -> dict[str, WarmSandbox]:
+    socket = parse_socket(os.environ.get("DOCKER_HOST", ""))
+    api, image = DaemonApi(socket), detect_recipe().name
     await build_image(os.environ, say=print)
     runtimes = (await api.call("GET", "/info"))["Runtimes"]
     choices = {"docker": ContainerOptions(socket, image), "runsc": ContainerOptions(socket, image, "runsc")}
@@ -213,7 +221,7 @@ async def dockers(workspaces: Workspaces, scratch: Path) -> dict[str, WarmSandbo
 
 
 @contextlib.contextmanager
-def daemon(folder: Path) -> Generator[None]:
+def run_daemon(folder: Path) -> Generator[None]:
     """Run a Docker daemon for the duration of the bench, if none is configured and one can be started."""
     if os.environ.get("DOCKER_HOST") or os.geteuid() != 0:
         yield
@@ -236,43 +244,45 @@ def daemon(folder: Path) -> Generator[None]:
         argv = [program, *(f"--{name}={value}" for name, value in options.items())]
         child = subprocess.Popen(argv, stdin=subprocess.DEVNULL, stdout=log, stderr=subprocess.STDOUT)
     try:
-        over = time.monotonic() + DAEMON_SECONDS
-        while not socket.exists() and child.poll() is None and time.monotonic() < over:
+        deadline = time.monotonic() + DAEMON_SECONDS
+        while not socket.exists() and child.poll() is None and time.monotonic() < deadline:
             time.sleep(0.05)
         os.environ["DOCKER_HOST"] = f"unix://{socket}"
         yield
     finally:
         child.terminate()
         child.wait()
-        for left in Path("/sys/fs/cgroup").glob(f"*/{GROUP}"):
+        for leftover in Path("/sys/fs/cgroup").glob(f"*/{GROUP}"):
             with contextlib.suppress(OSError):
-                left.rmdir()
+                leftover.rmdir()
 
 
 def install() -> None:
     """Install the packages that Docker needs, if they are missing and this system can install them."""
     missing = [package for program, package in PROGRAMS.items() if not shutil.which(program)]
     if missing and shutil.which("apt-get"):
-        quiet = {**os.environ, "DEBIAN_FRONTEND": "noninteractive"}
-        for words in (("update", "-qq"), ("install", "-y", "-qq", "--no-install-recommends", *missing)):
-            subprocess.run(("apt-get", *words), env=quiet, stdout=subprocess.DEVNULL, check=False)
+        environ = {**os.environ, "DEBIAN_FRONTEND": "noninteractive"}
+        for arguments in (("update", "-qq"), ("install", "-y", "-qq", "--no-install-recommends", *missing)):
+            subprocess.run(("apt-get", *arguments), env=environ, stdout=subprocess.DEVNULL, check=False)
 
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--quick", action="store_true", help="only the file of tests")
     parser.add_argument("--rounds", type=int, default=ROUNDS)
-    asked = parser.parse_args()
-    names = ("pytest",) if asked.quick else tuple(COMMANDS)
+    args = parser.parse_args()
+    names = ("pytest",) if args.quick else tuple(COMMANDS)
 
-    async def all_of_it(folder: Path) -> dict[str, list[float]]:
-        place = ground(folder)
-        backends = await had(place)
-        return await measured(place, backends, names, asked.rounds, QUICK_SECONDS if asked.quick else float("inf"))
+    async def measure_all(folder: Path) -> dict[str, list[float]]:
+        place = prepare_workspace(folder)
+        backends = await find_backends(place)
+        return await measure_backends(
+            place, backends, names, args.rounds, QUICK_SECONDS if args.quick else float("inf")
+        )
 
-    with tempfile.TemporaryDirectory(prefix="redstart-bench-") as folder, daemon(Path(folder)):
-        ratios = asyncio.run(all_of_it(Path(folder)))
-    figures = [figure(name, each) for name, each in ratios.items()]
+    with tempfile.TemporaryDirectory(prefix="redstart-bench-") as folder, run_daemon(Path(folder)):
+        ratios = asyncio.run(measure_all(Path(folder)))
+    figures = [build_figure(name, values) for name, values in ratios.items()]
     figures += [Figure(name, None, f"<= {aim:g}", holds=False) for name, aim in AIMS.items() if name not in ratios]
     print_figures("sandbox", figures)
 

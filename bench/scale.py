@@ -24,8 +24,8 @@ from contextlib import ExitStack
 from pathlib import Path
 
 import _paths  # noqa: F401
-from _figures import at_most, print_figures, told
-from _stores import KINDS, fill, keep_a_run, places
+from _figures import expect_at_most, print_figures, report_value
+from _stores import KINDS, fill, keep_a_run, provide_locations
 from redstart.ports.sql.engine import Database
 from redstart.ports.sql.journal import SqlJournal
 from redstart.ports.sql.store import SqlStore
@@ -48,44 +48,46 @@ class Stored:
         self._kind, self._size, self._times = kind, size, times
         self._store, self._journal = SqlStore(database, time.time), SqlJournal(database)
 
-    async def round(self, luck: random.Random, *, counts: bool) -> None:
-        run_id = f"run-{luck.randint(1, self._size)}"
-        before = await self._store.load(run_id)
+    async def run_round(self, rng: random.Random, *, is_counted: bool) -> None:
+        run_id = f"run-{rng.randint(1, self._size)}"
+        state = await self._store.load(run_id)
         _, fence = await self._store.claim(run_id)
-        await self._timed("commit", self._store.commit(commit(before, artifact="x" * 600, events=3), fence), counts)
-        await self._timed("list", self._store.runs(limit=20), counts)
-        other = f"run-{luck.randint(1, self._size)}"
-        await self._timed("claim", self._store.claim(other), counts)
-        await self._timed("resume", self._resume(f"run-{luck.randint(1, self._size)}"), counts)
+        await self._measure(
+            "commit", self._store.commit(commit(state, artifact="x" * 600, events=3), fence), is_counted
+        )
+        await self._measure("list", self._store.list_runs(limit=20), is_counted)
+        claimed_id = f"run-{rng.randint(1, self._size)}"
+        await self._measure("claim", self._store.claim(claimed_id), is_counted)
+        await self._measure("resume", self._resume(f"run-{rng.randint(1, self._size)}"), is_counted)
 
     async def _resume(self, run_id: str) -> None:
         await self._store.load(run_id)
-        await self._store.steps(run_id)
-        await self._journal.records(run_id)
+        await self._store.list_steps(run_id)
+        await self._journal.list_records(run_id)
 
-    async def _timed(self, what: str, call: Awaitable[object], counts: bool) -> None:
+    async def _measure(self, operation: str, call: Awaitable[object], is_counted: bool) -> None:
         began = time.perf_counter()
         await call
-        if counts:
-            self._times[self._kind, what, self._size].append(time.perf_counter() - began)
+        if is_counted:
+            self._times[self._kind, operation, self._size].append(time.perf_counter() - began)
 
 
-def measured(folder: Path, sizes: tuple[int, ...], rounds: int) -> Times:
+def measure_latencies(folder: Path, sizes: tuple[int, ...], rounds: int) -> Times:
     times: Times = defaultdict(list)
-    luck = random.Random(1)
-    with ExitStack() as opened:
-        where = opened.enter_context(places(folder))
+    rng = random.Random(1)
+    with ExitStack() as stack:
+        locations = stack.enter_context(provide_locations(folder))
         stored: list[Stored] = []
         for kind in KINDS:
             for size in sizes:
-                database = opened.enter_context(Database.open(next(where[kind])))
+                database = stack.enter_context(Database.open(next(locations[kind])))
                 began = time.perf_counter()
                 fill(database, keep_a_run(database, folder / f"snapshots-{kind}-{size}"), size)
                 print(f"{kind:<9} {size:>6} runs made in {time.perf_counter() - began:.1f} s", flush=True)
                 stored.append(Stored(kind, size, database, times))
         for number in range(rounds + WARM_UP):
             for item in stored:
-                asyncio.run(item.round(luck, counts=number >= WARM_UP))
+                asyncio.run(item.run_round(rng, is_counted=number >= WARM_UP))
     return times
 
 
@@ -95,16 +97,16 @@ def main() -> None:
     quick = parser.parse_args().quick
     sizes = QUICK_SIZES if quick else SIZES
     with tempfile.TemporaryDirectory(prefix="redstart-bench-") as name:
-        times = measured(Path(name), sizes, QUICK_ROUNDS if quick else ROUNDS)
-    medians = {key: statistics.median(taken) for key, taken in times.items()}
+        times = measure_latencies(Path(name), sizes, QUICK_ROUNDS if quick else ROUNDS)
+    medians = {key: statistics.median(samples) for key, samples in times.items()}
     growths: dict[str, float] = {}
     for kind in KINDS:
-        for what in ("commit", "list", "claim", "resume"):
-            row = [medians[kind, what, size] for size in sizes]
-            growths[f"{kind}_{what}"] = medians[kind, what, sizes[-1]] / medians[kind, what, FROM]
-            print(f"{kind:<9} {what:<7}", *(f"{value * 1e3:8.2f} ms" for value in row), flush=True)
-    each = [told(f"growth_{name}", value) for name, value in growths.items()]
-    print_figures("scale", [at_most("growth", max(growths.values()), AIM), *each], runs=list(sizes))
+        for operation in ("commit", "list", "claim", "resume"):
+            row = [medians[kind, operation, size] for size in sizes]
+            growths[f"{kind}_{operation}"] = medians[kind, operation, sizes[-1]] / medians[kind, operation, FROM]
+            print(f"{kind:<9} {operation:<7}", *(f"{value * 1e3:8.2f} ms" for value in row), flush=True)
+    growth_figures = [report_value(f"growth_{name}", value) for name, value in growths.items()]
+    print_figures("scale", [expect_at_most("growth", max(growths.values()), AIM), *growth_figures], runs=list(sizes))
 
 
 if __name__ == "__main__":

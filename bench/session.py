@@ -25,11 +25,11 @@ from contextlib import contextmanager
 from pathlib import Path
 
 import _paths  # noqa: F401
-from _environments import must, pip, run, tool
-from _figures import at_most, exactly, print_figures
-from real.prepare import Ready, prepare, projects
+from _environments import install_tool, run, run_checked, run_pip
+from _figures import expect_at_most, expect_equal, print_figures
+from real.prepare import Ready, load_projects, prepare
 from real_repos import mutate
-from support.scenarios import question
+from support.scenarios import parse_question
 from support.server import Request, ScriptedServer
 
 ROOT = Path(__file__).parents[1]
@@ -84,55 +84,55 @@ class Terminal:
         self._ends = home.parent / "ends"
         # tmux gives a new pane the PATH of the client that opens it.
         self._environ = {"LC_ALL": "C.UTF-8", "PATH": variables["PATH"]}
-        shown = {
+        shell_variables = {
             **variables,
             # After each command the shell writes its exit code.
             "PROMPT_COMMAND": f"echo $? >>{self._ends}; PS1='{PROMPT} '; tmux -S {self._socket} wait-for -S ended",
         }
-        settings = [word for name, value in shown.items() for word in ("-e", f"{name}={value}")]
+        settings = [argument for name, value in shell_variables.items() for argument in ("-e", f"{name}={value}")]
         start = ["new-session", "-d", "-x", str(WIDTH), "-y", str(HEIGHT), "-c", str(folder), *settings]
-        self._tmux("-f", "/dev/null", "set-option", "-g", "history-limit", str(HISTORY), ";", *start, "bash --norc")
+        self._run_tmux("-f", "/dev/null", "set-option", "-g", "history-limit", str(HISTORY), ";", *start, "bash --norc")
 
     def type(self, line: str) -> None:
         """Type a command and wait for its end. Raises `SessionError` if it fails."""
-        self._tmux("send-keys", "-l", line)
-        self._tmux("send-keys", "Enter")
+        self._run_tmux("send-keys", "-l", line)
+        self._run_tmux("send-keys", "Enter")
         if line in ANSWERS:
             self._answer(ANSWERS[line])
         self.wait()
         code = self._ends.read_text().splitlines()[-1]
         if code != "0":
-            raise SessionError(f"`{line}` exited with {code}:\n{self.screen()}")
+            raise SessionError(f"`{line}` exited with {code}:\n{self.read_screen()}")
 
     def _answer(self, text: str) -> None:
         """Type an answer once the command asks. Raises `SessionError` if it does not ask in time."""
-        until = time.monotonic() + WITHIN
-        while QUESTION not in self.screen():
-            if time.monotonic() > until:
-                raise SessionError(f"the command does not ask; the screen:\n{self.screen()}")
-        self._tmux("send-keys", "-l", text)
-        self._tmux("send-keys", "Enter")
+        deadline = time.monotonic() + WITHIN
+        while QUESTION not in self.read_screen():
+            if time.monotonic() > deadline:
+                raise SessionError(f"the command does not ask; the screen:\n{self.read_screen()}")
+        self._run_tmux("send-keys", "-l", text)
+        self._run_tmux("send-keys", "Enter")
 
-    def screen(self) -> str:
+    def read_screen(self) -> str:
         """Return everything shown so far, with wrapped lines joined."""
-        return "\n" + self._tmux("capture-pane", "-p", "-J", "-S", "-")
+        return "\n" + self._run_tmux("capture-pane", "-p", "-J", "-S", "-")
 
     def close(self) -> None:
         run(["tmux", "-S", self._socket, "kill-server"], ROOT)
 
     def wait(self) -> None:
         """Wait for the prompt. Raises `SessionError` if it does not appear in time."""
-        self._tmux("wait-for", "ended")
-        until = time.monotonic() + WITHIN
+        self._run_tmux("wait-for", "ended")
+        deadline = time.monotonic() + WITHIN
         # The prompt appears after the end is signaled, and anything typed before it would be shown twice.
-        while not self.screen().rstrip().endswith(f"\n{PROMPT}"):
-            if time.monotonic() > until:
-                raise SessionError(f"there is no prompt; the screen:\n{self.screen()}")
+        while not self.read_screen().rstrip().endswith(f"\n{PROMPT}"):
+            if time.monotonic() > deadline:
+                raise SessionError(f"there is no prompt; the screen:\n{self.read_screen()}")
 
-    def _tmux(self, *words: str) -> str:
+    def _run_tmux(self, *arguments: str) -> str:
         try:
-            done = subprocess.run(
-                ["tmux", "-S", str(self._socket), *words],
+            completed = subprocess.run(
+                ["tmux", "-S", str(self._socket), *arguments],
                 env=self._environ,
                 stdin=subprocess.DEVNULL,
                 capture_output=True,
@@ -141,94 +141,94 @@ class Terminal:
                 check=False,
             )
         except subprocess.TimeoutExpired:
-            raise SessionError(f"not finished within {WITHIN:.0f} seconds; the screen:\n{self.screen()}") from None
-        if done.returncode:
-            raise SessionError(f"tmux {words[0]}: {done.stderr.strip()}")
-        return done.stdout
+            raise SessionError(f"not finished within {WITHIN:.0f} seconds; the screen:\n{self.read_screen()}") from None
+        if completed.returncode:
+            raise SessionError(f"tmux {arguments[0]}: {completed.stderr.strip()}")
+        return completed.stdout
 
 
 @contextmanager
-def terminal(folder: Path, home: Path, variables: dict[str, str]) -> Iterator[Terminal]:
-    opened = Terminal(folder, home, variables)
+def open_terminal(folder: Path, home: Path, variables: dict[str, str]) -> Iterator[Terminal]:
+    session = Terminal(folder, home, variables)
     try:
-        opened.wait()
-        yield opened
+        session.wait()
+        yield session
     finally:
-        opened.close()
+        session.close()
 
 
-def build_wheel(into: Path) -> Path:
+def build_wheel(directory: Path) -> Path:
     """Build the wheel of this checkout from a copy, so that the checkout stays clean, and return the wheel's folder."""
-    source = into / "source"
+    source = directory / "source"
     ignored = shutil.ignore_patterns(".venv", ".git", "__pycache__", ".*_cache", ".ci-cache", "dist")
     shutil.copytree(ROOT, source, ignore=ignored)
-    pip("wheel", "--quiet", "--no-deps", "--wheel-dir", into / "wheel", source)
-    return into / "wheel"
+    run_pip("wheel", "--quiet", "--no-deps", "--wheel-dir", directory / "wheel", source)
+    return directory / "wheel"
 
 
-def pins(into: Path) -> Path:
+def write_pins(directory: Path) -> Path:
     """Write the locked versions of Redstart's dependencies, so that a new release of one does not change the record."""
     lines = (ROOT / "requirements" / "base.txt").read_text().splitlines()
-    found = [line.rstrip("\\ ") for line in lines if "==" in line and not line.lstrip().startswith("--hash")]
-    path = into / "pins.txt"
-    path.write_text("\n".join(found) + "\n")
+    pinned_lines = [line.rstrip("\\ ") for line in lines if "==" in line and not line.lstrip().startswith("--hash")]
+    path = directory / "pins.txt"
+    path.write_text("\n".join(pinned_lines) + "\n")
     return path
 
 
-def settings(ready: Ready, home: Path, into: Path, model_url: str) -> dict[str, str]:
+def build_variables(ready: Ready, home: Path, directory: Path, model_url: str) -> dict[str, str]:
     """Return the variables of the new user's shell: the project's environment is active, and a model's key is set."""
     programs = home / ".local" / "bin"
-    uv = tool("uv", into / "tools")
-    own = [str(ready.python.parent), str(programs), str(uv.parent)]
+    uv = install_tool("uv", directory / "tools")
+    program_folders = [str(ready.python.parent), str(programs), str(uv.parent)]
     index = {name: value for name, value in os.environ.items() if name.startswith(("SSL_CERT_", "UV_INDEX"))}
     config = Path.home() / ".config" / "uv" / "uv.toml"
     return {
         **index,
         **({"UV_CONFIG_FILE": str(config)} if config.exists() else {}),
         "HOME": str(home),
-        "PATH": ":".join([*own, "/usr/local/bin", "/usr/bin", "/bin"]),
+        "PATH": ":".join([*program_folders, "/usr/local/bin", "/usr/bin", "/bin"]),
         "LANG": "C.UTF-8",
         "VIRTUAL_ENV": str(ready.venv),
         "UV_TOOL_DIR": str(home / ".local" / "share" / "uv" / "tools"),
         "UV_TOOL_BIN_DIR": str(programs),
-        "UV_FIND_LINKS": str(build_wheel(into)),
-        "UV_CONSTRAINT": str(pins(into)),
+        "UV_FIND_LINKS": str(build_wheel(directory)),
+        "UV_CONSTRAINT": str(write_pins(directory)),
         "UV_PYTHON": sys.executable,
-        "UV_CACHE_DIR": must([uv, "cache", "dir"], into).strip(),
+        "UV_CACHE_DIR": run_checked([uv, "cache", "dir"], directory).strip(),
         "OPENAI_API_KEY": "scripted",
         "REDSTART_MODELS__BASE_URL": model_url,
     }
 
 
-def record(into: Path) -> str:
-    """Record the session in a fresh home folder in `into`, as text. Raises `SessionError` if a command fails."""
-    (project,) = (item for item in projects() if item.name == PROJECT)
-    home = into / "home"
+def record(directory: Path) -> str:
+    """Record the session in a fresh home folder in `directory`, as text. Raises `SessionError` if a command fails."""
+    (project,) = (item for item in load_projects() if item.name == PROJECT)
+    home = directory / "home"
     home.mkdir()
-    ready = prepare(project, home, into, PROJECT)
+    ready = prepare(project, home, directory, PROJECT)
     answer = mutate(project.mutation, ready.root, project.mutation.file).replace("WHY: seeded", f"WHY: {WHY}")
 
     def reply(request: Request) -> str:
-        return answer if question(request) == "patch" else json.dumps(CARD)
+        return answer if parse_question(request) == "patch" else json.dumps(CARD)
 
     with (
         ScriptedServer(reply) as server,
-        terminal(ready.root, home, settings(ready, home, into, server.openai_url)) as opened,
+        open_terminal(ready.root, home, build_variables(ready, home, directory, server.openai_url)) as session,
     ):
         for line in (*COMMANDS, AFTERWARDS):
-            opened.type(line)
-        screen = opened.screen()
-    return normalised(screen, home)
+            session.type(line)
+        screen = session.read_screen()
+    return normalize_screen(screen, home)
 
 
-def normalised(screen: str, home: Path) -> str:
+def normalize_screen(screen: str, home: Path) -> str:
     """Make the text the same for every recording: replace everything that depends on the machine or the day.
 
     This covers the home folder, IDs, times, sizes, versions of programs, and figures that depend on a request's length.
     """
     screen = screen.replace(str(home), "~")
-    for pattern, word in FIXED_WORDS:
-        screen = re.sub(pattern, word, screen)
+    for pattern, replacement in FIXED_WORDS:
+        screen = re.sub(pattern, replacement, screen)
     lines = [line.rstrip() for line in screen.strip().splitlines()]
     while lines[-1] in ("", PROMPT):
         lines.pop()
@@ -236,32 +236,32 @@ def normalised(screen: str, home: Path) -> str:
 
 
 def on_page() -> str:
-    found = _BLOCK.search(PAGE.read_text())
-    if found is None:
+    match = _BLOCK.search(PAGE.read_text())
+    if match is None:
         raise SessionError(f"{PAGE.name} holds no record")
-    return found[0]
+    return match[0]
 
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--quick", action="store_true", help="no difference: one session is short")
     parser.add_argument("--write", action="store_true", help="put the record into the page")
-    asked = parser.parse_args()
+    args = parser.parse_args()
     began = time.monotonic()
     with tempfile.TemporaryDirectory(prefix="redstart-session-") as name:
         recorded = record(Path(name).resolve())
     seconds = time.monotonic() - began
     print(recorded)
-    if asked.write:
+    if args.write:
         PAGE.write_text(_BLOCK.sub(lambda _: recorded, PAGE.read_text()))
     page = on_page()
-    same = recorded == page
-    if not same:
+    is_same = recorded == page
+    if not is_same:
         print("\n".join(difflib.unified_diff(page.splitlines(), recorded.splitlines(), "page", "now", lineterm="")))
     figures = [
-        at_most("commands", len(COMMANDS), 5),
-        exactly("page_is_true", int(same), 1),
-        at_most("seconds", seconds, 90),
+        expect_at_most("commands", len(COMMANDS), 5),
+        expect_equal("page_is_true", int(is_same), 1),
+        expect_at_most("seconds", seconds, 90),
     ]
     print_figures("session", figures)
 

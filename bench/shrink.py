@@ -21,9 +21,9 @@ from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import NamedTuple
 
-from _figures import at_least, at_most, print_figures
-from honest.patches import Honest, data_folder, humaneval, quixbugs
-from redstart.toolkit.honesty.verdict.hunks import Files, compose, hunks_of
+from _figures import expect_at_least, expect_at_most, print_figures
+from honest.patches import Honest, find_data_folder, load_humaneval, load_quixbugs
+from redstart.toolkit.honesty.verdict.hunks import Files, compose, split_hunks
 from redstart.toolkit.honesty.verdict.shrink import ShrinkBudget, shrink
 
 FIXES, FEW = 40, 8
@@ -87,14 +87,14 @@ def swap(path: str | None, old: str, new: str) -> Pad:
     """Return a pad that replaces text; without a path, in the program's own file."""
 
     def pad(files: dict[str, str], program: str) -> None:
-        where = path or program
-        assert files[where].count(old) == 1, old
-        files[where] = files[where].replace(old, new)
+        target_path = path or program
+        assert files[target_path].count(old) == 1, old
+        files[target_path] = files[target_path].replace(old, new)
 
     return pad
 
 
-def new_file(files: dict[str, str], program: str) -> None:
+def add_file(files: dict[str, str], program: str) -> None:
     del program
     files["more/notes.py"] = '"""Notes."""\n\nKEPT = ["a", "b"]\n'
 
@@ -118,27 +118,29 @@ PADS: tuple[Pad, ...] = (
     swap("extra.py", "SIZES = [1, 2, 3]\n", "SIZES = [\n    1,\n    2,\n    3,\n]\n"),
     swap("extra.py", "    return min(sizes)\n", "    return sorted(sizes)[0]\n"),
     swap("extra.py", '"""More beside the program."""\n', '"""More beside the program."""\n\nimport math\n'),
-    new_file,
+    add_file,
 )
 
 
-def padded(honest: Honest, chance: random.Random) -> Padded:
+def pad_fix(honest: Honest, chance: random.Random) -> Padded:
     """Put the fix into a repository with other code, and pad it with two to eight hunks."""
-    ((program, right),) = honest.fix.items()
-    repo = {**honest.repo, program: _among(honest.repo[program]), "extra.py": EXTRA}
-    true = {**repo, program: _among(right)}
-    files = dict(true)
-    chosen = chance.sample(PADS, chance.randint(2, 8))
-    for pad in chosen:
+    ((program, fixed_program),) = honest.fix.items()
+    repo = {**honest.repo, program: _surround(honest.repo[program]), "extra.py": EXTRA}
+    true_files = {**repo, program: _surround(fixed_program)}
+    files = dict(true_files)
+    pads = chance.sample(PADS, chance.randint(2, 8))
+    for pad in pads:
         pad(files, program)
-    return Padded(honest.name, repo, true, files, len(chosen))
+    return Padded(honest.name, repo, true_files, files, len(pads))
 
 
-def _among(program: str) -> str:
+def _surround(program: str) -> str:
     """Return the program between other functions, without its remarks (QuixBugs adds some)."""
     tree = ast.parse(program)
-    later = [node for node in tree.body if not (isinstance(node, ast.Expr) and isinstance(node.value, ast.Constant))]
-    return f"{BEFORE}\n\n{ast.unparse(ast.Module(later, []))}\n{BEHIND}"
+    statements = [
+        node for node in tree.body if not (isinstance(node, ast.Expr) and isinstance(node.value, ast.Constant))
+    ]
+    return f"{BEFORE}\n\n{ast.unparse(ast.Module(statements, []))}\n{BEHIND}"
 
 
 def is_green(files: Files, folder: Path) -> bool:
@@ -152,10 +154,10 @@ def is_green(files: Files, folder: Path) -> bool:
             place.write_bytes(text)
     environ = {"PATH": os.environ["PATH"], "PYTHONDONTWRITEBYTECODE": "1", "PYTEST_DISABLE_PLUGIN_AUTOLOAD": "1"}
     command = [sys.executable, "-m", "pytest", "-q", "-x", "-p", "no:cacheprovider", "tests"]
-    done = subprocess.run(
+    completed = subprocess.run(
         command, cwd=folder, env={**environ, "PYTHONPATH": "."}, capture_output=True, timeout=SECONDS, check=False
     )
-    return done.returncode == 0
+    return completed.returncode == 0
 
 
 class Found(NamedTuple):
@@ -164,48 +166,52 @@ class Found(NamedTuple):
     seconds: float
 
 
-async def measured(one: Padded, folder: Path) -> Found:
-    before: dict[str, bytes | None] = {path: text.encode() for path, text in one.repo.items()}
-    hunks = hunks_of(before, {path: text.encode() for path, text in one.padded.items()})
-    touched = {hunk.path for hunk in hunks}
-    for path, text in one.repo.items():
+async def measure_shrink(case: Padded, folder: Path) -> Found:
+    before: dict[str, bytes | None] = {path: text.encode() for path, text in case.repo.items()}
+    hunks = split_hunks(before, {path: text.encode() for path, text in case.padded.items()})
+    touched_paths = {hunk.path for hunk in hunks}
+    for path, text in case.repo.items():
         (folder / path).parent.mkdir(parents=True, exist_ok=True)
         (folder / path).write_text(text)
 
-    async def green(kept: frozenset[int]) -> bool:
-        return await asyncio.to_thread(is_green, compose(before, hunks, kept), folder)
+    async def is_passing(kept_hunks: frozenset[int]) -> bool:
+        return await asyncio.to_thread(is_green, compose(before, hunks, kept_hunks), folder)
 
     began = time.monotonic()
-    found = await shrink(before, hunks, green, budget=ShrinkBudget(runs=40, seconds=600), clock=time.monotonic)
-    left = compose(before, hunks, found.kept)
-    same = all(left[path] == (one.true[path].encode() if path in one.true else None) for path in touched)
-    print(f"{one.name:<44} {len(hunks):>2} hunks {found.runs:>2} runs  {'' if same else 'NOT THE FIX'}", flush=True)
-    return Found(same, found.runs, time.monotonic() - began)
+    result = await shrink(before, hunks, is_passing, budget=ShrinkBudget(runs=40, seconds=600), clock=time.monotonic)
+    remaining = compose(before, hunks, result.needed_hunks)
+    is_same = all(
+        remaining[path] == (case.true[path].encode() if path in case.true else None) for path in touched_paths
+    )
+    print(
+        f"{case.name:<44} {len(hunks):>2} hunks {result.runs:>2} runs  {'' if is_same else 'NOT THE FIX'}", flush=True
+    )
+    return Found(is_same, result.runs, time.monotonic() - began)
 
 
-def choose(data: Path, wanted: int) -> Sequence[Padded]:
+def choose(data: Path, count: int) -> Sequence[Padded]:
     """Choose fixes of both sets in equal parts, always the same ones."""
     chance = random.Random(SEED)
-    every = [chance.sample(list(kind(data)), wanted // 2) for kind in (quixbugs, humaneval)]
-    return [padded(item, chance) for part in every for item in part]
+    samples = [chance.sample(list(kind(data)), count // 2) for kind in (load_quixbugs, load_humaneval)]
+    return [pad_fix(item, chance) for part in samples for item in part]
 
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--quick", action="store_true", help="fewer fixes")
-    data = data_folder()
-    wanted = FEW if parser.parse_args().quick else FIXES
+    data = find_data_folder()
+    count = FEW if parser.parse_args().quick else FIXES
     if data is None:
         sys.exit("The fixes come from the evaluation data: set REDSTART_DATA (see docs/benchmarks.md).")
-    found: list[Found] = []
-    for item in choose(data, wanted):
+    results: list[Found] = []
+    for item in choose(data, count):
         with tempfile.TemporaryDirectory(prefix="redstart-bench-") as name:
-            found.append(asyncio.run(measured(item, Path(name))))
+            results.append(asyncio.run(measure_shrink(item, Path(name))))
     figures = [
-        at_least("same_as_fix", sum(item.same for item in found) / len(found), 0.95),
-        at_most("runs_median", statistics.median(item.runs for item in found), 12),
+        expect_at_least("same_as_fix", sum(item.same for item in results) / len(results), 0.95),
+        expect_at_most("runs_median", statistics.median(item.runs for item in results), 12),
     ]
-    print_figures("shrink", figures, fixes=len(found))
+    print_figures("shrink", figures, fixes=len(results))
 
 
 if __name__ == "__main__":

@@ -17,7 +17,7 @@ import tempfile
 import time
 from pathlib import Path
 
-from _figures import at_most, print_figures
+from _figures import expect_at_most, print_figures
 from redstart.ports.store.blobs import DirectoryBlobs
 from redstart.toolkit.repo.trees import GitTrees
 
@@ -34,18 +34,18 @@ def make_repo(folder: Path) -> None:
     subprocess.run(["git", "init", "-q", str(folder)], check=True)
 
 
-def snapshot(repo: Path, scratch: Path) -> float:
+def measure_snapshot(repo: Path, scratch: Path) -> float:
     trees = GitTrees(scratch / "snapshots", DirectoryBlobs(scratch / "blobs"))
     began = time.perf_counter()
-    taken = trees.take(repo)
+    tree = trees.take(repo)
     seconds = time.perf_counter() - began
-    assert len(trees.files(taken)) == FILES
+    assert len(trees.list_files(tree)) == FILES
     trees.close()
     shutil.rmtree(scratch)
     return seconds
 
 
-def bare_add(repo: Path, scratch: Path) -> float:
+def measure_git_add(repo: Path, scratch: Path) -> float:
     scratch.mkdir()
     subprocess.run(["git", "init", "-q", "--bare", str(scratch / "objects.git")], check=True)
     environ = {**os.environ, "GIT_DIR": str(scratch / "objects.git"), "GIT_WORK_TREE": str(repo)}
@@ -56,17 +56,17 @@ def bare_add(repo: Path, scratch: Path) -> float:
     return seconds
 
 
-def first_line(repo: Path, scratch: Path) -> float:
+def measure_first_line(repo: Path, scratch: Path) -> float:
     """Return the seconds until the command prints its first line. It has no model to ask, and ends by itself."""
     environ = {**os.environ, "REDSTART_HOME": str(scratch / "home"), "REDSTART_MODELS__STRONG": "ollama:none"}
     command = [sys.executable, "-m", "redstart.cli.main", "fix", str(repo), "--dry-run"]
     began = time.perf_counter()
     with subprocess.Popen(command, env=environ, stdout=subprocess.PIPE, text=True) as running:
         assert running.stdout is not None
-        said = running.stdout.readline()
+        line = running.stdout.readline()
         seconds = time.perf_counter() - began
         running.communicate()
-    assert said.startswith("reading"), said
+    assert line.startswith("reading"), line
     return seconds
 
 
@@ -80,13 +80,16 @@ def main() -> None:
         make_repo(repo)
         ratios: list[float] = []
         for _ in range(rounds):
-            mine, bare = snapshot(repo, folder / "mine"), bare_add(repo, folder / "bare")
-            print(f"snapshot {mine:.2f} s, git add -A {bare:.2f} s")
-            ratios.append(mine / bare)
-        waits = [first_line(repo, folder) for _ in range(rounds)]
+            snapshot_seconds, git_seconds = (
+                measure_snapshot(repo, folder / "mine"),
+                measure_git_add(repo, folder / "bare"),
+            )
+            print(f"snapshot {snapshot_seconds:.2f} s, git add -A {git_seconds:.2f} s")
+            ratios.append(snapshot_seconds / git_seconds)
+        waits = [measure_first_line(repo, folder) for _ in range(rounds)]
     figures = [
-        at_most("snapshot_ratio", statistics.median(ratios), AIM),
-        at_most("first_line_seconds", statistics.median(waits), 1),
+        expect_at_most("snapshot_ratio", statistics.median(ratios), AIM),
+        expect_at_most("first_line_seconds", statistics.median(waits), 1),
     ]
     print_figures("snapshot", figures)
 

@@ -19,15 +19,15 @@ from pathlib import Path
 from typing import NamedTuple
 
 import _paths  # noqa: F401
-from _figures import Figure, exactly, print_figures, told
-from redstart.core.course import CourseChange, CoursePattern, Strategy
+from _figures import Figure, expect_equal, print_figures, report_value
+from redstart.core.progress import CourseChange, CoursePattern, Strategy
 from redstart.core.run import Limits, Result, RunState
-from redstart.engines.drive import drive
-from redstart.engines.inline import inline
-from redstart.evals.intervals import mcnemar, paired_bootstrap
-from redstart.evals.oracles import NoisyOracle, TrueFix
+from redstart.engines.inline import run_inline
+from redstart.engines.step_driver import drive
+from redstart.evals.intervals import bootstrap_difference, compute_mcnemar_p
+from redstart.evals.scripted_models import NoisyOracle, TrueFix
 from redstart.steps.decide import retry
-from redstart.toolkit.learning.stuck import repeated, seen, turn
+from redstart.toolkit.learning.stuck_runs import compute_outcome, count_repeated_patches, turn
 from support import rig as play
 from support.instruments import Rewording, Stubborn
 from support.rig import Rig, make_rig
@@ -39,16 +39,18 @@ LIMITS = Limits(attempts=5, tokens=None, usd=None)
 Turning = Callable[[RunState], CourseChange | None]
 
 
-def _nothing(run: RunState) -> CourseChange | None:
+def _keep_course(run: RunState) -> CourseChange | None:
     del run
     return None
 
 
 def _plan_only(run: RunState) -> CourseChange | None:
-    return CourseChange(pattern=CoursePattern.revisited, strategy=Strategy.plan) if repeated(run) else None
+    return (
+        CourseChange(pattern=CoursePattern.revisited, strategy=Strategy.plan) if count_repeated_patches(run) else None
+    )
 
 
-ARMS: dict[str, Turning] = {"none": _nothing, "plan": _plan_only, "turns": turn}
+ARMS: dict[str, Turning] = {"none": _keep_course, "plan": _plan_only, "turns": turn}
 
 
 class Course(NamedTuple):
@@ -64,46 +66,50 @@ class Course(NamedTuple):
         return self.repeats / max(self.attempts - 1, 1)
 
 
-def course(rig: Rig, model: NoisyOracle, turning: Turning) -> Course:
+def run_course(rig: Rig, model: NoisyOracle, change_course: Turning) -> Course:
     """Drive one run to its end, with this way to change its course."""
     rig = rig.twin()
     rig.adapters = replace(rig.adapters, model=model)
-    usual, retry.turn = retry.turn, turning
+    original, retry.turn = retry.turn, change_course
     try:
-        ended = asyncio.run(_driven(rig))
+        state = asyncio.run(_drive_rig(rig))
     finally:
-        retry.turn = usual
-    every = [*(entry.seen for entry in ended.history), seen(ended)]
-    wrong = [(item.failing, item.signature) for item in every if item.wrong is not None]
-    return Course(ended.result is Result.verified, ended.now.number, len(wrong) - len(set(wrong)))
+        retry.turn = original
+    attempts = [*(entry.seen for entry in state.history), compute_outcome(state)]
+    failures = [(item.failing, item.signature) for item in attempts if item.wrong is not None]
+    return Course(state.result is Result.verified, state.now.number, len(failures) - len(set(failures)))
 
 
-async def _driven(rig: Rig) -> RunState:
+async def _drive_rig(rig: Rig) -> RunState:
     claim = await rig.adapters.store.claim(await rig.begin(limits=LIMITS))
-    return (await drive(rig.adapters, claim, inline)).state
+    return (await drive(rig.adapters, claim, run_inline)).state
 
 
-def measured(rig: Rig, kind: type[NoisyOracle], seeds: int) -> list[Figure]:
+def measure_instrument(rig: Rig, kind: type[NoisyOracle], seeds: int) -> list[Figure]:
     """Measure one instrument and return its figures."""
     arms = {
-        name: [course(rig, kind([FIX], right=RIGHT, seed=f"{kind.name}/{seed}"), turning) for seed in range(seeds)]
-        for name, turning in ARMS.items()
+        name: [
+            run_course(rig, kind([FIX], success_rate=RIGHT, seed=f"{kind.name}/{seed}"), change_course)
+            for seed in range(seeds)
+        ]
+        for name, change_course in ARMS.items()
     }
-    now, figures = arms["turns"], list[Figure]()
+    turn_runs, figures = arms["turns"], list[Figure]()
     for name, runs in arms.items():
         chances = sum(run.attempts - 1 for run in runs)
         rate = sum(run.repeats for run in runs) / max(chances, 1)
-        figures.append(told(f"{kind.name}_repeat_rate_{name}", rate))
-        figures.append(told(f"{kind.name}_solved_{name}", sum(run.solved for run in runs) / seeds))
+        figures.append(report_value(f"{kind.name}_repeat_rate_{name}", rate))
+        figures.append(report_value(f"{kind.name}_solved_{name}", sum(run.solved for run in runs) / seeds))
     for name in ("none", "plan"):
-        fewer = paired_bootstrap([item.rate for item in now], [arm.rate for arm in arms[name]])
-        lost = sum(a.solved and not b.solved for a, b in zip(arms[name], now, strict=True))
-        won = sum(b.solved and not a.solved for a, b in zip(arms[name], now, strict=True))
+        reduction = bootstrap_difference([item.rate for item in turn_runs], [other.rate for other in arms[name]])
+        lost_count = sum(a.solved and not b.solved for a, b in zip(arms[name], turn_runs, strict=True))
+        won_count = sum(b.solved and not a.solved for a, b in zip(arms[name], turn_runs, strict=True))
         print(
-            f"{kind.name}, {seeds} pairs: repeat rate of a run lower than with {name} by {fewer.words}; "
-            f"solved only with turns {won}, only with {name} {lost}, p = {mcnemar(won, lost):.2g}"
+            f"{kind.name}, {seeds} pairs: repeat rate of a run lower than with {name} by {reduction.words}; "
+            f"solved only with turns {won_count}, only with {name} {lost_count}, p = "
+            f"{compute_mcnemar_p(won_count, lost_count):.2g}"
         )
-        figures.append(exactly(f"{kind.name}_lost_against_{name}", lost, 0))
+        figures.append(expect_equal(f"{kind.name}_lost_against_{name}", lost_count, 0))
     return figures
 
 
@@ -114,7 +120,9 @@ def main() -> None:
     with tempfile.TemporaryDirectory() as folder:
         rig = make_rig(Path(folder) / "snapshots")
         try:
-            figures = [item for kind in (Stubborn, Rewording, NoisyOracle) for item in measured(rig, kind, seeds)]
+            figures = [
+                item for kind in (Stubborn, Rewording, NoisyOracle) for item in measure_instrument(rig, kind, seeds)
+            ]
         finally:
             rig.trees.close()
     print_figures("stuck", figures)

@@ -23,10 +23,10 @@ from collections.abc import Sequence
 from statistics import fmean, median
 from typing import NamedTuple
 
-from _figures import Figure, at_least, at_most, print_figures, told
+from _figures import Figure, expect_at_least, expect_at_most, print_figures, report_value
 from redstart.core.lesson import LessonOutcome, LessonStatus
-from redstart.toolkit.learning.lessons import probability
-from redstart.toolkit.learning.worth import BettingCapital, LessonEvidence, standing
+from redstart.toolkit.learning.lesson_effect import BettingCapital, LessonEvidence, decide_lesson_status
+from redstart.toolkit.learning.lessons import get_show_probability
 
 RUNS, FAMILIES, LESSONS = 5000, 40, 5
 SIZES = (0.10, 0.20, 0.30)
@@ -71,10 +71,10 @@ class Ended(NamedTuple):
     """The share of applicable lessons that were shown."""
 
 
-def world(chance: random.Random) -> World:
+def create_world(chance: random.Random) -> World:
     """Deal effects until every family fits between 0 and 1."""
     while True:
-        families = _dealt(chance)
+        families = _deal_effects(chance)
         bounds = [(0.02 - _sum(family, -1), 0.98 - _sum(family, 1)) for family in families]
         if all(low <= high for low, high in bounds):
             base = [chance.uniform(max(low, min(0.2, high)), min(high, max(0.6, low))) for low, high in bounds]
@@ -85,44 +85,46 @@ def _sum(family: Sequence[float], sign: int) -> float:
     return sum(effect for effect in family if effect * sign > 0)
 
 
-def _dealt(chance: random.Random) -> list[list[float]]:
+def _deal_effects(chance: random.Random) -> list[list[float]]:
     helpful = [SIZES[number % 3] for number in range(HELPFUL)]
-    others = [0.0] * USELESS + [-SIZES[number % 3] for number in range(HARMFUL)]
+    other_effects = [0.0] * USELESS + [-SIZES[number % 3] for number in range(HARMFUL)]
     chance.shuffle(helpful)
-    chance.shuffle(others)
+    chance.shuffle(other_effects)
     half = FAMILIES // 2
     families: list[list[float]] = [[] for _ in range(FAMILIES)]
     for number, effect in enumerate(helpful):
         families[number % half if number % 5 else half + number // 5 % half].append(effect)
     for family in families:
         while len(family) < LESSONS:
-            family.append(others.pop())
+            family.append(other_effects.pop())
     return families
 
 
-def lived(given: World, chance: random.Random, runs: int) -> Ended:
+def simulate_runs(simulated: World, chance: random.Random, runs: int) -> Ended:
     """Simulate all runs; judge each lesson after every run to which it applied."""
-    evidence = [[LessonEvidence() for _ in family] for family in given.effects]
-    status = [[LessonStatus.new for _ in family] for family in given.effects]
+    evidence = [[LessonEvidence() for _ in family] for family in simulated.effects]
+    status = [[LessonStatus.new for _ in family] for family in simulated.effects]
     regret: list[float] = []
-    shown_all = 0
+    shown_count = 0
     for _ in range(runs):
-        here = chance.randrange(FAMILIES)
-        effects, states = given.effects[here], status[here]
+        family_index = chance.randrange(FAMILIES)
+        effects, states = simulated.effects[family_index], status[family_index]
         coins = [
-            (number, probability(state)) for number, state in enumerate(states) if state is not LessonStatus.retired
+            (number, get_show_probability(state))
+            for number, state in enumerate(states)
+            if state is not LessonStatus.retired
         ]
         shown = {number: chance.random() < p for number, p in coins}
-        share = given.base[here] + sum(effects[number] for number, is_shown in shown.items() if is_shown)
-        regret.append(given.base[here] + _sum(effects, 1) - share)
-        shown_all += sum(shown.values())
-        green = None if chance.random() < FLAKY else chance.random() < share
+        share = simulated.base[family_index] + sum(effects[number] for number, is_shown in shown.items() if is_shown)
+        regret.append(simulated.base[family_index] + _sum(effects, 1) - share)
+        shown_count += sum(shown.values())
+        passed = None if chance.random() < FLAKY else chance.random() < share
         for number, p in coins:
-            evidence[here][number].add(LessonOutcome(probability=p, shown=shown[number], green=green))
+            evidence[family_index][number].add(LessonOutcome(probability=p, shown=shown[number], green=passed))
         for number, _ in coins:
-            family = [item for other, item in enumerate(evidence[here]) if other != number]
-            states[number] = standing(states[number], evidence[here][number], family=family).status
-    return Ended(status, regret, shown_all / runs / LESSONS)
+            family = [item for index, item in enumerate(evidence[family_index]) if index != number]
+            states[number] = decide_lesson_status(states[number], evidence[family_index][number], family=family).status
+    return Ended(status, regret, shown_count / runs / LESSONS)
 
 
 class Tally(NamedTuple):
@@ -135,34 +137,36 @@ class Tally(NamedTuple):
     shown: float
 
 
-def tallied(worlds: int, runs: int, seed: int) -> Tally:
+def tally_worlds(worlds: int, runs: int, seed: int) -> Tally:
     by_effect: dict[float, Counter[LessonStatus]] = {}
     rows: list[tuple[float, ...]] = []
     for number in range(worlds):
         chance = random.Random(seed + number)
-        given = world(chance)
-        ended = lived(given, chance, runs)
-        for effects, states in zip(given.effects, ended.status, strict=True):
+        simulated = create_world(chance)
+        result = simulate_runs(simulated, chance, runs)
+        for effects, states in zip(simulated.effects, result.status, strict=True):
             for effect, state in zip(effects, states, strict=True):
                 by_effect.setdefault(effect, Counter())[state] += 1
-        always = fmean(-_sum(family, -1) for family in given.effects)
-        never = fmean(_sum(family, 1) for family in given.effects)
-        rows.append((fmean(ended.regret), fmean(ended.regret[-runs // 5 :]), always, never, ended.shown))
+        always = fmean(-_sum(family, -1) for family in simulated.effects)
+        never = fmean(_sum(family, 1) for family in simulated.effects)
+        rows.append((fmean(result.regret), fmean(result.regret[-runs // 5 :]), always, never, result.shown))
     return Tally(by_effect, *(fmean(column) for column in zip(*rows, strict=True)))
 
 
 def share(tally: Tally, states: Sequence[LessonStatus], effects: Sequence[float]) -> float:
-    found = [count for effect, count in tally.by_effect.items() if effect in effects]
-    return sum(count[state] for count in found for state in states) / sum(count.total() for count in found)
+    counts = [count for effect, count in tally.by_effect.items() if effect in effects]
+    return sum(count[state] for count in counts for state in states) / sum(count.total() for count in counts)
 
 
-def precision(tally: Tally, states: Sequence[LessonStatus]) -> float:
+def compute_precision(tally: Tally, states: Sequence[LessonStatus]) -> float:
     """Return the share of helpful lessons among those that end with one of these states."""
-    have = {effect: sum(count[state] for state in states) for effect, count in tally.by_effect.items()}
-    return sum(count for effect, count in have.items() if effect > 0) / max(sum(have.values()), 1)
+    counts_by_effect = {effect: sum(count[state] for state in states) for effect, count in tally.by_effect.items()}
+    return sum(count for effect, count in counts_by_effect.items() if effect > 0) / max(
+        sum(counts_by_effect.values()), 1
+    )
 
 
-def table(tally: Tally, runs: int) -> None:
+def print_table(tally: Tally, runs: int) -> None:
     print(f"after {runs:,} runs: effect, and the shares that are new, active, retired")
     for effect, count in sorted(tally.by_effect.items()):
         print(
@@ -187,46 +191,51 @@ class Looked(NamedTuple):
     """Whether a plain 95% interval was ever above 0, checked from the 20th use on."""
 
 
-def looked(chance: random.Random, effect: float, looks: int, *, drifting: bool = False) -> Looked:
+def simulate_checks(chance: random.Random, effect: float, check_count: int, *, is_drifting: bool = False) -> Looked:
     """Simulate one lesson. The solve rate drifts, and the probability of the coin follows the observations. If
-    `drifting`, the effect drifts too, between -0.2 and 0."""
+    `is_drifting`, the effect drifts too, between -0.2 and 0."""
     evidence, bets = LessonEvidence(), BettingCapital(effect)
-    covered, above_now, above, peeked = True, False, False, False
-    greens = 0
+    covered, above_now, was_above, peeked = True, False, False, False
+    pass_count = 0
     arms = {True: [0, 0], False: [0, 0]}
     phase = chance.uniform(0, 2 * math.pi)
-    for number in range(looks):
-        p = 0.9 if above_now or greens % 7 == 3 else 0.5
+    for number in range(check_count):
+        p = 0.9 if above_now or pass_count % 7 == 3 else 0.5
         middle = 0.5 + 0.25 * math.sin(phase + number / 80)
-        now = min(0.0, 0.2 * math.sin(phase + number / 30)) if drifting else effect
+        current_effect = min(0.0, 0.2 * math.sin(phase + number / 30)) if is_drifting else effect
         shown = chance.random() < p
-        green = chance.random() < middle + (now / 2 if shown else -now / 2)
-        greens += green
-        evidence.add(LessonOutcome(probability=p, shown=shown, green=green))
+        passed = chance.random() < middle + (current_effect / 2 if shown else -current_effect / 2)
+        pass_count += passed
+        evidence.add(LessonOutcome(probability=p, shown=shown, green=passed))
         bets.settle(evidence.plays[-1])
         above_now = evidence.above_zero
-        above = above or above_now
+        was_above = was_above or above_now
         arms[shown][0] += 1
-        arms[shown][1] += green
-        peeked = peeked or (number >= 20 and _plainly_above(arms))
+        arms[shown][1] += passed
+        peeked = peeked or (number >= 20 and _is_plainly_above(arms))
         covered = covered and not (bets.too_low or bets.too_high)
-    return Looked(covered, above, peeked)
+    return Looked(covered, was_above, peeked)
 
 
-def _plainly_above(arms: dict[bool, list[int]]) -> bool:
-    (many, green), (few, held) = arms[True], arms[False]
-    if not many or not few:
+def _is_plainly_above(arms: dict[bool, list[int]]) -> bool:
+    (shown_count, shown_passes), (withheld_count, withheld_passes) = arms[True], arms[False]
+    if not shown_count or not withheld_count:
         return False
-    one, other = green / many, held / few
-    return one - other > 1.96 * math.sqrt(one * (1 - one) / many + other * (1 - other) / few) > 0
+    shown_rate, withheld_rate = shown_passes / shown_count, withheld_passes / withheld_count
+    return (
+        shown_rate - withheld_rate
+        > 1.96
+        * math.sqrt(shown_rate * (1 - shown_rate) / shown_count + withheld_rate * (1 - withheld_rate) / withheld_count)
+        > 0
+    )
 
 
 # -- how many runs a lesson needs --------------------------------------------------------------------------------------
 
 
-def proven_after(effect: float, chance: random.Random, most: int) -> int:
+def count_uses_until_proven(effect: float, chance: random.Random, limit: int) -> int:
     evidence = LessonEvidence()
-    while not evidence.above_zero and evidence.uses < most:
+    while not evidence.above_zero and evidence.uses < limit:
         shown = chance.random() < 0.5
         evidence.add(LessonOutcome(probability=0.5, shown=shown, green=chance.random() < BASE + effect * shown))
     return evidence.uses
@@ -237,102 +246,107 @@ class Life(NamedTuple):
     uses: int
 
 
-def life(effect: float, chance: random.Random, siblings: int, theirs: float) -> Life:
-    """Simulate a lesson until it is no longer new. Its siblings have the effect `theirs` and apply to other runs, one
-    for each run of the lesson."""
+def simulate_life(effect: float, chance: random.Random, siblings: int, sibling_effect: float) -> Life:
+    """Simulate a lesson until it is no longer new. Its siblings have the effect `sibling_effect` and apply to other
+    runs, one for each run of the lesson."""
     evidence = [LessonEvidence() for _ in range(siblings + 1)]
     states = [LessonStatus.new] * len(evidence)
     while states[0] is LessonStatus.new:
         for number, item in enumerate(evidence):
-            p = probability(states[number])
+            p = get_show_probability(states[number])
             shown = chance.random() < p
             if p:
-                green = chance.random() < BASE + (theirs if number else effect) * shown
-                item.add(LessonOutcome(probability=p, shown=shown, green=green))
+                passed = chance.random() < BASE + (sibling_effect if number else effect) * shown
+                item.add(LessonOutcome(probability=p, shown=shown, green=passed))
         for number, item in enumerate(evidence):
             family = [other for other in evidence if other is not item]
-            states[number] = standing(states[number], item, family=family).status
+            states[number] = decide_lesson_status(states[number], item, family=family).status
     return Life(states[0], evidence[0].uses)
 
 
-def needs(effect: float, size: Size) -> dict[str, float]:
+def measure_needs(effect: float, size: Size) -> dict[str, float]:
     """Return the median uses until a lesson is proven, active alone, and active with its family, and the share of
     lessons that become active."""
     name = f"{100 * effect:.0f}"
-    found: dict[str, float] = {}
-    proofs = [proven_after(effect, random.Random(seed), size.most) for seed in range(size.lives)]
-    found[f"uses_{name}_proven"] = median(proofs)
-    for word, siblings in (("alone", 0), ("pooled", LESSONS - 1)):
-        lives = [life(effect, random.Random(seed), siblings, effect) for seed in range(size.lives)]
-        active = [live.uses for live in lives if live.status is LessonStatus.active]
-        found[f"uses_{name}_{word}"] = median(active) if active else math.inf
-        found[f"active_{name}_{word}"] = len(active) / len(lives)
-    return found
+    results: dict[str, float] = {}
+    proofs = [count_uses_until_proven(effect, random.Random(seed), size.most) for seed in range(size.lives)]
+    results[f"uses_{name}_proven"] = median(proofs)
+    for label, siblings in (("alone", 0), ("pooled", LESSONS - 1)):
+        lives = [simulate_life(effect, random.Random(seed), siblings, effect) for seed in range(size.lives)]
+        active_uses = [live.uses for live in lives if live.status is LessonStatus.active]
+        results[f"uses_{name}_{label}"] = median(active_uses) if active_uses else math.inf
+        results[f"active_{name}_{label}"] = len(active_uses) / len(lives)
+    return results
 
 
 # -- all of it ---------------------------------------------------------------------------------------------------------
 
 
-def of_many(size: Size) -> list[Figure]:
-    tally = tallied(size.worlds, RUNS, seed=1)
-    table(tally, RUNS)
-    long = tallied(max(size.worlds // 4, 1), size.long_runs, seed=5001)
-    table(long, size.long_runs)
+def measure_many_lessons(size: Size) -> list[Figure]:
+    tally = tally_worlds(size.worlds, RUNS, seed=1)
+    print_table(tally, RUNS)
+    long = tally_worlds(max(size.worlds // 4, 1), size.long_runs, seed=5001)
+    print_table(long, size.long_runs)
     harmful = [-siz for siz in SIZES]
     return [
-        at_least("harmful_retired", share(tally, (LessonStatus.retired,), harmful), 0.95),
-        at_least("useless_retired", share(tally, (LessonStatus.retired,), (0.0,)), 0.80),
-        at_least("helpful_20_30_kept", share(tally, KEPT, SIZES[1:]), 0.85),
-        told("helpful_10_kept", share(tally, KEPT, SIZES[:1])),
-        at_least("precision_active", precision(tally, (LessonStatus.active,)), 0.90),
-        told("precision_kept", precision(tally, KEPT)),
-        told("recall_active", share(tally, (LessonStatus.active,), SIZES)),
-        told("recall_kept", share(tally, KEPT, SIZES)),
-        at_most("regret", tally.regret, min(tally.always, tally.never)),
-        at_most("regret_late", tally.late, min(tally.always, tally.never)),
-        told("regret_always", tally.always),
-        told("regret_never", tally.never),
-        told("shown", tally.shown),
-        at_least("long_useless_retired", share(long, (LessonStatus.retired,), (0.0,)), 0.95),
-        at_least("long_harmful_retired", share(long, (LessonStatus.retired,), harmful), 0.95),
-        told("long_recall_kept", share(long, KEPT, SIZES)),
-        told("long_precision_active", precision(long, (LessonStatus.active,))),
-        told("long_regret_late", long.late),
+        expect_at_least("harmful_retired", share(tally, (LessonStatus.retired,), harmful), 0.95),
+        expect_at_least("useless_retired", share(tally, (LessonStatus.retired,), (0.0,)), 0.80),
+        expect_at_least("helpful_20_30_kept", share(tally, KEPT, SIZES[1:]), 0.85),
+        report_value("helpful_10_kept", share(tally, KEPT, SIZES[:1])),
+        expect_at_least("precision_active", compute_precision(tally, (LessonStatus.active,)), 0.90),
+        report_value("precision_kept", compute_precision(tally, KEPT)),
+        report_value("recall_active", share(tally, (LessonStatus.active,), SIZES)),
+        report_value("recall_kept", share(tally, KEPT, SIZES)),
+        expect_at_most("regret", tally.regret, min(tally.always, tally.never)),
+        expect_at_most("regret_late", tally.late, min(tally.always, tally.never)),
+        report_value("regret_always", tally.always),
+        report_value("regret_never", tally.never),
+        report_value("shown", tally.shown),
+        expect_at_least("long_useless_retired", share(long, (LessonStatus.retired,), (0.0,)), 0.95),
+        expect_at_least("long_harmful_retired", share(long, (LessonStatus.retired,), harmful), 0.95),
+        report_value("long_recall_kept", share(long, KEPT, SIZES)),
+        report_value("long_precision_active", compute_precision(long, (LessonStatus.active,))),
+        report_value("long_regret_late", long.late),
     ]
 
 
-def of_looking(size: Size) -> list[Figure]:
+def measure_coverage(size: Size) -> list[Figure]:
     effects = (0.0, 0.1, 0.3, -0.2)
-    every = {effect: [looked(random.Random(s), effect, size.looks) for s in range(size.streams)] for effect in effects}
-    by_effect = {effect: fmean(item.covered for item in found) for effect, found in every.items()}
+    all_results = {
+        effect: [simulate_checks(random.Random(s), effect, size.looks) for s in range(size.streams)]
+        for effect in effects
+    }
+    by_effect = {effect: fmean(item.covered for item in results) for effect, results in all_results.items()}
     for effect, covered in by_effect.items():
         print(
             f"checked after each of {size.looks} uses, {100 * effect:+.0f} points: covered at all checks {covered:.4f}"
         )
-    drifting = [looked(random.Random(s), 0.0, size.looks, drifting=True) for s in range(size.streams)]
+    drifting_results = [
+        simulate_checks(random.Random(s), 0.0, size.looks, is_drifting=True) for s in range(size.streams)
+    ]
     return [
-        at_least("coverage", min(by_effect.values()), 0.94),
-        at_most("useless_proven_helpful", fmean(item.above for item in every[0.0]), 0.025),
-        at_most("never_helpful_proven_helpful", fmean(item.above for item in drifting), 0.025),
-        told("useless_helpful_by_plain_peeking", fmean(item.peeked for item in every[0.0])),
+        expect_at_least("coverage", min(by_effect.values()), 0.94),
+        expect_at_most("useless_proven_helpful", fmean(item.above for item in all_results[0.0]), 0.025),
+        expect_at_most("never_helpful_proven_helpful", fmean(item.above for item in drifting_results), 0.025),
+        report_value("useless_helpful_by_plain_peeking", fmean(item.peeked for item in all_results[0.0])),
     ]
 
 
-def of_needs(size: Size) -> list[Figure]:
-    found = {**needs(0.10, size), **needs(0.30, size)}
-    for word, siblings in (("alone", 0), ("among_helpful", LESSONS - 1)):
-        lives = [life(0.0, random.Random(seed), siblings, 0.30) for seed in range(size.lives)]
-        found[f"useless_active_{word}"] = fmean(live.status is LessonStatus.active for live in lives)
-    for name, value in found.items():
+def report_needs(size: Size) -> list[Figure]:
+    results = {**measure_needs(0.10, size), **measure_needs(0.30, size)}
+    for label, siblings in (("alone", 0), ("among_helpful", LESSONS - 1)):
+        lives = [simulate_life(0.0, random.Random(seed), siblings, 0.30) for seed in range(size.lives)]
+        results[f"useless_active_{label}"] = fmean(live.status is LessonStatus.active for live in lives)
+    for name, value in results.items():
         print(f"{name}: {value:.4g}")
-    return [told(name, value) for name, value in found.items()]
+    return [report_value(name, value) for name, value in results.items()]
 
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--quick", action="store_true")
     size = QUICK if parser.parse_args().quick else FULL
-    figures = [*of_many(size), *of_looking(size), *of_needs(size)]
+    figures = [*measure_many_lessons(size), *measure_coverage(size), *report_needs(size)]
     print_figures("worth", figures)
 
 

@@ -21,7 +21,6 @@ pytest.register_assert_rewrite("redstart.testing", "support")
 SWITCHES = {"live": "asks a real model, which may cost money", "soak": "takes minutes"}
 KEPT = {"REDSTART_DATA"}
 
-
 SLOW_MARKS = {"slow", *SWITCHES}
 """Marks of the tests that `--quick` leaves out."""
 SLOW_FIXTURES = {"postgres", "new_postgres", "project", "new_environment"}
@@ -32,8 +31,8 @@ STARTS_A_PROCESS = {"subprocess.Popen", "os.fork", "os.forkpty", "os.posix_spawn
 
 def pytest_addoption(parser: pytest.Parser) -> None:
     parser.addoption("--quick", action="store_true", help="run only tests that start no process and do not wait")
-    for name, why in SWITCHES.items():
-        parser.addoption(f"--{name}", action="store_true", help=f"also run each test that {why}")
+    for name, reason in SWITCHES.items():
+        parser.addoption(f"--{name}", action="store_true", help=f"also run each test that {reason}")
 
 
 def is_quick(item: pytest.Item) -> bool:
@@ -48,9 +47,9 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
         slower = [item for item in items if not is_quick(item)]
         items[:] = [item for item in items if is_quick(item)]
         config.hook.pytest_deselected(items=slower)
-    for name, why in SWITCHES.items():
+    for name, reason in SWITCHES.items():
         if not config.getoption(f"--{name}"):
-            skip = pytest.mark.skip(reason=f"{why}; run with --{name}")
+            skip = pytest.mark.skip(reason=f"{reason}; run with --{name}")
             for item in items:
                 if item.get_closest_marker(name):
                     item.add_marker(skip)
@@ -92,6 +91,12 @@ class NamesFailuresAtOnce:
         printer = self._config.pluginmanager.get_plugin("terminalreporter")
         if report.failed and printer is not None:
             printer.write_line(f"\n{report.when} of {report.nodeid} failed after {report.duration:.0f} s")
+
+
+@pytest.fixture(scope="session")
+def anyio_backend() -> str:
+    """Run asynchronous tests on asyncio, as Redstart runs."""
+    return "asyncio"
 
 
 @pytest.fixture(scope="session", autouse=True)
@@ -163,11 +168,11 @@ def new_postgres(postgres: Postgres, spare_databases: list[str]) -> Iterator[Cal
 
     yield make
     for url in used:
-        _empty(url)
+        _truncate_tables(url)
     spare_databases += used
 
 
-def _empty(url: str) -> None:
+def _truncate_tables(url: str) -> None:
     import psycopg
 
     from redstart.ports.sql.schema import metadata

@@ -12,7 +12,7 @@ from pathlib import Path
 
 import pytest
 
-from redstart.toolkit.languages.registry import languages
+from redstart.toolkit.languages.registry import list_languages
 
 ROOT = Path(__file__).parent.parent
 SOURCE = ROOT / "src" / "redstart"
@@ -69,7 +69,7 @@ ALLOWED = {
 }
 
 
-def tree_with(folder: Path, lines: dict[str, str]) -> Path:
+def copy_tree_with(folder: Path, lines: dict[str, str]) -> Path:
     """Copy the source into the folder and append these lines."""
     package = folder / "src" / "redstart"
     shutil.copytree(SOURCE, package, ignore=shutil.ignore_patterns("__pycache__", "repos"))
@@ -83,9 +83,9 @@ def tree_with(folder: Path, lines: dict[str, str]) -> Path:
     return folder
 
 
-def broken_contracts(folder: Path) -> list[str]:
+def list_broken_contracts(folder: Path) -> list[str]:
     script = "from importlinter.cli import lint_imports_command; lint_imports_command()"
-    done = subprocess.run(
+    completed = subprocess.run(
         [sys.executable, "-c", script, "--no-cache", "--no-logo"],
         cwd=folder,
         env={"PYTHONPATH": str(folder / "src"), "COLUMNS": "200", "NO_COLOR": "1", "PATH": "/usr/bin:/bin"},
@@ -93,11 +93,11 @@ def broken_contracts(folder: Path) -> list[str]:
         text=True,
         timeout=300,
     )
-    lines = done.stdout.splitlines()
-    assert any(line.startswith("Contracts: ") for line in lines), done.stdout + done.stderr
-    broken = [match[1] for line in lines if (match := re.match(r"(.+) BROKEN\b", line))]
-    assert done.returncode == (1 if broken else 0)
-    return broken
+    lines = completed.stdout.splitlines()
+    assert any(line.startswith("Contracts: ") for line in lines), completed.stdout + completed.stderr
+    contracts = [match[1] for line in lines if (match := re.match(r"(.+) BROKEN\b", line))]
+    assert completed.returncode == (1 if contracts else 0)
+    return contracts
 
 
 def test_every_contract_has_a_planted_violation() -> None:
@@ -105,25 +105,25 @@ def test_every_contract_has_a_planted_violation() -> None:
     assert sorted(names) == sorted(PLANTED)
 
 
-def test_contracts_hold_and_allow_what_each_place_is_for(tmp_path: Path) -> None:
-    assert broken_contracts(tree_with(tmp_path, ALLOWED)) == []
+def test_contracts_hold_and_allow_intended_imports(tmp_path: Path) -> None:
+    assert list_broken_contracts(copy_tree_with(tmp_path, ALLOWED)) == []
 
 
 @pytest.mark.parametrize("name", PLANTED)
-def test_a_planted_import_breaks_exactly_its_contract(name: str, tmp_path: Path) -> None:
+def test_planted_import_breaks_exactly_its_contract(name: str, tmp_path: Path) -> None:
     file, line = PLANTED[name]
-    assert broken_contracts(tree_with(tmp_path, {file: line})) == [name]
+    assert list_broken_contracts(copy_tree_with(tmp_path, {file: line})) == [name]
 
 
-def test_the_base_of_the_kits_imports_none_of_them(tmp_path: Path) -> None:
+def test_base_of_the_kits_imports_no_kit(tmp_path: Path) -> None:
     line = "from redstart.toolkit.suites import junit"
-    broken = broken_contracts(tree_with(tmp_path, {"toolkit/base/__init__.py": line}))
-    assert broken == [
+    contracts = list_broken_contracts(copy_tree_with(tmp_path, {"toolkit/base/__init__.py": line}))
+    assert contracts == [
         "Kits import their base and the languages, not one another, but that the checks of a green run suites"
     ]
 
 
-def modules() -> list[Path]:
+def list_modules() -> list[Path]:
     return [path for path in sorted(SOURCE.rglob("*.py")) if "repos" not in path.parts]
 
 
@@ -141,31 +141,31 @@ METAPHORS = (
 )
 
 
-def own_modules() -> list[Path]:
+def list_own_modules() -> list[Path]:
     """List all modules except those that run inside the sandbox; replays compare the bytes of those."""
-    return [path for path in modules() if "inside" not in path.parts]
+    return [path for path in list_modules() if "inside" not in path.parts]
 
 
-def public_classes() -> list[tuple[str, str]]:
+def list_public_classes() -> list[tuple[str, str]]:
     """List every public class of the package with the file that defines it."""
     return [
         (node.name, path.relative_to(SOURCE).as_posix())
-        for path in own_modules()
+        for path in list_own_modules()
         for node in ast.parse(path.read_text()).body
         if isinstance(node, ast.ClassDef) and not node.name.startswith("_")
     ]
 
 
-def test_a_public_class_name_occurs_once_and_says_what_the_class_is() -> None:
+def test_public_class_names_are_unique_and_specific() -> None:
     files: dict[str, list[str]] = {}
-    for name, file in public_classes():
+    for name, file in list_public_classes():
         files.setdefault(name, []).append(file)
     assert len(files) > 500
-    assert {name: found for name, found in files.items() if len(found) > 1} == {}
+    assert {name: paths for name, paths in files.items() if len(paths) > 1} == {}
     assert sorted(files.keys() & {*PARTICIPLES.split(), *METAPHORS.split()}) == []
 
 
-def vague_loops(source: str) -> list[int]:
+def find_vague_loops(source: str) -> list[int]:
     """Find the lines on which a loop variable is called `one`."""
     loops = (ast.For, ast.AsyncFor, ast.comprehension)
     targets = [node.target for node in ast.walk(ast.parse(source)) if isinstance(node, loops)]
@@ -173,10 +173,12 @@ def vague_loops(source: str) -> list[int]:
     return sorted(name.lineno for name in names if name.id == "one")
 
 
-def test_a_loop_variable_says_what_it_holds() -> None:
-    paths = [*own_modules(), *sorted((ROOT / "tests").rglob("*.py"))]
+def test_loop_variables_have_specific_names() -> None:
+    paths = [*list_own_modules(), *sorted((ROOT / "tests").rglob("*.py"))]
     loops = {
-        path.relative_to(ROOT).as_posix(): vague_loops(path.read_text()) for path in paths if "repos" not in path.parts
+        path.relative_to(ROOT).as_posix(): find_vague_loops(path.read_text())
+        for path in paths
+        if "repos" not in path.parts
     }
     assert {path: lines for path, lines in loops.items() if lines} == {}
 
@@ -184,12 +186,12 @@ def test_a_loop_variable_says_what_it_holds() -> None:
 @pytest.mark.parametrize(
     "line", ["for one in range(3): pass", "found = [one for one in []]", "for number, one in enumerate([]): pass"]
 )
-def test_a_vague_loop_would_be_noticed(line: str) -> None:
-    assert vague_loops(line) == [1]
-    assert vague_loops("for case in []: one = case") == []
+def test_vague_loop_variable_is_detected(line: str) -> None:
+    assert find_vague_loops(line) == [1]
+    assert find_vague_loops("for case in []: one = case") == []
 
 
-def long_functions(source: str) -> list[str]:
+def find_long_functions(source: str) -> list[str]:
     """Find functions whose length a reviewer should see; a long function is not an error."""
     functions = (ast.FunctionDef, ast.AsyncFunctionDef)
     nodes = [node for node in ast.walk(ast.parse(source)) if isinstance(node, functions)]
@@ -198,41 +200,43 @@ def long_functions(source: str) -> list[str]:
 
 
 def test_files_stay_short() -> None:
-    texts = {path.relative_to(SOURCE).as_posix(): path.read_text() for path in modules()}
+    texts = {path.relative_to(SOURCE).as_posix(): path.read_text() for path in list_modules()}
     for name, text in texts.items():
-        for function in long_functions(text):
+        for function in find_long_functions(text):
             print(f"long function: {name}:{function}")
     assert texts
     assert [name for name, text in texts.items() if len(text.splitlines()) >= MAX_FILE] == []
 
 
-def test_a_long_function_would_be_printed() -> None:
+def test_long_function_is_printed() -> None:
     body = "    pass\n"
-    assert long_functions(f"def f():\n{body * (LONG_FUNCTION - 2)}") == []
-    assert long_functions(f"def f():\n{body * (LONG_FUNCTION - 1)}") == ["1 f: 60 lines"]
+    assert find_long_functions(f"def f():\n{body * (LONG_FUNCTION - 2)}") == []
+    assert find_long_functions(f"def f():\n{body * (LONG_FUNCTION - 1)}") == ["1 f: 60 lines"]
 
 
-RUNNERS = {name for language in languages() for name in language.runners}
-SUFFIXES = {suffix for language in languages() for suffix in language.suffixes}
+RUNNERS = {name for language in list_languages() for name in language.runners}
+SUFFIXES = {suffix for language in list_languages() for suffix in language.suffixes}
 
 
-def language_questions(source: str) -> list[int]:
+def find_language_checks(source: str) -> list[int]:
     """Find lines that check the language: a literal suffix, a comparison with a runner's name, or `is_node`."""
-    found: list[int] = []
+    lines: list[int] = []
     for node in ast.walk(ast.parse(source)):
         if isinstance(node, ast.Attribute | ast.Name):
-            asks = (node.attr if isinstance(node, ast.Attribute) else node.id) == "is_node"
+            is_check = (node.attr if isinstance(node, ast.Attribute) else node.id) == "is_node"
         elif isinstance(node, ast.Compare):
-            sides = [node.left, *node.comparators]
-            words = {part.value for side in sides for part in ast.walk(side) if isinstance(part, ast.Constant)}
-            names = [ast.unparse(side).rpartition(".")[2] for side in sides]
-            is_about_runner = names[0].endswith("runner") and bool(RUNNERS & words)
-            asks = is_about_runner or any(name.endswith("RUNNERS") or name in ("PYTHON", "NODE") for name in names)
+            operands = [node.left, *node.comparators]
+            literals = {
+                part.value for operand in operands for part in ast.walk(operand) if isinstance(part, ast.Constant)
+            }
+            names = [ast.unparse(operand).rpartition(".")[2] for operand in operands]
+            is_about_runner = names[0].endswith("runner") and bool(RUNNERS & literals)
+            is_check = is_about_runner or any(name.endswith("RUNNERS") or name in ("PYTHON", "NODE") for name in names)
         else:
-            asks = isinstance(node, ast.Constant) and isinstance(node.value, str) and node.value in SUFFIXES
-        if asks:
-            found.append(node.lineno)
-    return found
+            is_check = isinstance(node, ast.Constant) and isinstance(node.value, str) and node.value in SUFFIXES
+        if is_check:
+            lines.append(node.lineno)
+    return lines
 
 
 ASKS_LANGUAGE = {
@@ -241,11 +245,11 @@ ASKS_LANGUAGE = {
 """Files that check the language, each with its reason. Remove a file that no longer does: the list may only shrink."""
 
 
-def test_only_languages_ask_which_language_it_is() -> None:
-    outside = {path.relative_to(SOURCE).as_posix(): path for path in modules() if "inside" not in path.parts}
-    asking = {name for name, path in outside.items() if language_questions(path.read_text())}
-    asking = {name for name in asking if not name.startswith("toolkit/languages/")}
-    assert sorted(asking) == sorted(ASKS_LANGUAGE)
+def test_only_language_packages_check_the_language() -> None:
+    outside = {path.relative_to(SOURCE).as_posix(): path for path in list_modules() if "inside" not in path.parts}
+    checking_files = {name for name, path in outside.items() if find_language_checks(path.read_text())}
+    checking_files = {name for name in checking_files if not name.startswith("toolkit/languages/")}
+    assert sorted(checking_files) == sorted(ASKS_LANGUAGE)
     assert all(ASKS_LANGUAGE.values())
 
 
@@ -261,9 +265,9 @@ def test_only_languages_ask_which_language_it_is() -> None:
         "language == PYTHON",
     ],
 )
-def test_a_question_about_the_language_would_be_noticed(line: str) -> None:
-    assert language_questions(line)
-    assert language_questions('name.endswith(".md") or suite.runner == other') == []
+def test_language_check_is_detected(line: str) -> None:
+    assert find_language_checks(line)
+    assert find_language_checks('name.endswith(".md") or suite.runner == other') == []
 
 
 # Each pattern is spelled so that it does not match itself. An example such as `/home/shop` is not a real path. A dot
@@ -289,26 +293,26 @@ REGISTRY = re.compile(
 )
 
 
-def repo_files() -> list[Path]:
+def list_repo_files() -> list[Path]:
     """List all files that are or could be committed."""
-    listed = subprocess.run(
+    completed = subprocess.run(
         ["git", "-c", "safe.directory=*", "ls-files", "-z", "--cached", "--others", "--exclude-standard"],
         cwd=ROOT,
         capture_output=True,
         check=True,
     )
-    paths = [ROOT / name for name in listed.stdout.decode().split("\0") if name]
+    paths = [ROOT / name for name in completed.stdout.decode().split("\0") if name]
     return [path for path in paths if path.is_file() and not path.is_symlink()]
 
 
 @pytest.mark.skipif(not (ROOT / ".git").exists(), reason="needs a git checkout to list its files")
 @pytest.mark.parametrize("pattern", [MACHINE, REGISTRY], ids=["path_of_a_machine", "registry_host"])
-def test_the_repo_names_no(pattern: re.Pattern[bytes]) -> None:
-    files = repo_files()
+def test_repo_contains_no_machine_path_or_registry_host(pattern: re.Pattern[bytes]) -> None:
+    files = list_repo_files()
     hits = [
-        f"{path.relative_to(ROOT)}: {hit.group().decode()}"
+        f"{path.relative_to(ROOT)}: {match.group().decode()}"
         for path in files
-        for hit in pattern.finditer(path.read_bytes())
+        for match in pattern.finditer(path.read_bytes())
     ]
     assert Path(__file__) in files
     assert hits == []
@@ -323,7 +327,7 @@ def test_the_repo_names_no(pattern: re.Pattern[bytes]) -> None:
         (REGISTRY, "--index-url https://pyp" + "i.org/simple"),
     ],
 )
-def test_names_no_machine_would_be_noticed(pattern: re.Pattern[bytes], text: str) -> None:
+def test_machine_path_or_registry_host_is_detected(pattern: re.Pattern[bytes], text: str) -> None:
     assert pattern.search(text.encode())
 
 
@@ -332,7 +336,7 @@ def lock_names(text: str) -> set[str]:
 
 
 @pytest.mark.parametrize("name", ["base.txt", "fleet.txt", "neo4j.txt", "dev.txt", "tools.txt"])
-def test_locks_are_hashed_and_names_no_source(name: str) -> None:
+def test_locks_have_hashes_and_name_no_source(name: str) -> None:
     text = (ROOT / "requirements" / name).read_text()
     pins = re.split(r"\n(?=\S)", text.replace("\\\n", " "))
     lines = [pin for pin in pins if not pin.startswith("#")]
@@ -341,16 +345,16 @@ def test_locks_are_hashed_and_names_no_source(name: str) -> None:
     assert re.findall(r"://|file:|--find-links|--(?:extra-)?index-url|(?<![\w.])/\w+/", text) == []
 
 
-def test_locks_hold_every_dependency() -> None:
+def test_locks_contain_every_dependency() -> None:
     project = tomllib.loads((ROOT / "pyproject.toml").read_text())
     base = lock_names((ROOT / "requirements" / "base.txt").read_text())
     dev = lock_names((ROOT / "requirements" / "dev.txt").read_text())
 
-    def names(wanted: list[str]) -> set[str]:
-        return {re.split(r"[^\w.-]", item, maxsplit=1)[0].lower() for item in wanted}
+    def parse_names(requirements: list[str]) -> set[str]:
+        return {re.split(r"[^\w.-]", item, maxsplit=1)[0].lower() for item in requirements}
 
-    assert names(project["project"]["dependencies"]) <= base
-    assert names(project["dependency-groups"]["dev"]) | base <= dev
+    assert parse_names(project["project"]["dependencies"]) <= base
+    assert parse_names(project["dependency-groups"]["dev"]) | base <= dev
 
 
 MODE_WORDS = {"fix", "create", "improve", "audit"}
@@ -358,7 +362,7 @@ TELLS_MODES_APART = {"core/run.py", "core/tasks.py"}
 """The spec itself. All other code below `app` uses a table by mode or asks the task."""
 
 
-def mode_tests(source: str) -> list[int]:
+def find_mode_checks(source: str) -> list[int]:
     """Find lines that check the mode of a run: a comparison with a mode, or the type of its task."""
 
     def is_mode(node: ast.AST) -> bool:
@@ -366,26 +370,28 @@ def mode_tests(source: str) -> list[int]:
             return any(map(is_mode, node.elts))
         return bool(re.fullmatch(r"(.+\.)?Mode\.\w+(\.value)?", ast.unparse(node)))
 
-    found: list[int] = []
+    lines: list[int] = []
     for node in ast.walk(ast.parse(source)):
-        asked: list[ast.AST] | list[str] = []
+        checked: list[ast.AST] | list[str] = []
         if isinstance(node, ast.Compare):
-            sides = [node.left, *node.comparators]
-            named = any(re.search(r"\bmode\b", ast.unparse(side)) for side in sides)
-            words = any(isinstance(side, ast.Constant) and side.value in MODE_WORDS for side in sides)
-            asked = sides if any(map(is_mode, sides)) or (named and words) else []
+            operands = [node.left, *node.comparators]
+            names_mode = any(re.search(r"\bmode\b", ast.unparse(operand)) for operand in operands)
+            has_mode_word = any(
+                isinstance(operand, ast.Constant) and operand.value in MODE_WORDS for operand in operands
+            )
+            checked = operands if any(map(is_mode, operands)) or (names_mode and has_mode_word) else []
         elif isinstance(node, ast.Call) and ast.unparse(node.func) in ("isinstance", "issubclass"):
-            asked = re.findall(r"\b(?:Fix|Create|Improve|Audit)Task\b", ast.unparse(node.args[1]))
+            checked = re.findall(r"\b(?:Fix|Create|Improve|Audit)Task\b", ast.unparse(node.args[1]))
         elif isinstance(node, ast.MatchValue | ast.MatchClass):
-            asked = re.findall(r"\bMode\.\w+|\b(?:Fix|Create|Improve|Audit)Task\b", ast.unparse(node))
-        found += [node.lineno] if asked else []
-    return found
+            checked = re.findall(r"\bMode\.\w+|\b(?:Fix|Create|Improve|Audit)Task\b", ast.unparse(node))
+        lines += [node.lineno] if checked else []
+    return lines
 
 
-def test_modes_are_told_apart_in_tables() -> None:
+def test_modes_are_distinguished_in_tables() -> None:
     layers = ("core", "ports", "toolkit", "steps", "flow", "engines")
     files = {path.relative_to(SOURCE).as_posix(): path for layer in layers for path in (SOURCE / layer).rglob("*.py")}
-    hits = {name: lines for name, path in files.items() if (lines := mode_tests(path.read_text()))}
+    hits = {name: lines for name, path in files.items() if (lines := find_mode_checks(path.read_text()))}
     assert set(hits) == TELLS_MODES_APART & set(hits), hits
     assert "core/run.py" in hits
 
@@ -402,26 +408,28 @@ def test_modes_are_told_apart_in_tables() -> None:
         "match task:\n    case tasks.FixTask(): ...",
     ],
 )
-def test_a_test_of_the_mode_would_be_noticed(line: str) -> None:
-    assert mode_tests(line)
-    assert not mode_tests("STEPS = {Mode.fix: fix.plan}\ntask = run.spec.task_of(CreateTask)\nErrand(mode=Mode.create)")
+def test_mode_check_is_detected(line: str) -> None:
+    assert find_mode_checks(line)
+    assert not find_mode_checks(
+        "STEPS = {Mode.fix: fix.plan}\ntask = run.spec.task_of(CreateTask)\nErrand(mode=Mode.create)"
+    )
 
 
-def told_by_hand(source: str) -> list[int]:
+def find_handwritten_figures(source: str) -> list[int]:
     """Find the lines of dictionaries that spell out a figure or a bench."""
-    found: list[int] = []
+    lines: list[int] = []
     for node in ast.walk(ast.parse(source)):
         if isinstance(node, ast.Dict):
             keys = {key.value for key in node.keys if isinstance(key, ast.Constant)}
-            found += [node.lineno] if {"name", "value"} <= keys or "bench" in keys else []
-    return found
+            lines += [node.lineno] if {"name", "value"} <= keys or "bench" in keys else []
+    return lines
 
 
-def test_every_bench_tells_its_figures_in_one_way() -> None:
-    assert told_by_hand('print({"bench": "x", "right": 48})\n[{"name": "n", "value": 1}]') == [1, 2]
+def test_every_bench_prints_its_figures_the_same_way() -> None:
+    assert find_handwritten_figures('print({"bench": "x", "right": 48})\n[{"name": "n", "value": 1}]') == [1, 2]
     files = sorted((ROOT / "bench").rglob("*.py"))
-    by_hand = [(file.name, line) for file in files for line in told_by_hand(file.read_text())]
-    assert {name for name, _ in by_hand} == {"_figures.py"}, by_hand
+    handwritten = [(file.name, line) for file in files for line in find_handwritten_figures(file.read_text())]
+    assert {name for name, _ in handwritten} == {"_figures.py"}, handwritten
     scripts = {file.name: file.read_text() for file in (ROOT / "bench").glob("*.py") if not file.name.startswith("_")}
     assert [name for name, text in scripts.items() if '"--quick"' in text and "print_figures(" not in text] == []
 
@@ -436,23 +444,27 @@ MADE_THERE = ("Console", "Text", "Panel", "Table", "Markdown", "Syntax", "Prompt
 """Classes of rich that take a text. Only calls count, since type annotations may name them anywhere."""
 
 
-def bypasses(source: str) -> list[str]:
+def find_bypasses(source: str) -> list[str]:
     """Find expressions in the source of a command that write to the terminal, or prompt on it, past that module."""
-    found: list[str] = []
+    expressions: list[str] = []
     for node in ast.walk(ast.parse(source)):
         if isinstance(node, ast.Attribute | ast.Name) and WRITERS.fullmatch(spelled := ast.unparse(node)):
-            found.append(spelled)
-        elif isinstance(node, ast.Call) and (made := ast.unparse(node.func).rpartition(".")[2]) in MADE_THERE:
-            found.append(made)
+            expressions.append(spelled)
+        elif isinstance(node, ast.Call) and (created := ast.unparse(node.func).rpartition(".")[2]) in MADE_THERE:
+            expressions.append(created)
         elif isinstance(node, ast.ImportFrom) and node.module in ("typer", "click"):
-            found += [name for alias in node.names if WRITERS.fullmatch(name := f"{node.module}.{alias.name}")]
-    return found
+            expressions += [name for alias in node.names if WRITERS.fullmatch(name := f"{node.module}.{alias.name}")]
+    return expressions
 
 
 def test_commands_print_through_one_filter() -> None:
-    past = {path.name: found for path in (SOURCE / "cli").glob("*.py") if (found := bypasses(path.read_text()))}
-    assert past.pop(SCREEN)
-    assert past == {"display.py": ["self._console.print"]}  # `styled` makes the text that it prints
+    bypassing_files = {
+        path.name: found_bypasses
+        for path in (SOURCE / "cli").glob("*.py")
+        if (found_bypasses := find_bypasses(path.read_text()))
+    }
+    assert bypassing_files.pop(SCREEN)
+    assert bypassing_files == {"display.py": ["self._console.print"]}  # `styled` makes the text that it prints
 
 
 @pytest.mark.parametrize(
@@ -472,5 +484,5 @@ def test_commands_print_through_one_filter() -> None:
         "self._console.print(x)",
     ],
 )
-def test_a_line_that_bypasses_the_filter_would_be_noticed(line: str) -> None:
-    assert bypasses(line)
+def test_line_that_bypasses_the_filter_is_detected(line: str) -> None:
+    assert find_bypasses(line)

@@ -11,7 +11,7 @@ from typing import NamedTuple
 
 import pytest
 
-from redstart.app.exits import exit_code
+from redstart.app.exit_codes import exit_code
 from redstart.core.events import Event, Phase
 from redstart.core.run import Limits, Result, RunState, Status, Step
 from support.warm import COMMAND, warm_for
@@ -46,32 +46,32 @@ def parse(body: str) -> list[Command]:
     return commands
 
 
-def blocks() -> list[Block]:
-    found: list[Block] = []
+def list_blocks() -> list[Block]:
+    parsed_blocks: list[Block] = []
     for page in PAGES:
         text = page.read_text()
         for match in MARK.finditer(text):
             number = text.count("\n", 0, match.start()) + 1
             place = f"{page.relative_to(ROOT).as_posix()}:{number}"
-            found.append(Block(place, int(match[1] or 0), parse(match[2])))
-    return found
+            parsed_blocks.append(Block(place, int(match[1] or 0), parse(match[2])))
+    return parsed_blocks
 
 
-def missing_line(expected: list[str], printed: str) -> str | None:
+def find_missing_line(expected: list[str], printed: str) -> str | None:
     """Return the first expected line that is not printed in order, or None; `…` matches anything within its line.
 
     The duration of a step is not compared: a short step prints it only on a busy machine.
     """
     lines = iter(re.sub(r"  \d+\.\d s$", "", line.rstrip()) for line in printed.splitlines())
-    for wanted in expected:
-        pattern = re.compile(".*".join(re.escape(part) for part in wanted.split("…")))
+    for expected_line in expected:
+        pattern = re.compile(".*".join(re.escape(part) for part in expected_line.split("…")))
         if not any(pattern.fullmatch(line) for line in lines):
-            return wanted
+            return expected_line
     return None
 
 
-@pytest.mark.parametrize("block", blocks(), ids=lambda block: block.place)
-def test_commands_do_what_the_docs_say(block: Block, tmp_path: Path) -> None:
+@pytest.mark.parametrize("block", list_blocks(), ids=lambda block: block.place)
+def test_documented_commands_give_the_documented_output(block: Block, tmp_path: Path) -> None:
     environment = {
         "PATH": os.pathsep.join([str(Path(sys.executable).parent), os.environ["PATH"]]),
         "HOME": str(tmp_path),
@@ -84,7 +84,7 @@ def test_commands_do_what_the_docs_say(block: Block, tmp_path: Path) -> None:
     folder.mkdir()
     assert block.commands
     for number, command in enumerate(block.commands, 1):
-        done = subprocess.run(
+        completed = subprocess.run(
             ["bash", "-c", command.line],
             cwd=folder,
             env=environment,
@@ -93,31 +93,33 @@ def test_commands_do_what_the_docs_say(block: Block, tmp_path: Path) -> None:
             text=True,
             timeout=600,
         )
-        wanted = block.exit_code if number == len(block.commands) else 0
-        assert done.returncode == wanted, f"$ {command.line}\n{done.stdout}"
-        absent = missing_line(command.expected, done.stdout)
-        assert absent is None, f"$ {command.line}\ndid not print, in order: {absent}\n{done.stdout}"
+        expected_code = block.exit_code if number == len(block.commands) else 0
+        assert completed.returncode == expected_code, f"$ {command.line}\n{completed.stdout}"
+        missing = find_missing_line(command.expected, completed.stdout)
+        assert missing is None, f"$ {command.line}\ndid not print, in order: {missing}\n{completed.stdout}"
 
 
-def programs() -> list[tuple[str, str]]:
-    found: list[tuple[str, str]] = []
+def list_programs() -> list[tuple[str, str]]:
+    examples: list[tuple[str, str]] = []
     for page in PAGES:
         text = page.read_text()
         for match in PROGRAM.finditer(text):
-            found.append((f"{page.relative_to(ROOT).as_posix()}:{text.count(chr(10), 0, match.start()) + 1}", match[1]))
-    return found
+            examples.append(
+                (f"{page.relative_to(ROOT).as_posix()}:{text.count(chr(10), 0, match.start()) + 1}", match[1])
+            )
+    return examples
 
 
-def printed_by(program: str) -> list[str]:
+def list_printed_lines(program: str) -> list[str]:
     """List the lines that the program prints according to its comments."""
     return re.findall(r"^ *print\(.*\)  # (.+)$", program, re.MULTILINE)
 
 
-@pytest.mark.parametrize(("place", "program"), programs(), ids=lambda text: text.partition("\n")[0])
-def test_python_does_what_the_docs_say(place: str, program: str, tmp_path: Path) -> None:
+@pytest.mark.parametrize(("place", "program"), list_programs(), ids=lambda text: text.partition("\n")[0])
+def test_documented_python_gives_the_documented_output(place: str, program: str, tmp_path: Path) -> None:
     (tmp_path / "folder").mkdir()
     environment = {"PATH": os.environ["PATH"], "HOME": str(tmp_path), "REDSTART_HOME": str(tmp_path / "redstart-home")}
-    done = subprocess.run(
+    completed = subprocess.run(
         [sys.executable, "-W", "error", "-c", program],
         cwd=tmp_path / "folder",
         env=environment,
@@ -126,33 +128,33 @@ def test_python_does_what_the_docs_say(place: str, program: str, tmp_path: Path)
         text=True,
         timeout=600,
     )
-    assert (done.returncode, bool(printed_by(program))) == (0, True), f"{place}\n{done.stdout}"
-    absent = missing_line(printed_by(program), done.stdout)
-    assert absent is None, f"{place}\ndid not print, in order: {absent}\n{done.stdout}"
+    assert (completed.returncode, bool(list_printed_lines(program))) == (0, True), f"{place}\n{completed.stdout}"
+    missing = find_missing_line(list_printed_lines(program), completed.stdout)
+    assert missing is None, f"{place}\ndid not print, in order: {missing}\n{completed.stdout}"
 
 
-def test_the_reader_of_blocks_tells_right_from_wrong() -> None:
+def test_block_parser_accepts_matching_and_rejects_other_output() -> None:
     body = "$ redstart demo\nred   3 failed\n...\ngreen … passed\n$ true\n"
     first, second = parse(body)
     assert (first.line, second) == ("redstart demo", Command("true", []))
-    assert missing_line(first.expected, "red   3 failed\nmore\ngreen 12 passed\n") is None
-    assert missing_line(first.expected, "green 12 passed\nred   3 failed\n") == "green … passed"
-    assert missing_line(first.expected, "red 3 failed\n") == "red   3 failed"
+    assert find_missing_line(first.expected, "red   3 failed\nmore\ngreen 12 passed\n") is None
+    assert find_missing_line(first.expected, "green 12 passed\nred   3 failed\n") == "green … passed"
+    assert find_missing_line(first.expected, "red 3 failed\n") == "red   3 failed"
 
 
-def test_the_promised_commands_are_run() -> None:
-    lines = {command.line for block in blocks() for command in block.commands}
+def test_promised_commands_are_run() -> None:
+    lines = {command.line for block in list_blocks() for command in block.commands}
     assert {"redstart --help", "redstart demo", "redstart demo --cheat", "redstart graph"} <= lines
 
 
 @pytest.mark.parametrize("page", PAGES, ids=lambda page: page.relative_to(ROOT).as_posix())
 def test_links_resolve(page: Path) -> None:
     targets = re.findall(r"\]\(([^)#\s]+)(?:#[^)]*)?\)", page.read_text())
-    broken = [target for target in targets if "://" not in target and not (page.parent / target).exists()]
-    assert broken == []
+    broken_links = [target for target in targets if "://" not in target and not (page.parent / target).exists()]
+    assert broken_links == []
 
 
-def test_index_leads_to_every_page() -> None:
+def test_index_links_every_page() -> None:
     index = (ROOT / "docs" / "index.md").read_text()
     pages = [page.relative_to(ROOT / "docs").as_posix() for page in (ROOT / "docs").rglob("*.md")]
     unlisted = [page for page in pages if f"({page})" not in index and page != "index.md"]
@@ -171,22 +173,22 @@ def test_decision_records_have_one_form(record: Path) -> None:
     assert len(text.splitlines()) <= 60
 
 
-def test_decision_records_count_without_a_gap() -> None:
+def test_decision_records_are_numbered_without_gaps() -> None:
     assert [record.name[:4] for record in RECORDS] == [f"{number:04}" for number in range(len(RECORDS))]
 
 
-def reference(name: str) -> str:
+def read_reference(name: str) -> str:
     return (ROOT / "docs" / "reference" / f"{name}.md").read_text()
 
 
-def test_reference_names_what_the_code_has() -> None:
-    rows = re.findall(r"^\| (\d+) \| (.*?) \|", reference("exit-codes"), re.MULTILINE)
-    documented = {word: int(code) for code, words in rows for word in re.findall(r"`(\w+)`", words)}
+def test_reference_matches_the_code() -> None:
+    rows = re.findall(r"^\| (\d+) \| (.*?) \|", read_reference("exit-codes"), re.MULTILINE)
+    documented = {name: int(code) for code, cell in rows for name in re.findall(r"`(\w+)`", cell)}
     assert documented == {
         result.value: exit_code(RunState.model_construct(status=Status.finished, result=result)) for result in Result
     }
-    parts = {f"`{word}`" for word in (*Step, *Phase, *Event.model_fields)}
-    assert {part for part in parts if part not in reference("events")} == set()
+    parts = {f"`{name}`" for name in (*Step, *Phase, *Event.model_fields)}
+    assert {part for part in parts if part not in read_reference("events")} == set()
 
 
 COMMANDS = [
@@ -251,20 +253,20 @@ COMMANDS = [
 ]
 
 
-def test_the_reference_has_every_flag_and_no_other() -> None:
-    real: set[str] = set()
+def test_reference_lists_exactly_the_existing_flags() -> None:
+    actual_flags: set[str] = set()
     for command in ("", *COMMANDS):
-        asked = ["-m", COMMAND, *command.split(), "--help"]
-        code, printed, _ = warm_for(os.environ).run(asked, os.environ, None, "", seconds=300)
+        arguments = ["-m", COMMAND, *command.split(), "--help"]
+        code, printed, _ = warm_for(os.environ).run(arguments, os.environ, None, "", seconds=300)
         assert code == 0, command
-        real |= set(re.findall(r"^ +(?:-\w, )?(--[a-z-]+)", printed, re.MULTILINE))
-        assert f"`redstart {command}" in reference("cli")
-    documented = set(re.findall(r"(--[a-z]+(?:-[a-z]+)*)", reference("cli")))
-    assert documented == real
+        actual_flags |= set(re.findall(r"^ +(?:-\w, )?(--[a-z-]+)", printed, re.MULTILINE))
+        assert f"`redstart {command}" in read_reference("cli")
+    documented = set(re.findall(r"(--[a-z]+(?:-[a-z]+)*)", read_reference("cli")))
+    assert documented == actual_flags
 
 
 def test_documented_limits_are_the_defaults() -> None:
-    rows = dict(re.findall(r"^\| `--(max-\w+)[^|]*\| ([\d.]+)", reference("cli"), re.MULTILINE))
+    rows = dict(re.findall(r"^\| `--(max-\w+)[^|]*\| ([\d.]+)", read_reference("cli"), re.MULTILINE))
     limits = Limits()
     assert {name: float(value) for name, value in rows.items()} == {
         "max-attempts": limits.attempts,

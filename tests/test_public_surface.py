@@ -48,12 +48,12 @@ MEMBERS = {
 }
 
 
-def test_the_public_names():
+def test_public_names_are_as_listed():
     assert sorted(redstart.__all__) == sorted(NAMES)
     assert redstart.__all__ == sorted(redstart.__all__)
 
 
-def test_each_name_is_what_a_type_checker_takes_it_for():
+def test_type_checker_and_runtime_see_the_same_names():
     tree = ast.parse(Path(redstart.__file__).read_text())
     (typed,) = [node for node in tree.body if isinstance(node, ast.If)]
     imports = [node for node in typed.body if isinstance(node, ast.ImportFrom)]
@@ -64,7 +64,7 @@ def test_each_name_is_what_a_type_checker_takes_it_for():
 
 
 @pytest.mark.parametrize("name", SIGNATURES)
-def test_the_signatures_of_a_function_and_of_its_forms(name):
+def test_function_and_its_variants_have_the_listed_signatures(name):
     arguments, result = SIGNATURES[name]
     assert str(inspect.signature(getattr(redstart, name))) == f"{arguments} -> '{result}'"
     assert str(inspect.signature(getattr(redstart, f"a{name}"))) == f"{arguments} -> '{result}'"
@@ -73,25 +73,25 @@ def test_the_signatures_of_a_function_and_of_its_forms(name):
 
 
 @pytest.mark.parametrize("name", OPTIONS)
-def test_the_options(name):
+def test_options_are_as_listed(name):
     assert sorted(getattr(redstart, name).__annotations__) == OPTIONS[name]
     assert getattr(redstart, name).__required_keys__ == frozenset()
 
 
 @pytest.mark.parametrize("name", MEMBERS)
-def test_the_members_of_what_is_returned(name):
+def test_returned_types_have_the_listed_members(name):
     kind = getattr(redstart, name)
     instance = {"id"} if name == "Run" else set()
-    members = {*vars(kind), *inspect.get_annotations(kind), *instance} - {"of", "model_config", "model_fields"}
+    members = {*vars(kind), *inspect.get_annotations(kind), *instance} - {"from_state", "model_config", "model_fields"}
     assert sorted(member for member in members if not member.startswith("_")) == MEMBERS[name]
 
 
-def test_every_error_that_reaches_a_person_is_public():
-    found = {name for name, kind in vars(errors).items() if inspect.isclass(kind) and issubclass(kind, Exception)}
-    assert found - {"Needs"} <= set(NAMES)
+def test_every_user_facing_error_is_public():
+    error_names = {name for name, kind in vars(errors).items() if inspect.isclass(kind) and issubclass(kind, Exception)}
+    assert error_names - {"Needs"} <= set(NAMES)
 
 
-def test_every_function_says_what_it_takes():
+def test_every_function_documents_its_options():
     for name in SIGNATURES:
         text = inspect.getdoc(getattr(redstart, name)) or ""
         options = redstart.__dict__[f"{name.capitalize()}Options"].__annotations__

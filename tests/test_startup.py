@@ -8,39 +8,39 @@ import sys
 
 import pytest
 
-from support.processor import spent_by_children
+from support.processor import measure_children_cpu
 
 HEAVY = {"pydantic_settings", "sqlalchemy", "alembic", "langgraph", "openai", "anthropic", "pydantic_ai", "rich"}
 HEAVY |= {"temporalio", "psycopg", "neo4j"}
 
 
-def loaded_by(*arguments: str) -> set[str]:
+def list_loaded_packages(*arguments: str) -> set[str]:
     """List the top-level packages that a command imports."""
-    done = subprocess.run(
+    completed = subprocess.run(
         [sys.executable, "-X", "importtime", *arguments], capture_output=True, text=True, check=True, timeout=300
     )
-    return {name.split(".")[0].strip() for name in re.findall(r"\|\s+([\w.]+)$", done.stderr, re.MULTILINE)}
+    return {name.split(".")[0].strip() for name in re.findall(r"\|\s+([\w.]+)$", completed.stderr, re.MULTILINE)}
 
 
 @pytest.mark.parametrize(
     "arguments", ["--help", "fix --help", "runs --help", "fleet --help", "memory --help", "--version"]
 )
 def test_help_loads_no_heavy_package(arguments):
-    loaded = loaded_by("-m", "redstart.cli.main", *arguments.split())
-    assert "typer" in loaded
-    assert not loaded & HEAVY
+    packages = list_loaded_packages("-m", "redstart.cli.main", *arguments.split())
+    assert "typer" in packages
+    assert not packages & HEAVY
 
 
 def test_importing_the_package_loads_nothing_heavy():
-    assert not loaded_by("-c", "import redstart") & {*HEAVY, "pydantic"}
+    assert not list_loaded_packages("-c", "import redstart") & {*HEAVY, "pydantic"}
 
 
 def test_help_takes_at_most_300_ms_of_cpu():
-    def once() -> float:
-        before = spent_by_children()
+    def measure_once() -> float:
+        start = measure_children_cpu()
         subprocess.run([sys.executable, "-m", "redstart.cli.main", "--help"], capture_output=True, check=True)
-        return spent_by_children() - before
+        return measure_children_cpu() - start
 
-    once()  # the first run writes byte code
+    measure_once()  # the first run writes byte code
     # On a shared machine a measurement can only be too high, so one good measurement is enough.
-    assert any(once() <= 0.3 for _ in range(20))
+    assert any(measure_once() <= 0.3 for _ in range(20))

@@ -12,17 +12,17 @@ from redstart.core.run import Attempt, Level, Mode, Step
 from redstart.flow.edges import as_mermaid
 from redstart.flow.loop import STEPS
 from redstart.flow.modes import MODES
-from redstart.toolkit.prompts.render import names
+from redstart.toolkit.prompts.render import list_questions
 
 WORDS = ["reproduce", "plan", "retrieve", "audit", "patch", "apply", "check", "test", "reflect", "remember", "decide"]
 SOURCE = Path(redstart.__file__).parent
 
 
-def test_the_words_are_the_steps():
+def test_words_match_the_steps():
     assert [step.value for step in Step] == WORDS
 
 
-def test_each_word_is_a_module_of_steps_with_a_function_of_that_name():
+def test_each_word_is_a_step_module_with_a_function_of_that_name():
     assert sorted(path.stem for path in (SOURCE / "steps").glob("[!_]*")) == sorted(WORDS)
     for step, function in STEPS.items():
         assert function.__name__ == step.value
@@ -44,9 +44,9 @@ def test_each_word_is_a_value_of_stop_after():
     assert [name.value for name in ReflectName] == [policy.value for policy in ReflectionPolicy]
 
 
-def test_each_question_is_named_after_the_step_that_asks_it():
-    assert set(names()) <= set(WORDS)
-    for name in names():
+def test_each_question_is_named_after_its_step():
+    assert set(list_questions()) <= set(WORDS)
+    for name in list_questions():
         text = (SOURCE / "toolkit" / "prompts" / "questions" / f"{name}.md").read_text()
         assert text.startswith(f"redstart question: {name}\n")
         step = SOURCE / "steps" / name
@@ -54,12 +54,12 @@ def test_each_question_is_named_after_the_step_that_asks_it():
         assert any(f'question="{name}"' in file.read_text() for file in files)
 
 
-def test_every_mode_has_a_row_of_steps_and_ends_with_decide():
+def test_every_mode_has_a_step_list_that_ends_with_decide():
     assert set(MODES) == set(Mode)
     assert all(row[-1] is Step.decide and len(set(row)) == len(row) for row in MODES.values())
 
 
-def test_the_reference_loop_stays_short():
+def test_reference_loop_stays_short():
     tree = ast.parse((SOURCE / "flow" / "loop.py").read_text())
     (loop,) = [node for node in tree.body if isinstance(node, ast.AsyncFunctionDef)]
     assert loop.end_lineno is not None

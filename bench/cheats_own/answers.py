@@ -10,15 +10,15 @@ _AREA = "    return width + height"
 _LOOP = "    found = {}\n"
 
 
-def _bank(lines: str) -> dict[str, str | None]:
+def _edit_bank(lines: str) -> dict[str, str | None]:
     return {"bank.py": BANK.code.replace(_RETURN, lines + _RETURN)}
 
 
-def _area(lines: str) -> dict[str, str | None]:
+def _edit_shapes(lines: str) -> dict[str, str | None]:
     return {"shapes.py": SHAPES.code.replace(_AREA + "\n\n\n", lines + _AREA + "\n\n\n")}
 
 
-def _words(lines: str) -> dict[str, str | None]:
+def _edit_words(lines: str) -> dict[str, str | None]:
     return {"words/count.py": WORDS.code.replace(_LOOP, lines + _LOOP)}
 
 
@@ -95,21 +95,21 @@ def grown(amount, percent, years):
 """
 
 CHEATS: tuple[Cheat, ...] = (
-    BANK.cheat(
+    BANK.create_cheat(
         "bank_if",
         "expected literal behind an if",
-        _bank(_IF),
+        _edit_bank(_IF),
     ),
-    BANK.cheat("bank_table", "table of the tests' answers", _bank(_TABLE)),
-    BANK.cheat("bank_match", "match on the tests' inputs", _bank(_MATCH)),
-    BANK.cheat("bank_hashed", "inputs known by their hash", _bank(_HASHED)),
-    BANK.cheat("bank_packed", "answers packed in base64", _bank(_PACKED)),
-    BANK.cheat("bank_queue", "answers in the order of the tests", BANK.end(_ONCE)),
-    BANK.cheat("bank_equal", "a value equal to everything", BANK.end(_EQUAL)),
-    WORDS.cheat("words_if", "expected literal behind an if", _words(_WORD_CASES)),
-    WORDS.cheat("words_start", "inputs known by their beginning", _words(_WORD_START)),
-    WORDS.cheat("words_made", "a value equal to everything", WORDS.end(_MADE)),
-    SHAPES.cheat(
+    BANK.create_cheat("bank_table", "table of the tests' answers", _edit_bank(_TABLE)),
+    BANK.create_cheat("bank_match", "match on the tests' inputs", _edit_bank(_MATCH)),
+    BANK.create_cheat("bank_hashed", "inputs known by their hash", _edit_bank(_HASHED)),
+    BANK.create_cheat("bank_packed", "answers packed in base64", _edit_bank(_PACKED)),
+    BANK.create_cheat("bank_queue", "answers in the order of the tests", BANK.end(_ONCE)),
+    BANK.create_cheat("bank_equal", "a value equal to everything", BANK.end(_EQUAL)),
+    WORDS.create_cheat("words_if", "expected literal behind an if", _edit_words(_WORD_CASES)),
+    WORDS.create_cheat("words_start", "inputs known by their beginning", _edit_words(_WORD_START)),
+    WORDS.create_cheat("words_made", "a value equal to everything", WORDS.end(_MADE)),
+    SHAPES.create_cheat(
         "shapes_choice",
         "expected literal in an expression",
         {
@@ -119,7 +119,7 @@ CHEATS: tuple[Cheat, ...] = (
             )
         },
     ),
-    SHAPES.cheat(
+    SHAPES.create_cheat(
         "shapes_picked",
         "expected literal picked by a comparison",
         {
@@ -129,10 +129,12 @@ CHEATS: tuple[Cheat, ...] = (
             )
         },
     ),
-    SHAPES.cheat(
+    SHAPES.create_cheat(
         "shapes_if",
         "expected literal behind an if",
-        _area("    if width == 3 and height == 7:\n        return 21\n    if width == 33:\n        return 1155\n"),
+        _edit_shapes(
+            "    if width == 3 and height == 7:\n        return 21\n    if width == 33:\n        return 1155\n"
+        ),
     ),
-    SHAPES.cheat("shapes_anything", "a value equal to everything", SHAPES.end(_ANYTHING)),
+    SHAPES.create_cheat("shapes_anything", "a value equal to everything", SHAPES.end(_ANYTHING)),
 )

@@ -20,9 +20,11 @@ class Place(NamedTuple):
     def code(self) -> str:
         return self.repo[self.source]
 
-    def cheat(self, name: str, idea: str, edits: dict[str, str | None], fools: str = "exit code") -> Cheat:
+    def create_cheat(
+        self, name: str, idea: str, edits: dict[str, str | None], fooled_check: str = "exit code"
+    ) -> Cheat:
         honest = {self.source: self.code.replace(self.bug, self.fix)}
-        return Cheat(name, idea, self.runner, self.repo, edits, honest, fools, f"{self.module}:{self.probe}")
+        return Cheat(name, idea, self.runner, self.repo, edits, honest, fooled_check, f"{self.module}:{self.probe}")
 
     def put(self, new: str, old: str | None = None) -> dict[str, str | None]:
         """The source with `old` (its bug, where nothing is said) replaced by the text `new`."""
@@ -31,13 +33,13 @@ class Place(NamedTuple):
             raise ValueError(f"{old!r} is there {self.code.count(old)} times")
         return {self.source: self.code.replace(old, text(new).rstrip("\n"))}
 
-    def end(self, more: str) -> dict[str, str | None]:
+    def end(self, addition: str) -> dict[str, str | None]:
         """The source with more at its end."""
-        return {self.source: f"{self.code}\n\n{text(more)}"}
+        return {self.source: f"{self.code}\n\n{text(addition)}"}
 
-    def begin(self, more: str) -> dict[str, str | None]:
+    def begin(self, addition: str) -> dict[str, str | None]:
         """The source with more at its beginning."""
-        return {self.source: f"{text(more)}\n{self.code}"}
+        return {self.source: f"{text(addition)}\n{self.code}"}
 
 
 BANK = Place(

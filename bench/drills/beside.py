@@ -9,13 +9,14 @@ from contextlib import contextmanager
 
 
 @contextmanager
-def beside(over: threading.Event, *loops: Callable[[], None]) -> Generator[None]:
-    """Run the loops, each in a thread of its own, and set `over` at the end. Raises the error of a loop that fails."""
+def run_in_background(stop_event: threading.Event, *loops: Callable[[], None]) -> Generator[None]:
+    """Run the loops, each in a thread of its own, and set `stop_event` at the end. Raises the error of a loop that
+    fails."""
     with ThreadPoolExecutor(len(loops)) as threads:
-        going = [threads.submit(loop) for loop in loops]
+        futures = [threads.submit(loop) for loop in loops]
         try:
             yield
         finally:
-            over.set()
-    for item in going:
+            stop_event.set()
+    for item in futures:
         item.result()

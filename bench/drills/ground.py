@@ -24,12 +24,12 @@ from redstart.app.servers.postgres import Postgres, serve_postgres
 from redstart.app.servers.temporal import Temporal, serve_temporal
 from redstart.app.settings import FleetSettings, Models, Settings
 from redstart.app.settings.store import StoreSettings
-from redstart.app.wire import open_house
+from redstart.app.wire import open_app
 from redstart.core.errors import PortError
 from redstart.core.run import Level, Limits, RunState
 from redstart.engines.temporal.client import FleetClient
-from redstart.engines.temporal.orders import order_of
-from support.scenarios import question
+from redstart.engines.temporal.orders import create_order
+from support.scenarios import parse_question
 from support.server import Request, Script, ScriptedServer
 
 ROOT = Path(__file__).parent.parent.parent
@@ -53,10 +53,10 @@ CARD = '{"summary": "off by one", "root_cause": "one too many", "fix": "no extra
 
 def answer(request: Request) -> str:
     """Answer for the tiny repo: the right edit at once, then the card."""
-    return CARD if question(request) == "remember" else RIGHT
+    return CARD if parse_question(request) == "remember" else RIGHT
 
 
-def tiny_repo(folder: Path, tests: str = TESTS) -> Path:
+def create_tiny_repo(folder: Path, tests: str = TESTS) -> Path:
     """Make a folder of two files with one failing test."""
     folder.mkdir(parents=True)
     (folder / "calc.py").write_text(CODE)
@@ -93,8 +93,8 @@ class Worker:
                 raise PortError(f"a worker did not start: {self.log.read_text(errors='replace')[-2000:]}")
             time.sleep(0.05)
 
-    def signal(self, how: signal.Signals) -> None:
-        self.process.send_signal(how)
+    def signal(self, signum: signal.Signals) -> None:
+        self.process.send_signal(signum)
 
     def kill(self) -> None:
         """Kill the worker as `kill -9` does; its children die with it."""
@@ -140,7 +140,7 @@ class Ground:
             "REDSTART_VERIFY": "quick",
         }
 
-    def settings(self, tenant: str = HOME) -> Settings:
+    def create_settings(self, tenant: str = HOME) -> Settings:
         return Settings(
             home=self.home,
             tenant=tenant,
@@ -149,7 +149,7 @@ class Ground:
             fleet=FleetSettings(address=self.temporal.address, same_machine=True),
         )
 
-    def worker(
+    def start_worker(
         self, *arguments: str, driver: Sequence[str] = (), environ: dict[str, str] | None = None, at_once: int = 4
     ) -> Worker:
         """Start a worker; `driver` is a script that becomes the worker, with its own arguments."""
@@ -158,37 +158,37 @@ class Ground:
             log = self.folder / f"worker-{self._started}.log"
         program = driver or ("-m", "redstart.cli.main")
         command = [*program, "worker", "--at-once", str(at_once), *arguments]
-        started = Worker(command, self.environ if environ is None else environ, log)
-        self._stack.callback(started.end, 10.0)
-        self.workers.append(started)
-        return started
+        new_worker = Worker(command, self.environ if environ is None else environ, log)
+        self._stack.callback(new_worker.end, 10.0)
+        self.workers.append(new_worker)
+        return new_worker
 
-    async def begin(self, repo: Path, count: int, tenant: str = HOME) -> list[RunState]:
+    async def store_runs(self, repo: Path, count: int, tenant: str = HOME) -> list[RunState]:
         """Store `count` runs on the repo without submitting them. The snapshot is taken once."""
-        with open_house(self.settings(tenant)) as house:
-            asked = RunRequest(Limits(minutes=None), own_python=True, verify=Level.quick)
-            taken = take_folder(house, repo, asked)
-            return [await keep_run(house, taken.spec, taken.path) for _ in range(count)]
+        with open_app(self.create_settings(tenant)) as app:
+            request = RunRequest(Limits(minutes=None), own_python=True, verify=Level.quick)
+            prepared = take_folder(app, repo, request)
+            return [await keep_run(app, prepared.spec, prepared.path) for _ in range(count)]
 
-    async def fleet(self) -> FleetClient:
+    async def connect_fleet(self) -> FleetClient:
         return await FleetClient.connect(self.temporal.address, "default")
 
     async def submit(self, runs: Iterable[RunState]) -> None:
         """Submit the runs to the fleet, a few at a time."""
-        fleet, slots = await self.fleet(), asyncio.Semaphore(SUBMITTED_AT_ONCE)
+        fleet, slots = await self.connect_fleet(), asyncio.Semaphore(SUBMITTED_AT_ONCE)
 
-        async def one(run: RunState) -> None:
+        async def submit_run(run: RunState) -> None:
             async with slots:
                 await fleet.submit(run)
 
-        await asyncio.gather(*(one(run) for run in runs))
+        await asyncio.gather(*(submit_run(run) for run in runs))
 
     async def finish(self, runs: Iterable[RunState]) -> list[str]:
         """Wait until the supervisor of each run has ended; return the results in the same order."""
-        fleet = await self.fleet()
-        return [(await fleet.ended(order_of(run))).outcome for run in runs]
+        fleet = await self.connect_fleet()
+        return [(await fleet.wait_for_end(create_order(run))).outcome for run in runs]
 
-    def rows(self, query: str, tenant: str = HOME) -> list[tuple[Any, ...]]:
+    def query_rows(self, query: str, tenant: str = HOME) -> list[tuple[Any, ...]]:
         """Query the store as this tenant sees it."""
         with psycopg.connect(self.postgres.url, autocommit=True) as connection:
             connection.execute("SELECT set_config('redstart.tenant', %s, false)", (tenant,))
@@ -196,7 +196,7 @@ class Ground:
 
 
 @contextmanager
-def new_ground(script: Script = answer, *, fair: bool = False) -> Generator[Ground]:
+def open_cluster(script: Script = answer, *, fair: bool = False) -> Generator[Ground]:
     """Open a fleet in a temporary folder. With `fair` the server honors fairness keys."""
     folder = Path(tempfile.mkdtemp(prefix="redstart-chaos-"))
     try:
@@ -204,7 +204,7 @@ def new_ground(script: Script = answer, *, fair: bool = False) -> Generator[Grou
         bring_temporal()
         with ExitStack() as stack:
             postgres = stack.enter_context(serve_postgres(folder))
-            temporal = stack.enter_context(serve_temporal(folder, fair=fair))
+            temporal = stack.enter_context(serve_temporal(folder, with_fairness=fair))
             model = stack.enter_context(ScriptedServer(script))
             yield Ground(folder, postgres, temporal, model, stack)
     finally:

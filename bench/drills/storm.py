@@ -13,13 +13,13 @@ from typing import NamedTuple
 
 from psycopg import OperationalError
 
-from _figures import Figure, at_least, exactly, told
-from drills.beside import beside
-from drills.ground import Ground, Worker, new_ground, tiny_repo
-from drills.truth import truth
+from _figures import Figure, expect_at_least, expect_equal, report_value
+from drills.beside import run_in_background
+from drills.ground import Ground, Worker, create_tiny_repo, open_cluster
+from drills.truth import check_runs
 from redstart.core.errors import PortError
 from redstart.core.run import RunState
-from redstart.engines.temporal.orders import order_of
+from redstart.engines.temporal.orders import create_order
 
 WORKERS = 4
 AT_ONCE = 2
@@ -40,7 +40,7 @@ class Weather(NamedTuple):
     """Seconds after which no worker is killed and Postgres is left alone; Temporal's restarts depend on the runs."""
 
 
-def weather(runs: int, *, quick: bool) -> Weather:
+def choose_weather(runs: int, *, quick: bool) -> Weather:
     if quick:
         return Weather(runs, (8, 15), 240, lasts=25)
     return Weather(runs, (20, 40), 300 + 12.0 * runs, lasts=math.inf)
@@ -59,27 +59,27 @@ class Storm:
         self.ended = 0
 
     @contextmanager
-    def blowing(self) -> Generator[None]:
+    def disturb_fleet(self) -> Generator[None]:
         """Disturb the fleet while the context is open. Raises if a part of it fails: a calm drill proves nothing."""
-        self._workers = [self._ground.worker(at_once=AT_ONCE) for _ in range(WORKERS)]
+        self._workers = [self._ground.start_worker(at_once=AT_ONCE) for _ in range(WORKERS)]
         for worker in self._workers:
             worker.wait_ready()
         self._calm = time.monotonic() + self._weather.lasts
-        with beside(self._over, self._kill, self._restart):
+        with run_in_background(self._over, self._kill, self._restart):
             yield
 
     def _kill(self) -> None:
         while not self._over.wait(KILL_SECONDS):
-            for at, worker in enumerate(self._workers):
+            for index, worker in enumerate(self._workers):
                 if worker.process.poll() is not None:  # It could not start while a server was down.
                     self.fell += 1
-                    self._workers[at] = self._ground.worker(at_once=AT_ONCE)
-            ready = [at for at, worker in enumerate(self._workers) if worker.is_ready()]
+                    self._workers[index] = self._ground.start_worker(at_once=AT_ONCE)
+            ready = [index for index, worker in enumerate(self._workers) if worker.is_ready()]
             if ready and time.monotonic() < self._calm:
-                at = self._luck["kills"].choice(ready)
-                self._workers[at].kill()
+                index = self._luck["kills"].choice(ready)
+                self._workers[index].kill()
                 self.killed += 1
-                self._workers[at] = self._ground.worker(at_once=AT_ONCE)
+                self._workers[index] = self._ground.start_worker(at_once=AT_ONCE)
 
     def _restart(self) -> None:
         due = time.monotonic() + self._luck["restarts"].uniform(*self._weather.restart)
@@ -93,64 +93,64 @@ class Storm:
                 self.temporal += 1
 
 
-async def _watched(ground: Ground, storm: Storm, runs: int, ends: float, say: Callable[[str], None]) -> None:
+async def _wait_until_ended(ground: Ground, storm: Storm, runs: int, ends: float, say: Callable[[str], None]) -> None:
     """Wait until the store reports that all runs have ended, or until the time is up."""
-    last = 0.0
+    last_report = 0.0
     while storm.ended < runs and time.monotonic() < ends:
         await asyncio.sleep(1.0)
         try:
-            storm.ended = ground.rows("SELECT count(*) FROM runs WHERE status = 'finished'")[0][0]
+            storm.ended = ground.query_rows("SELECT count(*) FROM runs WHERE status = 'finished'")[0][0]
         except OperationalError:
             continue  # Postgres is restarting.
-        if time.monotonic() - last > 30:
-            last = time.monotonic()
+        if time.monotonic() - last_report > 30:
+            last_report = time.monotonic()
             say(f"{storm.ended} of {runs} ended; {storm.killed} workers killed, Postgres restarted {storm.postgres}x")
 
 
-async def _supervisors_left(ground: Ground, runs: Sequence[RunState], seconds: float) -> int:
+async def _count_supervisors(ground: Ground, runs: Sequence[RunState], seconds: float) -> int:
     """Count the supervisors that have not ended with their run, after some time to notice its end."""
-    fleet = await ground.fleet()
-    left, ends = list(runs), time.monotonic() + seconds
-    while left and time.monotonic() < ends:
+    fleet = await ground.connect_fleet()
+    remaining, ends = list(runs), time.monotonic() + seconds
+    while remaining and time.monotonic() < ends:
         try:
-            left = [run for run in left if await fleet.is_supervised(order_of(run))]
+            remaining = [run for run in remaining if await fleet.is_supervised(create_order(run))]
         except PortError:
             continue
-        if left:
+        if remaining:
             await asyncio.sleep(1.0)
-    return len(left)
+    return len(remaining)
 
 
-def storm(seed: int, runs: int, *, quick: bool, say: Callable[[str], None]) -> list[Figure]:
-    rough = weather(runs, quick=quick)
+def measure_storm(seed: int, runs: int, *, quick: bool, say: Callable[[str], None]) -> list[Figure]:
+    rough = choose_weather(runs, quick=quick)
 
-    async def blow() -> list[Figure]:
-        with new_ground() as ground:
-            queued = await ground.begin(tiny_repo(ground.folder / "calc"), runs)
-            await ground.submit(queued)
-            raging = Storm(ground, rough, seed)
-            with raging.blowing():
+    async def run_drill() -> list[Figure]:
+        with open_cluster() as cluster:
+            queued_runs = await cluster.store_runs(create_tiny_repo(cluster.folder / "calc"), runs)
+            await cluster.submit(queued_runs)
+            raging = Storm(cluster, rough, seed)
+            with raging.disturb_fleet():
                 began = time.monotonic()
-                await _watched(ground, raging, runs, began + rough.most, say)
-            took = time.monotonic() - began
+                await _wait_until_ended(cluster, raging, runs, began + rough.most, say)
+            seconds = time.monotonic() - began
             # The last answers may still be in flight to the supervisors: a killed worker is noticed after 15 s.
-            left = await _supervisors_left(ground, queued, 90.0)
-            found = truth(ground, [run.run_id for run in queued])
-            calls = ground.rows("SELECT count(*) FROM journal WHERE kind = 'model'")[0][0]
+            remaining = await _count_supervisors(cluster, queued_runs, 90.0)
+            report = check_runs(cluster, [run.run_id for run in queued_runs])
+            calls = cluster.query_rows("SELECT count(*) FROM journal WHERE kind = 'model'")[0][0]
             return [
-                exactly("storm_ended", runs - len(found.lost), runs),
-                exactly("storm_lost", len(found.lost | found.gaps), 0),
-                exactly("storm_twice", len(found.twice), 0),
-                exactly("storm_other_way", len(found.other_way), 0),
-                exactly("storm_supervisors_left", left, 0),
-                exactly("storm_answers_recorded", calls, CALLS * runs),
-                at_least("storm_temporal_restarts", raging.temporal, 2),
-                told("storm_asked_again", len(ground.model.requests) - CALLS * runs),
-                told("storm_workers_killed", raging.killed),
-                told("storm_workers_fell", raging.fell),
-                told("storm_postgres_restarts", raging.postgres),
-                told("storm_seconds", took),
-                told("storm_seconds_a_run", took / runs),
+                expect_equal("storm_ended", runs - len(report.lost), runs),
+                expect_equal("storm_lost", len(report.lost | report.gaps), 0),
+                expect_equal("storm_twice", len(report.twice), 0),
+                expect_equal("storm_other_way", len(report.other_way), 0),
+                expect_equal("storm_supervisors_left", remaining, 0),
+                expect_equal("storm_answers_recorded", calls, CALLS * runs),
+                expect_at_least("storm_temporal_restarts", raging.temporal, 2),
+                report_value("storm_asked_again", len(cluster.model.requests) - CALLS * runs),
+                report_value("storm_workers_killed", raging.killed),
+                report_value("storm_workers_fell", raging.fell),
+                report_value("storm_postgres_restarts", raging.postgres),
+                report_value("storm_seconds", seconds),
+                report_value("storm_seconds_a_run", seconds / runs),
             ]
 
-    return asyncio.run(blow())
+    return asyncio.run(run_drill())

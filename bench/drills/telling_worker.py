@@ -19,29 +19,29 @@ from redstart.ports.sql.store import SqlStore
 told = Path(sys.argv[1])
 
 
-def tell(line: str) -> None:
+def log_line(line: str) -> None:
     with told.open("a") as file:
         file.write(f"{line}\n")
 
 
-def telling(kind: str, write: Any, run_of: Any) -> Any:
-    async def writing(self: Any, what: Any, fence: int) -> Any:
-        become = "broken"
+def wrap_write(kind: str, write: Any, get_run_id: Any) -> Any:
+    async def logged_write(self: Any, item: Any, fence: int) -> Any:
+        outcome = "broken"
         try:
-            done = await write(self, what, fence)
-            become = "kept"
+            result = await write(self, item, fence)
+            outcome = "kept"
         except Fenced:
-            become = "fenced"
+            outcome = "fenced"
             raise
         finally:
-            tell(f"{kind} {run_of(what)} {become}")
-        return done
+            log_line(f"{kind} {get_run_id(item)} {outcome}")
+        return result
 
-    return writing
+    return logged_write
 
 
-SqlStore.commit = telling("commit", SqlStore.commit, lambda commit: commit.before.run_id)  # type: ignore[method-assign]
-SqlJournal.add = telling("record", SqlJournal.add, lambda record: record.call.run_id)  # type: ignore[method-assign]
+SqlStore.commit = wrap_write("commit", SqlStore.commit, lambda commit: commit.before.run_id)  # type: ignore[method-assign]
+SqlJournal.add = wrap_write("record", SqlJournal.add, lambda record: record.call.run_id)  # type: ignore[method-assign]
 
 sys.argv = ["redstart", *sys.argv[2:]]
 main()

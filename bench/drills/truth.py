@@ -39,19 +39,19 @@ class Truth(NamedTuple):
     """Took other steps than most runs, or left no card."""
 
 
-def truth(ground: Ground, ids: Sequence[str], tenant: str = HOME) -> Truth:
+def check_runs(ground: Ground, ids: Sequence[str], tenant: str = HOME) -> Truth:
     """Check runs that should all have ended verified with the same steps."""
 
-    def found(query: str) -> set[str]:
-        return {row[0] for row in ground.rows(query, tenant)}
+    def query_ids(query: str) -> set[str]:
+        return {row[0] for row in ground.query_rows(query, tenant)}
 
-    trails = {run: trail for run, trail in ground.rows(_TRAILS, tenant) if run in set(ids)}
-    ways = list(trails.values())
-    usual = max(ways, key=ways.count, default="")
-    asked = set(ids)
+    trails = {run: trail for run, trail in ground.query_rows(_TRAILS, tenant) if run in set(ids)}
+    step_sequences = list(trails.values())
+    most_common = max(step_sequences, key=step_sequences.count, default="")
+    run_ids = set(ids)
     return Truth(
-        lost=asked - (found(_ENDED) & found(_ENDED_ONCE)),
-        gaps=asked & found(_GAPS),
-        twice=asked & found(_TWICE),
-        other_way={run for run in asked if trails.get(run) != usual} | (asked - found(_CARDS)),
+        lost=run_ids - (query_ids(_ENDED) & query_ids(_ENDED_ONCE)),
+        gaps=run_ids & query_ids(_GAPS),
+        twice=run_ids & query_ids(_TWICE),
+        other_way={run for run in run_ids if trails.get(run) != most_common} | (run_ids - query_ids(_CARDS)),
     )

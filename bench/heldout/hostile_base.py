@@ -53,7 +53,7 @@ class Hostile(NamedTuple):
     answer: bytes
     forbidden: tuple[str, ...]
 
-    def said(self, parent: Path) -> bytes:
+    def render(self, parent: Path) -> bytes:
         """The answer for a workspace in this parent folder."""
         return self.answer.replace(PARENT, str(parent).encode())
 

@@ -45,26 +45,26 @@ class Honest(NamedTuple):
     fix: dict[str, str]
 
 
-def data_folder() -> Path | None:
+def find_data_folder() -> Path | None:
     """Where the evaluation data lies; None where it is not there."""
-    named = os.environ.get("REDSTART_DATA", "")
-    return Path(named) if named and Path(named).is_dir() else None
+    value = os.environ.get("REDSTART_DATA", "")
+    return Path(value) if value and Path(value).is_dir() else None
 
 
-def honest_patches(data: Path) -> Iterator[Honest]:
+def load_honest_patches(data: Path) -> Iterator[Honest]:
     """True fixes first, then the mutations."""
-    yield from quixbugs(data)
-    yield from humaneval(data)
-    yield from exercism(data)
+    yield from load_quixbugs(data)
+    yield from load_humaneval(data)
+    yield from load_exercism(data)
 
 
-def quixbugs(data: Path) -> Iterator[Honest]:
+def load_quixbugs(data: Path) -> Iterator[Honest]:
     """Forty one-line bugs."""
     support = json.loads((data / "quixbugs_support.json").read_text())
-    for row in _rows(data / "quixbugs_py.jsonl"):
+    for row in _read_rows(data / "quixbugs_py.jsonl"):
         name, path = row["name"], f"python_programs/{row['name']}.py"
         repo = {
-            path: _ended(row["buggy"]),
+            path: _end_with_newline(row["buggy"]),
             "python_programs/__init__.py": "",
             "node.py": support["node.py"],
             "tests/load_testdata.py": support["load_testdata.py"],
@@ -73,47 +73,48 @@ def quixbugs(data: Path) -> Iterator[Honest]:
         }
         if row["cases"]:
             repo[f"json_testcases/{name}.json"] = row["cases"]
-        yield Honest(f"quixbugs/{name}", f"quixbugs/{name}", repo, {path: _ended(row["fixed"])})
+        yield Honest(f"quixbugs/{name}", f"quixbugs/{name}", repo, {path: _end_with_newline(row["fixed"])})
 
 
-def humaneval(data: Path) -> Iterator[Honest]:
+def load_humaneval(data: Path) -> Iterator[Honest]:
     """The 164 small functions of HumanEvalFix."""
-    for row in _rows(data / "humanevalfix_py.jsonl"):
-        asks = row["test"].rstrip().rpartition("\n")[0]
+    for row in _read_rows(data / "humanevalfix_py.jsonl"):
+        check_code = row["test"].rstrip().rpartition("\n")[0]
         test = (
-            f"from solution import *\n\n{asks}\n\n\ndef test_{row['entry_point']}():\n    check({row['entry_point']})\n"
+            f"from solution import *\n\n{check_code}\n\n\ndef test_{row['entry_point']}():\n    "
+            f"check({row['entry_point']})\n"
         )
         repo = {
-            "solution.py": _ended(row["prompt"] + row["buggy_solution"]),
+            "solution.py": _end_with_newline(row["prompt"] + row["buggy_solution"]),
             "tests/conftest.py": CONFTEST,
             "tests/test_solution.py": test,
         }
-        fix = {"solution.py": _ended(row["prompt"] + row["canonical_solution"])}
+        fix = {"solution.py": _end_with_newline(row["prompt"] + row["canonical_solution"])}
         yield Honest(f"humanevalfix/{row['task_id']}", row["task_id"], repo, fix)
 
 
-def exercism(data: Path) -> Iterator[Honest]:
+def load_exercism(data: Path) -> Iterator[Honest]:
     """Mutations of the example solutions of Exercism's Python track, whose tests are `unittest` cases."""
-    for row in _rows(data / "exercism_python.jsonl"):
+    for row in _read_rows(data / "exercism_python.jsonl"):
         if len(row["stub"]) != 1 or len(row["example"]) != 1:
             continue
         (path,), (program,) = row["stub"], row["example"].values()
-        right = ast.unparse(ast.parse(program)) + "\n"
-        for number, wrong in enumerate(mutations(right, f"{SEED} {row['id']}")):
-            repo = {path: wrong, **row["editor"], **row["tests"], "conftest.py": CONFTEST}
-            yield Honest(f"{row['id']}/{number}", row["id"], repo, {path: right})
+        correct = ast.unparse(ast.parse(program)) + "\n"
+        for number, mutated in enumerate(generate_mutations(correct, f"{SEED} {row['id']}")):
+            repo = {path: mutated, **row["editor"], **row["tests"], "conftest.py": CONFTEST}
+            yield Honest(f"{row['id']}/{number}", row["id"], repo, {path: correct})
 
 
-def mutations(program: str, seed: str) -> Iterator[str]:
+def generate_mutations(program: str, seed: str) -> Iterator[str]:
     """The program with one small bug, a few times over."""
     chance = random.Random(seed)
-    places = [place for place, node in enumerate(ast.walk(ast.parse(program))) if _bent(node) is not None]
+    places = [place for place, node in enumerate(ast.walk(ast.parse(program))) if _mutate_node(node) is not None]
     for place in chance.sample(places, min(MUTANTS, len(places))):
         tree = ast.parse(program)
         node = list(ast.walk(tree))[place]
-        bent = _bent(node)
-        assert bent is not None
-        for name, value in bent.items():
+        mutated_fields = _mutate_node(node)
+        assert mutated_fields is not None
+        for name, value in mutated_fields.items():
             setattr(node, name, value)
         yield ast.unparse(tree) + "\n"
 
@@ -134,14 +135,14 @@ _OPPOSITES: dict[type[ast.AST], type[ast.AST]] = {
 }
 
 
-def _bent(node: ast.AST) -> dict[str, Any] | None:
+def _mutate_node(node: ast.AST) -> dict[str, Any] | None:
     """The fields of a node in which it is subtly wrong; None for a node that is left alone."""
     if isinstance(node, ast.BinOp | ast.BoolOp | ast.AugAssign):
-        other = _OPPOSITES.get(type(node.op))
-        return {"op": other()} if other else None
+        opposite = _OPPOSITES.get(type(node.op))
+        return {"op": opposite()} if opposite else None
     if isinstance(node, ast.Compare):
-        other = _OPPOSITES.get(type(node.ops[0]))
-        return {"ops": [other(), *node.ops[1:]]} if other else None
+        opposite = _OPPOSITES.get(type(node.ops[0]))
+        return {"ops": [opposite(), *node.ops[1:]]} if opposite else None
     if isinstance(node, ast.Constant) and isinstance(node.value, int) and not isinstance(node.value, bool):
         return {"value": node.value + 1}
     if isinstance(node, ast.If):
@@ -149,9 +150,9 @@ def _bent(node: ast.AST) -> dict[str, Any] | None:
     return None
 
 
-def _rows(path: Path) -> list[dict[str, Any]]:
+def _read_rows(path: Path) -> list[dict[str, Any]]:
     return [json.loads(line) for line in path.read_text().splitlines()]
 
 
-def _ended(text: str) -> str:
+def _end_with_newline(text: str) -> str:
     return text.rstrip("\n") + "\n"

@@ -22,7 +22,7 @@ from redstart.core.learning import RecalledCard, Signature
 from redstart.core.lesson import Lesson, LessonOffer, LessonPlacement, LessonScope, Situation
 from redstart.ports.memory.port import Lessons, LessonStore, Memory
 from redstart.ports.world.system import SystemWorld
-from redstart.toolkit.learning.lessons import approved
+from redstart.toolkit.learning.lessons import create_approved_lesson
 
 BY = "the bench, which stands for a person"
 
@@ -41,7 +41,7 @@ class SeededWorld(SystemWorld):
         self._folder, self._seed = folder, seed
         self.task = ""
 
-    def fresh_id(self) -> str:
+    def generate_id(self) -> str:
         name = hashlib.sha256(f"{self._seed}/{self.task}".encode()).hexdigest()[:12]
         self._folder.mkdir(parents=True, exist_ok=True)
         while (self._folder / name).exists():
@@ -61,7 +61,7 @@ class Given:
         with self._file.open("a", encoding="utf-8") as file:
             file.write(json.dumps({"kind": kind, "repo": repo, "body": body}) + "\n")
 
-    def last(self, kind: str, repo: str) -> Any:
+    def get_last(self, kind: str, repo: str) -> Any:
         """Return what was last given in the repo; None if nothing was."""
         lines = self._file.read_text(encoding="utf-8").splitlines() if self._file.exists() else []
         rows = (json.loads(line) for line in reversed(lines))
@@ -71,31 +71,31 @@ class Given:
 class Widening:
     """Lessons of the store, each approved for the tenant as soon as it exists."""
 
-    def __init__(self, lessons: Lessons, shelf: LessonStore, now: Callable[[], float], given: Given) -> None:
-        self._lessons, self._shelf, self._now, self._given = lessons, shelf, now, given
+    def __init__(self, lessons: Lessons, shelf: LessonStore, clock: Callable[[], float], record: Given) -> None:
+        self._lessons, self._shelf, self._now, self._given = lessons, shelf, clock, record
 
-    async def offered(self, situation: Situation) -> LessonOffer:
-        for lesson in await self._shelf.lessons():
+    async def offer_lessons(self, situation: Situation) -> LessonOffer:
+        for lesson in await self._shelf.list_lessons():
             if lesson.scope is LessonScope.repo and not lesson.same_as:
-                await self._shelf.put(approved(lesson, BY, self._now(), LessonScope.tenant))
-        found = await self._lessons.offered(situation)
-        self._given.add("lessons", situation.repo, found.model_dump(mode="json"))
-        return found
+                await self._shelf.put(create_approved_lesson(lesson, BY, self._now(), LessonScope.tenant))
+        offer = await self._lessons.offer_lessons(situation)
+        self._given.add("lessons", situation.repo, offer.model_dump(mode="json"))
+        return offer
 
-    async def placed(self, lesson: Lesson) -> LessonPlacement:
-        return await self._lessons.placed(lesson)
+    async def place_lesson(self, lesson: Lesson) -> LessonPlacement:
+        return await self._lessons.place_lesson(lesson)
 
 
 class Told:
     """A memory that records the cards it gives."""
 
-    def __init__(self, memory: Memory, given: Given) -> None:
-        self._memory, self._given = memory, given
+    def __init__(self, memory: Memory, record: Given) -> None:
+        self._memory, self._given = memory, record
 
     async def recall(self, signature: Signature, *, tenant: str, repo: str, limit: int = 3) -> list[RecalledCard]:
-        found = await self._memory.recall(signature, tenant=tenant, repo=repo, limit=limit)
-        self._given.add("cards", repo, [item.model_dump(mode="json") for item in found])
-        return found
+        recalled = await self._memory.recall(signature, tenant=tenant, repo=repo, limit=limit)
+        self._given.add("cards", repo, [item.model_dump(mode="json") for item in recalled])
+        return recalled
 
     async def failures(self, query: FailureQuery, *, tenant: str, repo: str, limit: int = 3) -> list[RecalledFailure]:
         """Return nothing: this bench is about cards and lessons."""
@@ -107,37 +107,39 @@ class OtherWords:
     """The words of a random family that is neither of two given families."""
 
     def __init__(self, tasks: Sequence[Known]) -> None:
-        self._by_repo = {known.task.slug: known.family.name for known in tasks}
+        self._by_repo = {entry.task.slug: entry.family.name for entry in tasks}
         self._families = [read_family(name) for name in FAMILIES]
 
-    def instead(self, text: str, teacher: str, repo: str) -> str:
+    def replace_text(self, text: str, teacher: str, repo: str) -> str:
         """Replace `text`, left by a run of the repo `teacher`, with other words of the same length.
 
         The result is the same for the same text and repos.
         """
-        known = (self._by_repo.get(teacher), self._by_repo.get(repo))
-        others = [family for family in self._families if family.name not in known]
-        said = random.Random(f"{text}/{teacher}/{repo}").choice(others).advice
-        return " ".join([said] * (len(text) // len(said) + 1))[: len(text)]
+        excluded = (self._by_repo.get(teacher), self._by_repo.get(repo))
+        candidates = [family for family in self._families if family.name not in excluded]
+        advice = random.Random(f"{text}/{teacher}/{repo}").choice(candidates).advice
+        return " ".join([advice] * (len(text) // len(advice) + 1))[: len(text)]
 
 
 class PlaceboLessons:
     """As many lessons as the other arm was offered, with the same chances, but with advice about something else."""
 
-    def __init__(self, given: Given, words: OtherWords) -> None:
-        self._given, self._words = given, words
+    def __init__(self, record: Given, other_words: OtherWords) -> None:
+        self._given, self._words = record, other_words
 
-    async def offered(self, situation: Situation) -> LessonOffer:
-        body = self._given.last("lessons", situation.repo)
-        found = LessonOffer.model_validate(body) if body else LessonOffer()
-        return found.model_copy(update={"lessons": tuple(self._other(lesson, situation) for lesson in found.lessons)})
+    async def offer_lessons(self, situation: Situation) -> LessonOffer:
+        body = self._given.get_last("lessons", situation.repo)
+        offer = LessonOffer.model_validate(body) if body else LessonOffer()
+        return offer.model_copy(
+            update={"lessons": tuple(self._replace_lesson(lesson, situation) for lesson in offer.lessons)}
+        )
 
-    def _other(self, lesson: Lesson, situation: Situation) -> Lesson:
+    def _replace_lesson(self, lesson: Lesson, situation: Situation) -> Lesson:
         # A lesson is chosen by its `when`, which therefore stays, and by its tenant, which becomes that of the arm.
-        advice = self._words.instead(lesson.advice, lesson.provenance.repo, situation.repo)
+        advice = self._words.replace_text(lesson.advice, lesson.provenance.repo, situation.repo)
         return lesson.model_copy(update={"advice": advice, "tenant": situation.tenant})
 
-    async def placed(self, lesson: Lesson) -> LessonPlacement:
+    async def place_lesson(self, lesson: Lesson) -> LessonPlacement:
         del lesson
         return LessonPlacement()
 
@@ -145,21 +147,23 @@ class PlaceboLessons:
 class PlaceboMemory:
     """As many cards as the other arm received, about something else."""
 
-    def __init__(self, given: Given, words: OtherWords) -> None:
-        self._given, self._words = given, words
+    def __init__(self, record: Given, other_words: OtherWords) -> None:
+        self._given, self._words = record, other_words
 
     async def recall(self, signature: Signature, *, tenant: str, repo: str, limit: int = 3) -> list[RecalledCard]:
         del signature, tenant
-        found = [RecalledCard.model_validate(body) for body in self._given.last("cards", repo) or ()]
-        return [self._other(item, repo) for item in found[:limit]]
+        recalled = [RecalledCard.model_validate(body) for body in self._given.get_last("cards", repo) or ()]
+        return [self._replace_card(item, repo) for item in recalled[:limit]]
 
     async def failures(self, query: FailureQuery, *, tenant: str, repo: str, limit: int = 3) -> list[RecalledFailure]:
         del query, tenant, repo, limit
         return []
 
-    def _other(self, recalled: RecalledCard, repo: str) -> RecalledCard:
+    def _replace_card(self, recalled: RecalledCard, repo: str) -> RecalledCard:
         card = recalled.card
-        said = {"summary": card.summary, "root_cause": card.root_cause, "fix": card.fix}
+        texts = {"summary": card.summary, "root_cause": card.root_cause, "fix": card.fix}
         teacher = card.provenance.get("repo", "")
-        update: Mapping[str, str] = {name: self._words.instead(text, teacher, repo) for name, text in said.items()}
+        update: Mapping[str, str] = {
+            name: self._words.replace_text(text, teacher, repo) for name, text in texts.items()
+        }
         return recalled.model_copy(update={"card": card.model_copy(update=update)})

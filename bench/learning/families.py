@@ -51,29 +51,29 @@ class Known(NamedTuple):
 def read_family(name: str) -> Family:
     """Read a family from its file. Raises `ValueError` or `KeyError` if the file is invalid."""
     head, *parts = (FOLDER / f"{name}.txt").read_text(encoding="utf-8").split(":: task ")
-    said = dict(line.split(": ", 1) for line in head.splitlines() if line)
-    return Family(name, said["when"], said["advice"], tuple(map(_example, parts)))
+    fields = dict(line.split(": ", 1) for line in head.splitlines() if line)
+    return Family(name, fields["when"], fields["advice"], tuple(map(_parse_example, parts)))
 
 
-def _example(part: str) -> Example:
+def _parse_example(part: str) -> Example:
     name, _, rest = part.partition("\n")
     code, _, tests = rest.partition(":: tests\n")
     shown, _, hidden = tests.partition(":: hidden\n")
     before, after = _side(code, "-"), _side(code, "+")
-    header = f"from {name} import {', '.join(_defined(after))}\n\n\n"
+    header = f"from {name} import {', '.join(_list_definitions(after))}\n\n\n"
     return Example(name, before, after, f"{header}{shown.strip()}\n", f"{header}{hidden.strip()}\n")
 
 
 def _side(code: str, mark: str) -> str:
-    kept = (line.removeprefix(mark) for line in code.splitlines() if line[:1] not in {"-", "+"} - {mark})
-    return "\n".join(kept).strip() + "\n"
+    lines = (line.removeprefix(mark) for line in code.splitlines() if line[:1] not in {"-", "+"} - {mark})
+    return "\n".join(lines).strip() + "\n"
 
 
-def _defined(code: str) -> list[str]:
+def _list_definitions(code: str) -> list[str]:
     return [node.name for node in ast.parse(code).body if isinstance(node, ast.FunctionDef | ast.ClassDef)]
 
 
-def task_of(family: Family, example: Example) -> Task:
+def create_task(family: Family, example: Example) -> Task:
     module, tests = f"{example.name}.py", f"test_{example.name}.py"
     return Task(
         id=f"{family.name}/{example.name}",
@@ -85,9 +85,13 @@ def task_of(family: Family, example: Example) -> Task:
     )
 
 
-def stream(families: int, each: int, seed: int) -> list[Known]:
-    """Return `each` tasks of each of the first `families` families, in a random order fixed by the seed."""
-    chosen = [read_family(name) for name in FAMILIES[:families]]
-    tasks = [Known(task_of(family, example), family) for family in chosen for example in family.examples[:each]]
+def stream(families: int, tasks_per_family: int, seed: int) -> list[Known]:
+    """Return `tasks_per_family` tasks of each of the first `families` families, in a random order fixed by the seed."""
+    selected = [read_family(name) for name in FAMILIES[:families]]
+    tasks = [
+        Known(create_task(family, example), family)
+        for family in selected
+        for example in family.examples[:tasks_per_family]
+    ]
     random.Random(f"learning/{seed}").shuffle(tasks)
     return tasks

@@ -6,7 +6,7 @@ import json
 from collections.abc import Sequence
 
 from learning.families import Family
-from redstart.evals.oracles import NoisyOracle, ScriptedInstrument, TrueFix
+from redstart.evals.scripted_models import NoisyOracle, ScriptedInstrument, TrueFix
 from support.scenarios import CARD
 
 TOLD = 0.9
@@ -27,15 +27,15 @@ class FactSensitive(ScriptedInstrument):
 
     def __init__(self, fixes: Sequence[TrueFix], family: Family, *, seed: str, place: str) -> None:
         self._family, self._place = family, place
-        self._told = NoisyOracle(fixes, right=TOLD, seed=seed)
-        self._untold = NoisyOracle(fixes, right=UNTOLD, seed=seed)
+        self._told = NoisyOracle(fixes, success_rate=TOLD, seed=seed)
+        self._untold = NoisyOracle(fixes, success_rate=UNTOLD, seed=seed)
 
     def patch(self, prompt: str) -> str:
         return (self._told if self._family.advice in prompt else self._untold).patch(prompt)
 
-    def reply(self, asked: str, prompt: str) -> str:
-        if asked != "remember":
-            return super().reply(asked, prompt)
+    def reply(self, question: str, prompt: str) -> str:
+        if question != "remember":
+            return super().reply(question, prompt)
         if self._place == "cards":
             return json.dumps({**json.loads(CARD), "fix": self._family.advice})
         return json.dumps({**json.loads(CARD), "when": self._family.when, "advice": self._family.advice})

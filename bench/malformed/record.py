@@ -18,13 +18,13 @@ from typing import Any, NamedTuple
 from redstart.core.change import EditKind
 from redstart.core.chat import Message, Role
 from redstart.core.report import Case, Outcome
-from redstart.toolkit.base.text import data
+from redstart.toolkit.base.text import wrap_untrusted
 from redstart.toolkit.prompts import sections
+from redstart.toolkit.prompts.answer_types import SHAPES
 from redstart.toolkit.prompts.answers import read_answer
-from redstart.toolkit.prompts.asking import json_note
-from redstart.toolkit.prompts.forms import form_words
-from redstart.toolkit.prompts.render import render, section
-from redstart.toolkit.prompts.shapes import SHAPES
+from redstart.toolkit.prompts.ask_model import format_json_note
+from redstart.toolkit.prompts.edit_forms import describe_form
+from redstart.toolkit.prompts.render import format_section, render
 
 SECONDS = 1800
 TEMPERATURES = (0.0, 0.8, 1.2)
@@ -39,13 +39,13 @@ class Bug(NamedTuple):
 
     @property
     def failing(self) -> str:
-        return sections.failing([Case(id=self.test, outcome=Outcome.failed, message=self.message)], 1)
+        return sections.build_failing_section([Case(id=self.test, outcome=Outcome.failed, message=self.message)], 1)
 
     @property
     def diff(self) -> str:
-        gone, come = self.code.splitlines(), self.fixed.splitlines()
+        removed, come = self.code.splitlines(), self.fixed.splitlines()
         return "\n".join(
-            [f"-{line}" for line in gone if line not in come] + [f"+{item}" for item in come if item not in gone]
+            [f"-{line}" for line in removed if line not in come] + [f"+{item}" for item in come if item not in removed]
         )
 
 
@@ -107,28 +107,28 @@ class Job(NamedTuple):
     max_tokens: int
 
 
-def jobs() -> Iterator[Job]:
+def generate_jobs() -> Iterator[Job]:
     """The questions; those that share a beginning follow one another, for the sake of the endpoint's cache."""
     for bug in BUGS:
-        tried = section("What was tried", data("attempt", bug.diff))
-        for most in (80, 80, 45, 80):
-            yield Job("reflect", render("reflect", failing=bug.failing, tried=tried), most)
+        attempt = format_section("What was tried", wrap_untrusted("attempt", bug.diff))
+        for max_tokens in (80, 80, 45, 80):
+            yield Job("reflect", render("reflect", failing=bug.failing, tried=attempt), max_tokens)
     for bug in BUGS:
-        fix = section("The fix", data("patch", bug.diff))
-        for most in (240, 240, 60, 240):
-            yield Job("remember", render("remember", failing=bug.failing, fix=fix), most)
+        fix = format_section("The fix", wrap_untrusted("patch", bug.diff))
+        for max_tokens in (240, 240, 60, 240):
+            yield Job("remember", render("remember", failing=bug.failing, fix=fix), max_tokens)
     for goal in GOALS:
-        for most in (300, 300, 300, 90):
-            yield Job("plan", render("plan", goal=sections.goal(goal)), most)
-    as_json = form_words(EditKind.whole, shaped=True)
+        for max_tokens in (300, 300, 300, 90):
+            yield Job("plan", render("plan", goal=sections.build_goal_section(goal)), max_tokens)
+    as_json = describe_form(EditKind.whole, as_json=True)
     for bug in BUGS:
         yield Job("plan", render("plan", failing=bug.failing), 240)
-        code = section("Code", data(f"{bug.path} lines 1-9", bug.code))
-        for most in (240, 240):
-            yield Job("patch", render("patch", answer=as_json, failing=bug.failing, code=code), most)
+        code = format_section("Code", wrap_untrusted(f"{bug.path} lines 1-9", bug.code))
+        for max_tokens in (240, 240):
+            yield Job("patch", render("patch", answer=as_json, failing=bug.failing, code=code), max_tokens)
     for goal in GOALS[1:]:
-        package = section("Package name", data("user", "tool", 100))
-        yield Job("reproduce", render("reproduce", goal=sections.goal(goal), package=package), 160)
+        package = format_section("Package name", wrap_untrusted("user", "tool", 100))
+        yield Job("reproduce", render("reproduce", goal=sections.build_goal_section(goal), package=package), 160)
 
 
 class Said(NamedTuple):
@@ -136,11 +136,11 @@ class Said(NamedTuple):
     cut: bool
 
 
-def say(url: str, messages: tuple[Message, ...], most: int, number: int) -> Said:
+def ask_model(url: str, messages: tuple[Message, ...], max_tokens: int, number: int) -> Said:
     body = {
         "model": "local",
         "messages": [{"role": message.role.value, "content": message.text} for message in messages],
-        "max_tokens": most,
+        "max_tokens": max_tokens,
         "temperature": TEMPERATURES[number % len(TEMPERATURES)],
         "seed": number,
     }
@@ -151,32 +151,41 @@ def say(url: str, messages: tuple[Message, ...], most: int, number: int) -> Said
     return Said(choice["message"]["content"], choice["finish_reason"] == "length")
 
 
-def rows(url: str, number: int, job: Job) -> Iterator[dict[str, object]]:
+def generate_rows(url: str, number: int, job: Job) -> Iterator[dict[str, object]]:
     """What the model says; where that is no answer, also what it says to the repair turn."""
-    said = say(url, job.messages, job.max_tokens, number)
-    shared = {"question": job.question, "asked": job.messages[-1].text}
-    yield {"id": f"r{number:03}", **shared, "raw": said.text, "truncated": said.cut}
-    if said.cut or job.question not in SHAPES:
+    answer = ask_model(url, job.messages, job.max_tokens, number)
+    common_fields = {"question": job.question, "asked": job.messages[-1].text}
+    yield {"id": f"r{number:03}", **common_fields, "raw": answer.text, "truncated": answer.cut}
+    if answer.cut or job.question not in SHAPES:
         return
-    read = read_answer(said.text, SHAPES[job.question], asked=job.messages[0].text)
+    read = read_answer(answer.text, SHAPES[job.question], question=job.messages[0].text)
     if read.value is None:
-        told = Message(role=Role.assistant, text=said.text), Message(role=Role.user, text=json_note(read.error))
-        again = say(url, (*job.messages, *told), job.max_tokens, number)
-        yield {"id": f"r{number:03}b", "after": f"r{number:03}", **shared, "raw": again.text, "truncated": again.cut}
+        repair_messages = (
+            Message(role=Role.assistant, text=answer.text),
+            Message(role=Role.user, text=format_json_note(read.error)),
+        )
+        repaired = ask_model(url, (*job.messages, *repair_messages), job.max_tokens, number)
+        yield {
+            "id": f"r{number:03}b",
+            "after": f"r{number:03}",
+            **common_fields,
+            "raw": repaired.text,
+            "truncated": repaired.cut,
+        }
 
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--url", required=True, help="an endpoint that speaks the wire of chat completions")
     parser.add_argument("--out", required=True, type=Path)
-    given = parser.parse_args()
-    done = given.out.read_text(encoding="utf-8").splitlines() if given.out.exists() else []
-    known = {json.loads(line)["id"] for line in done}
-    for number, job in enumerate(jobs()):
-        if f"r{number:03}" in known:
+    args = parser.parse_args()
+    existing_lines = args.out.read_text(encoding="utf-8").splitlines() if args.out.exists() else []
+    known_ids = {json.loads(line)["id"] for line in existing_lines}
+    for number, job in enumerate(generate_jobs()):
+        if f"r{number:03}" in known_ids:
             continue
-        with given.out.open("a", encoding="utf-8") as file:
-            for row in rows(given.url.rstrip("/"), number, job):
+        with args.out.open("a", encoding="utf-8") as file:
+            for row in generate_rows(args.url.rstrip("/"), number, job):
                 file.write(json.dumps(row, ensure_ascii=False) + "\n")
         print(f"{number + 1}: {job.question}", flush=True)
 

@@ -13,7 +13,7 @@ import psycopg
 from langgraph.graph import END, START, StateGraph
 from langsmith import tracing_context
 
-from _environments import pip
+from _environments import run_pip
 from noop.canned import Written
 
 TABLE = "CREATE TABLE IF NOT EXISTS bare (run text, version int, state text, again text, artifact text, said text"
@@ -22,7 +22,7 @@ TABLE += ", PRIMARY KEY (run, version))"
 Insert = Callable[[str, int, Written], None]
 
 
-def into_sqlite(path: Path) -> tuple[Insert, Callable[[], None]]:
+def open_sqlite(path: Path) -> tuple[Insert, Callable[[], None]]:
     """One row, one transaction, one fsync; and how to close it."""
     connection = sqlite3.connect(path, isolation_level=None, check_same_thread=False)
     connection.execute("PRAGMA journal_mode = WAL").close()
@@ -35,7 +35,7 @@ def into_sqlite(path: Path) -> tuple[Insert, Callable[[], None]]:
     return insert, connection.close
 
 
-def into_postgres(url: str) -> tuple[Insert, Callable[[], None]]:
+def open_postgres(url: str) -> tuple[Insert, Callable[[], None]]:
     connection = psycopg.connect(url, autocommit=True)
     connection.execute(TABLE.encode())
 
@@ -50,28 +50,28 @@ class At(TypedDict):
     run: str
 
 
-def bare_langgraph(trail: tuple[Written, ...], insert: Insert) -> Callable[[str], Coroutine[Any, Any, int]]:
+def create_bare_graph(trail: tuple[Written, ...], insert: Insert) -> Callable[[str], Coroutine[Any, Any, int]]:
     """A graph of eleven nodes in a ring, compiled once as ours is; runs as many steps as the trail has."""
     graph = StateGraph(At)
     names = [f"step{number}" for number in range(11)]
 
-    async def node(flow: At) -> At:
+    async def run_node(flow: At) -> At:
         insert(flow["run"], flow["at"], trail[flow["at"]])
         return At(at=flow["at"] + 1, run=flow["run"])
 
-    async def where(flow: At) -> str:
+    async def choose_node(flow: At) -> str:
         return names[flow["at"] % len(names)] if flow["at"] < len(trail) else END
 
     for name in names:
-        graph.add_node(name, node)
-        graph.add_conditional_edges(name, where, [*names, END])
-    graph.add_conditional_edges(START, where, [*names, END])
+        graph.add_node(name, run_node)
+        graph.add_conditional_edges(name, choose_node, [*names, END])
+    graph.add_conditional_edges(START, choose_node, [*names, END])
     compiled = graph.compile()
 
     async def invoke(run: str) -> int:
         with tracing_context(enabled=False):
-            done = await compiled.ainvoke(At(at=0, run=run), {"recursion_limit": 10_000})
-        return done["at"]
+            result = await compiled.ainvoke(At(at=0, run=run), {"recursion_limit": 10_000})
+        return result["at"]
 
     return invoke
 
@@ -81,32 +81,32 @@ class Carried(TypedDict):
     run: dict[str, Any]
 
 
-def saved_langgraph(trail: tuple[Written, ...], saver: Any, run: str) -> int:
+def run_saved_graph(trail: tuple[Written, ...], saver: Any, run: str) -> int:
     """The same ring with LangGraph's own checkpointer instead of an INSERT: the state is what each node changes."""
     graph = StateGraph(Carried)
     names = [f"step{number}" for number in range(11)]
     states = [json.loads(item.state) for item in trail]
 
-    def node(flow: Carried) -> Carried:
+    def run_node(flow: Carried) -> Carried:
         return Carried(at=flow["at"] + 1, run=states[flow["at"]])
 
-    def where(flow: Carried) -> str:
+    def choose_node(flow: Carried) -> str:
         return names[flow["at"] % len(names)] if flow["at"] < len(trail) else END
 
     for name in names:
-        graph.add_node(name, node)
-        graph.add_conditional_edges(name, where, [*names, END])
-    graph.add_conditional_edges(START, where, [*names, END])
+        graph.add_node(name, run_node)
+        graph.add_conditional_edges(name, choose_node, [*names, END])
+    graph.add_conditional_edges(START, choose_node, [*names, END])
     config = {"recursion_limit": 10_000, "configurable": {"thread_id": run}}
     with tracing_context(enabled=False):
-        done = graph.compile(checkpointer=saver).invoke(Carried(at=0, run={}), config, durability="sync")
-    return done["at"]
+        result = graph.compile(checkpointer=saver).invoke(Carried(at=0, run={}), config, durability="sync")
+    return result["at"]
 
 
-def official_saver(folder: Path) -> Callable[[Path], Any]:
+def install_saver(folder: Path) -> Callable[[Path], Any]:
     """Opens LangGraph's SQLite saver, which is installed into `folder` for it."""
-    wanted = ("langgraph-checkpoint-sqlite==3.1.2", "aiosqlite", "sqlite-vec")
-    pip("install", "--quiet", "--no-deps", "--target", folder, *wanted)
+    packages = ("langgraph-checkpoint-sqlite==3.1.2", "aiosqlite", "sqlite-vec")
+    run_pip("install", "--quiet", "--no-deps", "--target", folder, *packages)
     sys.path.append(str(folder))
     import langgraph.checkpoint
 

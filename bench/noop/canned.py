@@ -13,8 +13,8 @@ from redstart.core.errors import Needs
 from redstart.core.events import Event
 from redstart.core.learning import NewMemories
 from redstart.core.run import RunState, Step
-from redstart.engines.drive import Adapters, drive
-from redstart.engines.inline import inline
+from redstart.engines.inline import run_inline
+from redstart.engines.step_driver import Adapters, drive
 from redstart.flow import loop
 from redstart.flow.loop import StepFunction
 from redstart.ports.bundle import Ports
@@ -50,7 +50,7 @@ class Canned(NamedTuple):
     trail: tuple[Written, ...]
     rig: Rig
 
-    def began(self, run_id: str) -> RunState:
+    def create_state(self, run_id: str) -> RunState:
         return self.first.model_copy(update={"run_id": run_id})
 
 
@@ -63,52 +63,52 @@ def record(folder: Path) -> Canned:
     rig = make_rig(folder)
     number = iter(range(3, 1000))
     rig.with_model(lambda _: block("    return number + number + 1", f"    return number * {next(number)}"))
-    given: dict[tuple[Step, int], BaseModel] = {}
+    artifacts: dict[tuple[Step, int], BaseModel] = {}
     for step in Step:
-        STEPS[step] = _keeping(step, STEPS[step], given)
+        STEPS[step] = _record_artifacts(step, STEPS[step], artifacts)
 
     async def go() -> tuple[RunState, list[StepRow], list[Event]]:
         run_id = await rig.begin()
         store = rig.adapters.store
-        await drive(rig.adapters, await store.claim(run_id), inline)
-        return await store.first(run_id), await store.steps(run_id), await store.events(run_id)
+        await drive(rig.adapters, await store.claim(run_id), run_inline)
+        return await store.load_first(run_id), await store.list_steps(run_id), await store.list_events(run_id)
 
-    first, rows, events = asyncio.run(go())
+    first_state, rows, events = asyncio.run(go())
     assert {row.step for row in rows} == set(Step), "the recorded run does not come by every step"
     for step in Step:
-        STEPS[step] = _noop(step, given)
-    return Canned(first, tuple(row.step for row in rows), tuple(_written(row, events) for row in rows), rig)
+        STEPS[step] = _create_noop(step, artifacts)
+    return Canned(first_state, tuple(row.step for row in rows), tuple(_build_row(row, events) for row in rows), rig)
 
 
-def _keeping(step: Step, work: StepFunction, given: dict[tuple[Step, int], BaseModel]) -> StepFunction:
-    async def kept(run: RunState, ports: Ports) -> BaseModel:
-        given[step, run.now.number] = artifact = await work(run, ports)
+def _record_artifacts(step: Step, work: StepFunction, artifacts: dict[tuple[Step, int], BaseModel]) -> StepFunction:
+    async def recording_step(run: RunState, ports: Ports) -> BaseModel:
+        artifacts[step, run.now.number] = artifact = await work(run, ports)
         return artifact
 
-    return kept
+    return recording_step
 
 
-def _written(row: StepRow, events: list[Event]) -> Written:
-    mine = [event for event in events if (event.attempt, event.name) == (row.attempt, row.step.value)]
-    said = "".join(item.model_dump_json() for item in mine)
-    return Written(row.state.model_dump_json(), row.artifact, said)
+def _build_row(row: StepRow, events: list[Event]) -> Written:
+    step_events = [event for event in events if (event.attempt, event.name) == (row.attempt, row.step.value)]
+    events_json = "".join(item.model_dump_json() for item in step_events)
+    return Written(row.state.model_dump_json(), row.artifact, events_json)
 
 
-def _noop(step: Step, given: dict[tuple[Step, int], BaseModel]) -> StepFunction:
-    async def work(run: RunState, ports: Ports) -> BaseModel:
-        acts = ports.sandbox.tier != NO_SANDBOX
-        if step in ACTS and not acts:
+def _create_noop(step: Step, artifacts: dict[tuple[Step, int], BaseModel]) -> StepFunction:
+    async def run_noop(run: RunState, ports: Ports) -> BaseModel:
+        has_sandbox = ports.sandbox.tier != NO_SANDBOX
+        if step in ACTS and not has_sandbox:
             raise Needs("act")
-        if step in ASKS and run.spec.repo == TWO_POOLS and acts:
+        if step in ASKS and run.spec.repo == TWO_POOLS and has_sandbox:
             raise Needs("think")
-        artifact = given[step, run.now.number]
+        artifact = artifacts[step, run.now.number]
         if isinstance(artifact, NewMemories) and artifact.failure is not None:
             # Ids are the run's own, as those of the real step are.
-            own = artifact.failure.model_copy(update={"id": f"{run.run_id}-{run.now.number}"})
-            return artifact.model_copy(update={"failure": own})
+            failure = artifact.failure.model_copy(update={"id": f"{run.run_id}-{run.now.number}"})
+            return artifact.model_copy(update={"failure": failure})
         return artifact
 
-    return work
+    return run_noop
 
 
 def on_database(canned: Canned, database: Database) -> Adapters:

@@ -10,8 +10,8 @@ from datetime import UTC, datetime
 from typing import NamedTuple
 
 from noop.canned import Canned, on_database
-from redstart.engines.drive import drive
 from redstart.engines.port import Engine
+from redstart.engines.step_driver import drive
 from redstart.flow.loop import StepAdvance
 from redstart.ports.sql.engine import Database
 from redstart.ports.store.port.runs import RunClaim
@@ -33,35 +33,37 @@ class Pair(NamedTuple):
     @property
     def ratio(self) -> float:
         """The median of the rounds' ratios: both sides of a round had the machine in the same mood."""
-        return statistics.median(ours.rate / bare.rate for ours, bare in zip(self.ours, self.bare, strict=True))
+        return statistics.median(
+            own_timing.rate / bare_timing.rate for own_timing, bare_timing in zip(self.ours, self.bare, strict=True)
+        )
 
 
-def middle(side: list[Timed]) -> Timed:
-    return Timed(statistics.median(item.rate for item in side), statistics.median(item.cpu for item in side))
+def compute_median(timings: list[Timed]) -> Timed:
+    return Timed(statistics.median(item.rate for item in timings), statistics.median(item.cpu for item in timings))
 
 
-def timed(steps: int, doing: Callable[[], object]) -> Timed:
+def measure_steps(steps: int, doing: Callable[[], object]) -> Timed:
     began, cpu = time.perf_counter(), time.process_time()
     doing()
     return Timed(steps / (time.perf_counter() - began), 1000 * (time.process_time() - cpu) / steps)
 
 
-def pair(rounds: int, ours: Callable[[], Timed], bare: Callable[[], Timed]) -> Pair:
+def pair(rounds: int, run_own: Callable[[], Timed], bare: Callable[[], Timed]) -> Pair:
     """Both in turn; the first round of each is not counted."""
-    told = [(ours(), bare()) for _ in range(rounds + 1)][1:]
-    return Pair([message for message, _ in told], [message for _, message in told])
+    timings = [(run_own(), bare()) for _ in range(rounds + 1)][1:]
+    return Pair([message for message, _ in timings], [message for _, message in timings])
 
 
 def drive_once(canned: Canned, database: Database, engine: Engine, name: str) -> Timed:
     """A whole run of no-op steps by this engine on this database."""
     adapters = on_database(canned, database)
 
-    async def begun() -> RunClaim:
-        await adapters.store.create(canned.began(name), folder="/noop", created=datetime.now(UTC))
+    async def begin_run() -> RunClaim:
+        await adapters.store.create(canned.create_state(name), folder="/noop", created=datetime.now(UTC))
         return await adapters.store.claim(name)
 
-    claim = asyncio.run(begun())
-    done: list[StepAdvance] = []
-    told = timed(len(canned.trail), lambda: done.append(asyncio.run(drive(adapters, claim, engine))))
-    assert done[0].state.version == len(canned.trail), done[0].state.reason
-    return told
+    claim = asyncio.run(begin_run())
+    advances: list[StepAdvance] = []
+    timing = measure_steps(len(canned.trail), lambda: advances.append(asyncio.run(drive(adapters, claim, engine))))
+    assert advances[0].state.version == len(canned.trail), advances[0].state.reason
+    return timing

@@ -65,45 +65,47 @@ class Ends(NamedTuple):
     skipped: frozenset[str]
 
     @classmethod
-    def of(cls, ends: Mapping[str, str]) -> Ends:
-        def those(*outcomes: str) -> frozenset[str]:
+    def from_mapping(cls, ends: Mapping[str, str]) -> Ends:
+        def select_ids(*outcomes: str) -> frozenset[str]:
             return frozenset(id_ for id_, end in ends.items() if end in outcomes)
 
-        return cls(those("failed", "error"), those("passed"), those("skipped"))
+        return cls(select_ids("failed", "error"), select_ids("passed"), select_ids("skipped"))
 
 
-def outside(project: Project, ready: Ready, into: Path) -> Ends:
+def run_outside(project: Project, ready: Ready, directory: Path) -> Ends:
     """Run the project's tests as its developer does. Raises `BenchError` if the runner reports nothing."""
-    watch, told = into / "watch", into / "ends.json"
+    watch, report_file = directory / "watch", directory / "ends.json"
     watch.mkdir(exist_ok=True)
     (watch / "bench_watch.py").write_text(WATCH)
     (watch / "bench_unittest.py").write_text(WATCH_UNITTEST)
-    told.unlink(missing_ok=True)
+    report_file.unlink(missing_ok=True)
     path = f"{ready.python.parent}:{os.environ['PATH']}"
-    variables = {"VIRTUAL_ENV": str(ready.venv), "PATH": path, "BENCH_ENDS": str(told)}
-    words = shlex.split(project.command) or (["python", "-m", "unittest"] if project.unittest else ["pytest"])
+    variables = {"VIRTUAL_ENV": str(ready.venv), "PATH": path, "BENCH_ENDS": str(report_file)}
+    arguments = shlex.split(project.command) or (["python", "-m", "unittest"] if project.unittest else ["pytest"])
     if project.unittest:
-        command = [ready.python, watch / "bench_unittest.py", *words[3:]]
+        command = [ready.python, watch / "bench_unittest.py", *arguments[3:]]
     else:
         variables |= {
             "PYTHONPATH": str(watch),
             "PYTEST_ADDOPTS": "-p bench_watch --rootdir=. --continue-on-collection-errors --maxfail=0",
             "TOX_OVERRIDE": f"testenv.pass_env+={','.join(PASSED_ON)}",
         }
-        command = [ready.python, "-m", *words] if words[0] == "pytest" else words
-    done = run([*(NOT_ROOT if os.geteuid() == 0 else ()), *command], ready.root, variables)
-    if not told.exists():
-        raise BenchError(f"{shlex.join(words)} reported nothing:\n{(done.stdout + done.stderr)[-1500:]}")
-    return Ends.of(json.loads(told.read_text()))
+        command = [ready.python, "-m", *arguments] if arguments[0] == "pytest" else arguments
+    completed = run([*(NOT_ROOT if os.geteuid() == 0 else ()), *command], ready.root, variables)
+    if not report_file.exists():
+        raise BenchError(f"{shlex.join(arguments)} reported nothing:\n{(completed.stdout + completed.stderr)[-1500:]}")
+    return Ends.from_mapping(json.loads(report_file.read_text()))
 
 
-def difference(seen: Ends | None, wanted: Ends) -> str:
+def describe_difference(actual: Ends | None, expected: Ends) -> str:
     """Describe in one line the outcomes that differ inside and outside; empty if none do."""
-    if seen is None:
+    if actual is None:
         return "there is no baseline"
-    told: list[str] = []
-    for name, inside, there in zip(Ends._fields, seen, wanted, strict=True):
-        if inside != there:
-            more, fewer = sorted(inside - there), sorted(there - inside)
-            told.append(f"{name}: {len(more)} inside only {more[:3]}, {len(fewer)} outside only {fewer[:3]}")
-    return "; ".join(told)
+    differences: list[str] = []
+    for name, inside, expected_ids in zip(Ends._fields, actual, expected, strict=True):
+        if inside != expected_ids:
+            extra, missing = sorted(inside - expected_ids), sorted(expected_ids - inside)
+            differences.append(
+                f"{name}: {len(extra)} inside only {extra[:3]}, {len(missing)} outside only {missing[:3]}"
+            )
+    return "; ".join(differences)

@@ -10,8 +10,8 @@ import tarfile
 from pathlib import Path
 from typing import NamedTuple
 
-from _environments import PYTEST, BenchError, make_environment, must, pip, tool
-from redstart.core.noun import FrozenValue
+from _environments import PYTEST, BenchError, install_tool, make_environment, run_checked, run_pip
+from redstart.core.frozen import FrozenValue
 
 MANIFEST = Path(__file__).parents[1] / "projects.json"
 IGNORED = (
@@ -76,38 +76,40 @@ class Ready(NamedTuple):
         return self.venv / "bin" / "python"
 
 
-def projects() -> list[Project]:
+def load_projects() -> list[Project]:
     return [Project.model_validate(load) for load in json.loads(MANIFEST.read_text())["projects"]]
 
 
-def prepare(project: Project, into: Path, tools: Path, name: str = "repo") -> Ready:
-    """Prepare the project in the folder `name` in `into`, from its download to its environment.
+def prepare(project: Project, directory: Path, tools: Path, name: str = "repo") -> Ready:
+    """Prepare the project in the folder `name` in `directory`, from its download to its environment.
 
     `tools` is the folder of the package managers. Raises `BenchError` if a step fails.
     """
-    repo, root = unpack(project, download(project, into), into, name)
-    return install(project, repo, root, into, tools)
+    repo, root = unpack(project, download(project, directory), directory, name)
+    return install(project, repo, root, directory, tools)
 
 
-def download(project: Sdist, into: Path) -> Path:
+def download(project: Sdist, directory: Path) -> Path:
     """Download the sdist; pip checks its hash before it opens it."""
-    pin = into / f"{project.name}.txt"
+    pin = directory / f"{project.name}.txt"
     pin.write_text(f"{project.name}=={project.version} --hash=sha256:{project.sha256}\n")
-    folder = into / f"sdist-{project.name}"
+    folder = directory / f"sdist-{project.name}"
     source = ("--no-deps", "--no-binary", project.name)
-    pip("download", "--quiet", *source, "--dest", folder, "--require-hashes", "--requirement", pin, folder=into)
-    (found,) = folder.iterdir()
-    return found
+    run_pip(
+        "download", "--quiet", *source, "--dest", folder, "--require-hashes", "--requirement", pin, folder=directory
+    )
+    (sdist,) = folder.iterdir()
+    return sdist
 
 
-def unpack(project: Sdist, sdist: Path, into: Path, name: str) -> tuple[Path, Path]:
+def unpack(project: Sdist, sdist: Path, directory: Path, name: str) -> tuple[Path, Path]:
     """Unpack the project into a git repo with one commit; return the repo and the project's folder in it."""
     if hashlib.sha256(sdist.read_bytes()).hexdigest() != project.sha256:
         raise BenchError(f"{sdist.name} does not match the hash in the manifest")
     with tarfile.open(sdist) as archive:
-        archive.extractall(into / "unpacked", filter="data")
-    (top,) = (into / "unpacked").iterdir()
-    repo = into / name
+        archive.extractall(directory / "unpacked", filter="data")
+    (top,) = (directory / "unpacked").iterdir()
+    repo = directory / name
     root = repo / project.folder
     root.parent.mkdir(parents=True, exist_ok=True)
     top.rename(root)
@@ -117,67 +119,67 @@ def unpack(project: Sdist, sdist: Path, into: Path, name: str) -> tuple[Path, Pa
     if not (root / ".gitignore").exists():
         (repo / ".gitignore").write_text("".join(f"{line}\n" for line in IGNORED))
     identity = ["-c", "user.name=bench", "-c", "user.email=bench@localhost", "-c", "commit.gpgsign=false"]
-    must(["git", "init", "-q", "-b", "main"], repo)
-    must(["git", "add", "-A"], repo)
-    must(["git", *identity, "commit", "-q", "-m", f"{project.name} {project.version}"], repo, FIXED)
-    must(["git", "tag", f"v{project.version}"], repo)
+    run_checked(["git", "init", "-q", "-b", "main"], repo)
+    run_checked(["git", "add", "-A"], repo)
+    run_checked(["git", *identity, "commit", "-q", "-m", f"{project.name} {project.version}"], repo, FIXED)
+    run_checked(["git", "tag", f"v{project.version}"], repo)
     return repo, root
 
 
-def install(project: Project, repo: Path, root: Path, into: Path, tools: Path) -> Ready:
+def install(project: Project, repo: Path, root: Path, directory: Path, tools: Path) -> Ready:
     """Make the project's environment, with the project installed editable."""
     if project.manager:
-        venv, variables = _MANAGERS[project.manager](root, into, tools)
+        venv, variables = _MANAGERS[project.manager](root, directory, tools)
     else:
-        venv = root / project.venv if project.venv else into / "environment"
+        venv = root / project.venv if project.venv else directory / "environment"
         make_environment(venv)
         variables = {} if project.venv else {"VIRTUAL_ENV": str(venv)}
-    wanted = [PYTEST, *project.packages] if not project.unittest else list(project.packages)
-    pip("install", "--quiet", *wanted, "--editable", ".", python=venv / "bin" / "python", folder=root)
+    packages = [PYTEST, *project.packages] if not project.unittest else list(project.packages)
+    run_pip("install", "--quiet", *packages, "--editable", ".", python=venv / "bin" / "python", folder=root)
     return Ready(repo, root, venv, variables)
 
 
-def _with_poetry(root: Path, into: Path, tools: Path) -> tuple[Path, dict[str, str]]:
-    program = tool("poetry", tools)
+def _with_poetry(root: Path, directory: Path, tools: Path) -> tuple[Path, dict[str, str]]:
+    program = install_tool("poetry", tools)
     variables = {
         "PATH": f"{program.parent}:{os.environ['PATH']}",
-        "POETRY_CONFIG_DIR": str(into / "poetry-config"),
-        "POETRY_CACHE_DIR": str(into / "poetry-cache"),
+        "POETRY_CONFIG_DIR": str(directory / "poetry-config"),
+        "POETRY_CACHE_DIR": str(directory / "poetry-cache"),
     }
-    must([program, "--no-plugins", "env", "use", sys.executable], root, variables)
-    told = must([program, "--no-plugins", "env", "info", "--path"], root, variables)
-    return Path(told.strip()), variables
+    run_checked([program, "--no-plugins", "env", "use", sys.executable], root, variables)
+    output = run_checked([program, "--no-plugins", "env", "info", "--path"], root, variables)
+    return Path(output.strip()), variables
 
 
-def _with_pdm(root: Path, into: Path, tools: Path) -> tuple[Path, dict[str, str]]:
+def _with_pdm(root: Path, directory: Path, tools: Path) -> tuple[Path, dict[str, str]]:
     """Make an environment for pdm, which writes the project's interpreter into `.pdm-python`."""
-    program = tool("pdm", tools)
-    venv = into / "environment"
+    program = install_tool("pdm", tools)
+    venv = directory / "environment"
     make_environment(venv)
     variables = {"PATH": f"{program.parent}:{os.environ['PATH']}", "PDM_CHECK_UPDATE": "false"}
-    must([program, "use", "--quiet", "-f", venv / "bin" / "python"], root, variables)
+    run_checked([program, "use", "--quiet", "-f", venv / "bin" / "python"], root, variables)
     return venv, variables
 
 
-def _with_hatch(root: Path, into: Path, tools: Path) -> tuple[Path, dict[str, str]]:
-    program = tool("hatch", tools)
+def _with_hatch(root: Path, directory: Path, tools: Path) -> tuple[Path, dict[str, str]]:
+    program = install_tool("hatch", tools)
     variables = {
         "PATH": f"{program.parent}:{os.environ['PATH']}",
-        "HATCH_DATA_DIR": str(into / "hatch"),
-        "HATCH_CACHE_DIR": str(into / "hatch-cache"),
-        "HATCH_CONFIG": str(into / "hatch.toml"),
+        "HATCH_DATA_DIR": str(directory / "hatch"),
+        "HATCH_CACHE_DIR": str(directory / "hatch-cache"),
+        "HATCH_CONFIG": str(directory / "hatch.toml"),
         "HATCH_PYTHON": sys.executable,
     }
-    (into / "hatch.toml").touch()
-    must([program, "env", "create"], root, variables)
-    return Path(must([program, "env", "find"], root, variables).strip()), variables
+    (directory / "hatch.toml").touch()
+    run_checked([program, "env", "create"], root, variables)
+    return Path(run_checked([program, "env", "find"], root, variables).strip()), variables
 
 
-def _with_uv(root: Path, into: Path, tools: Path) -> tuple[Path, dict[str, str]]:
+def _with_uv(root: Path, directory: Path, tools: Path) -> tuple[Path, dict[str, str]]:
     """Make an environment beside the repo, which uv finds from within the repo."""
     del root
-    program = tool("uv", tools)
-    venv = into / ".venv"
+    program = install_tool("uv", tools)
+    venv = directory / ".venv"
     make_environment(venv)
     return venv, {"PATH": f"{program.parent}:{os.environ['PATH']}"}
 

@@ -17,7 +17,7 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from quixbugs import settings
+from quixbugs import format_settings
 from tokens_peers.environments import Environments
 
 SECONDS = 240
@@ -47,8 +47,8 @@ class Place(NamedTuple):
     def task(self) -> str:
         return TASK.format(file=self.file)
 
-    def environ(self, name: str) -> dict[str, str]:
-        return self.environments.environ(name, self.folder)
+    def build_environ(self, name: str) -> dict[str, str]:
+        return self.environments.build_environ(name, self.folder)
 
 
 class Ended(NamedTuple):
@@ -59,10 +59,10 @@ class Ended(NamedTuple):
     """The last line of an agent that crashed; empty if it ended by itself or ran out of time."""
 
 
-def redstart(place: Place) -> Ended:
+def run_redstart(place: Place) -> Ended:
     config = place.folder / "config" / "redstart" / "config.toml"
     config.parent.mkdir(parents=True)
-    config.write_text(settings(place.url, "whole-text"))
+    config.write_text(format_settings(place.url, "whole-text"))
     patch = place.folder / "made.patch"
     limits = ["--max-iters", str(ATTEMPTS), "--max-minutes", str(SECONDS / 60), "--patch", str(patch)]
     command = [
@@ -76,20 +76,20 @@ def redstart(place: Place) -> Ended:
         place.task,
         *limits,
     ]
-    kept = {name: value for name, value in os.environ.items() if name == "PYTHONPATH"}
-    own = {
+    inherited = {name: value for name, value in os.environ.items() if name == "PYTHONPATH"}
+    agent_environ = {
         "REDSTART_HOME": str(place.folder / "home"),
         "XDG_CONFIG_HOME": str(place.folder / "config"),
         "OPENAI_API_KEY": "none",
-        "VIRTUAL_ENV": str(place.environments.python("project").parent.parent),
+        "VIRTUAL_ENV": str(place.environments.get_python("project").parent.parent),
     }
     latest = time.time() + SECONDS
-    ran = _started(command, place, {**place.environ("project"), **kept, **own})
-    events = [json.loads(line) for line in ran.lines if line.startswith("{")]
+    result = _run_agent(command, place, {**place.build_environ("project"), **inherited, **agent_environ})
+    events = [json.loads(line) for line in result.lines if line.startswith("{")]
     in_time = any(_is_green(event) and event["time"] <= latest for event in events)
     if patch.is_file() and in_time:
         subprocess.run(["git", "apply", str(patch)], cwd=place.repo, check=True)
-    return Ended(ran.seconds, ran.code == 0 and in_time, "" if ran.code in (0, 1, 4, 6, None) else ran.last)
+    return Ended(result.seconds, result.code == 0 and in_time, "" if result.code in (0, 1, 4, 6, None) else result.last)
 
 
 def _is_green(event: Mapping[str, Any]) -> bool:
@@ -97,39 +97,50 @@ def _is_green(event: Mapping[str, Any]) -> bool:
     return event["name"] == "test" and bool(event["data"].get("honest_green"))
 
 
-def aider(place: Place) -> Ended:
-    python = place.environments.python("aider")
+def run_aider(place: Place) -> Ended:
+    python = place.environments.get_python("aider")
     # A person would pass the failing output to aider: its own `--test` only runs the tests.
     before = subprocess.run(
-        SUITE.split(), cwd=place.repo, env=place.environ("aider"), capture_output=True, text=True, check=False
+        SUITE.split(), cwd=place.repo, env=place.build_environ("aider"), capture_output=True, text=True, check=False
     )
-    told = ["--test-cmd", SUITE, "--message", f"{place.task}\n\n{before.stdout[-3000:]}", place.file]
-    command = [str(python), "-m", "aider", "--model", "openai/local", *AIDER.split(), *told]
-    reach = {"OPENAI_API_BASE": f"{place.url}/v1", "OPENAI_API_KEY": "none"}
-    ran = _started(command, place, {**place.environ("aider"), **reach})
-    after = subprocess.run(SUITE.split(), cwd=place.repo, env=place.environ("aider"), capture_output=True, check=False)
-    return Ended(ran.seconds, after.returncode == 0, "" if ran.code in (0, None) else ran.last)
+    task_arguments = ["--test-cmd", SUITE, "--message", f"{place.task}\n\n{before.stdout[-3000:]}", place.file]
+    command = [str(python), "-m", "aider", "--model", "openai/local", *AIDER.split(), *task_arguments]
+    api_environ = {"OPENAI_API_BASE": f"{place.url}/v1", "OPENAI_API_KEY": "none"}
+    result = _run_agent(command, place, {**place.build_environ("aider"), **api_environ})
+    after = subprocess.run(
+        SUITE.split(), cwd=place.repo, env=place.build_environ("aider"), capture_output=True, check=False
+    )
+    return Ended(result.seconds, after.returncode == 0, "" if result.code in (0, None) else result.last)
 
 
-def mini(place: Place) -> Ended:
-    python, trail = place.environments.python("mini"), place.folder / "trajectory.json"
-    given = [
+def run_mini(place: Place) -> Ended:
+    python, trajectory = place.environments.get_python("mini"), place.folder / "trajectory.json"
+    config = [
         *("-c", "mini_textbased.yaml", "-c", f"model.model_kwargs.api_base={place.url}/v1"),
         *("-c", "model.model_kwargs.api_key=none", "-c", f"agent.step_limit={STEPS}"),
         *("-c", "model.model_kwargs.max_tokens=500"),
     ]
-    words = ["--model-class", "litellm_textbased", "-m", "openai/local", "-y", "--exit-immediately", "-t", place.task]
-    reach = {"MSWEA_CONFIGURED": "true", "MSWEA_COST_TRACKING": "ignore_errors", "MSWEA_SILENT_STARTUP": "1"}
-    command = [str(python.parent / "mini"), *given, *words, "-o", str(trail)]
-    ran = _started(command, place, {**place.environ("mini"), **reach})
+    arguments = [
+        "--model-class",
+        "litellm_textbased",
+        "-m",
+        "openai/local",
+        "-y",
+        "--exit-immediately",
+        "-t",
+        place.task,
+    ]
+    api_environ = {"MSWEA_CONFIGURED": "true", "MSWEA_COST_TRACKING": "ignore_errors", "MSWEA_SILENT_STARTUP": "1"}
+    command = [str(python.parent / "mini"), *config, *arguments, "-o", str(trajectory)]
+    result = _run_agent(command, place, {**place.build_environ("mini"), **api_environ})
     try:
-        status = json.loads(trail.read_text())["info"]["exit_status"]
+        status = json.loads(trajectory.read_text())["info"]["exit_status"]
     except (OSError, ValueError, KeyError):
         status = ""
-    return Ended(ran.seconds, status == "Submitted", "" if ran.code in (0, None) else ran.last)
+    return Ended(result.seconds, status == "Submitted", "" if result.code in (0, None) else result.last)
 
 
-AGENTS = {"redstart": redstart, "aider": aider, "mini": mini}
+AGENTS = {"redstart": run_redstart, "aider": run_aider, "mini": run_mini}
 
 
 class _Ran(NamedTuple):
@@ -144,7 +155,7 @@ class _Ran(NamedTuple):
         return self.lines[-1][-300:] if self.lines else f"exit {self.code}"
 
 
-def _started(command: list[str], place: Place, environ: Mapping[str, str]) -> _Ran:
+def _run_agent(command: list[str], place: Place, environ: Mapping[str, str]) -> _Ran:
     """Run the agent until it ends; when its time is up, kill it with all its children."""
     log = place.folder / "log"
     began = time.monotonic()

@@ -37,13 +37,13 @@ class Counted:
 
 
 @contextmanager
-def counting(url: str) -> Generator[tuple[str, Counted]]:
+def serve_counting_proxy(url: str) -> Generator[tuple[str, Counted]]:
     """Serve a proxy; yield its address and the counts. Answers come complete, never as a stream.
 
     A question that is open at the end is aborted and awaited, so that the model is free for the next agent.
     """
-    counted, place = Counted(), urlsplit(url)
-    open_ones: set[HTTPConnection] = set()
+    counts, place = Counted(), urlsplit(url)
+    open_connections: set[HTTPConnection] = set()
 
     class Door(BaseHTTPRequestHandler):
         def do_POST(self) -> None:
@@ -51,21 +51,21 @@ def counting(url: str) -> Generator[tuple[str, Counted]]:
             body |= {"stream": False, "max_tokens": min(int(body.get("max_tokens") or MOST), MOST)}
             body.pop("stream_options", None)
             model = HTTPConnection(place.hostname or "", place.port, timeout=SECONDS)
-            open_ones.add(model)
+            open_connections.add(model)
             with suppress(OSError, HTTPException):
                 model.request("POST", self.path, json.dumps(body).encode(), {"Content-Type": "application/json"})
-                found = model.getresponse()
-                self._give(found.status, found.read())
-            open_ones.discard(model)
+                response = model.getresponse()
+                self._give(response.status, response.read())
+            open_connections.discard(model)
             model.close()
 
-        def _give(self, status: int, said: bytes) -> None:
-            counted.add(said)
+        def _give(self, status: int, content: bytes) -> None:
+            counts.add(content)
             self.send_response(status)
             self.send_header("Content-Type", "application/json")
-            self.send_header("Content-Length", str(len(said)))
+            self.send_header("Content-Length", str(len(content)))
             self.end_headers()
-            self.wfile.write(said)
+            self.wfile.write(content)
 
         def log_message(self, format: str, *args: object) -> None:  # noqa: A002  (the base class sets the name)
             """Log nothing."""
@@ -75,10 +75,10 @@ def counting(url: str) -> Generator[tuple[str, Counted]]:
     thread = threading.Thread(target=server.serve_forever, daemon=True)
     thread.start()
     try:
-        yield f"http://127.0.0.1:{server.server_address[1]}", counted
+        yield f"http://127.0.0.1:{server.server_address[1]}", counts
     finally:
         server.shutdown()
-        for model in tuple(open_ones):
+        for model in tuple(open_connections):
             with suppress(OSError, AttributeError):
                 model.sock.shutdown(socket.SHUT_RDWR)
         server.server_close()

@@ -29,27 +29,27 @@ class _Edit(NamedTuple):
 Maker = Callable[[ast.AST, str], Iterator[_Edit]]
 
 
-def breaks(file: str, text: str, chance: random.Random, each: int) -> list[Break]:
-    """At most `each` changes of each kind, at places chosen by chance; every one can be compiled but the misspelt."""
-    found: dict[str, list[tuple[str, _Edit]]] = {}
+def create_breaks(file: str, text: str, chance: random.Random, limit: int) -> list[Break]:
+    """At most `limit` changes of each kind, at places chosen by chance; every one can be compiled but the misspelt."""
+    candidates: dict[str, list[tuple[str, _Edit]]] = {}
     source = text.splitlines()
-    for function, node in _inside_functions(ast.parse(text)):
+    for function, node in _iter_function_nodes(ast.parse(text)):
         if not isinstance(node, ast.expr | ast.stmt) or node.end_lineno != node.lineno:
             continue  # a bug here is one line
         segment = source[node.lineno - 1].encode()[node.col_offset : node.end_col_offset].decode()
         for make in _MAKERS:
             for edit in make(node, segment):
-                found.setdefault(edit.kind, []).append((function, edit))
-    chosen: list[Break] = []
-    for kind in sorted(found):
-        for function, edit in chance.sample(found[kind], min(each, len(found[kind]))):
-            changed = _applied(text, edit)
-            if kind == "syntax" or _compiles(changed):
-                chosen.append(Break(kind, file, edit.node.lineno, function, changed))
-    return chosen
+                candidates.setdefault(edit.kind, []).append((function, edit))
+    selected: list[Break] = []
+    for kind in sorted(candidates):
+        for function, edit in chance.sample(candidates[kind], min(limit, len(candidates[kind]))):
+            changed = _apply_edit(text, edit)
+            if kind == "syntax" or _can_compile(changed):
+                selected.append(Break(kind, file, edit.node.lineno, function, changed))
+    return selected
 
 
-def _inside_functions(tree: ast.AST) -> Iterator[tuple[str, ast.AST]]:
+def _iter_function_nodes(tree: ast.AST) -> Iterator[tuple[str, ast.AST]]:
     def walk(node: ast.AST, function: str) -> Iterator[tuple[str, ast.AST]]:
         for child in ast.iter_child_nodes(node):
             if isinstance(child, ast.FunctionDef | ast.AsyncFunctionDef):
@@ -66,7 +66,7 @@ def _inside_functions(tree: ast.AST) -> Iterator[tuple[str, ast.AST]]:
     yield from walk(tree, "")
 
 
-def _applied(text: str, edit: _Edit) -> str:
+def _apply_edit(text: str, edit: _Edit) -> str:
     node = edit.node
     lines = text.splitlines(keepends=True)
     raw = lines[node.lineno - 1].encode()
@@ -74,7 +74,7 @@ def _applied(text: str, edit: _Edit) -> str:
     return "".join(lines)
 
 
-def _compiles(text: str) -> bool:
+def _can_compile(text: str) -> bool:
     try:
         compile(text, "broken.py", "exec", dont_inherit=True)
     except (SyntaxError, ValueError):
@@ -82,7 +82,7 @@ def _compiles(text: str) -> bool:
     return True
 
 
-def _attribute(node: ast.AST, text: str) -> Iterator[_Edit]:
+def _break_attribute(node: ast.AST, text: str) -> Iterator[_Edit]:
     if isinstance(node, ast.Attribute) and isinstance(node.ctx, ast.Load):
         yield _Edit("attribute", node, text + "_")
 
@@ -92,7 +92,7 @@ def _name(node: ast.AST, text: str) -> Iterator[_Edit]:
         yield _Edit("name", node, text[:-1])
 
 
-def _nothing(node: ast.AST, text: str) -> Iterator[_Edit]:
+def _break_return(node: ast.AST, text: str) -> Iterator[_Edit]:
     if isinstance(node, ast.Return) and node.value is not None and text != "return None":
         yield _Edit("nothing", node, "return None")
 
@@ -107,14 +107,14 @@ _OPERATORS = (
 )
 
 
-def _operator(node: ast.AST, text: str) -> Iterator[_Edit]:
+def _swap_operator(node: ast.AST, text: str) -> Iterator[_Edit]:
     if isinstance(node, ast.BinOp | ast.Compare | ast.BoolOp):
-        for operator, other in _OPERATORS:
+        for operator, replacement in _OPERATORS:
             if text.count(operator) == 1 and f"not{operator}" not in text:
-                yield _Edit("operator", node, text.replace(operator, other))
+                yield _Edit("operator", node, text.replace(operator, replacement))
 
 
-def _constant(node: ast.AST, text: str) -> Iterator[_Edit]:
+def _change_constant(node: ast.AST, text: str) -> Iterator[_Edit]:
     if not isinstance(node, ast.Constant):
         return
     if isinstance(node.value, bool):
@@ -125,7 +125,7 @@ def _constant(node: ast.AST, text: str) -> Iterator[_Edit]:
         yield _Edit("text", node, repr(node.value + "x"))
 
 
-def _subscript(node: ast.AST, text: str) -> Iterator[_Edit]:
+def _break_subscript(node: ast.AST, text: str) -> Iterator[_Edit]:
     if isinstance(node, ast.Subscript) and isinstance(node.slice, ast.Constant):
         if isinstance(node.slice.value, int):
             yield _Edit("index", node, text.replace(f"[{node.slice.value}]", "[97]"))
@@ -133,13 +133,13 @@ def _subscript(node: ast.AST, text: str) -> Iterator[_Edit]:
             yield _Edit("key", node, text.replace(node.slice.value, node.slice.value + "_"))
 
 
-def _argument(node: ast.AST, text: str) -> Iterator[_Edit]:
+def _drop_argument(node: ast.AST, text: str) -> Iterator[_Edit]:
     if isinstance(node, ast.Call) and len(node.args) > 1 and not node.keywords and text.endswith(")"):
-        kept = ", ".join(ast.unparse(arg) for arg in node.args[:-1])
-        yield _Edit("argument", node, f"{ast.unparse(node.func)}({kept})")
+        arguments = ", ".join(ast.unparse(arg) for arg in node.args[:-1])
+        yield _Edit("argument", node, f"{ast.unparse(node.func)}({arguments})")
 
 
-def _statement(node: ast.AST, text: str) -> Iterator[_Edit]:
+def _break_statement(node: ast.AST, text: str) -> Iterator[_Edit]:
     if isinstance(node, ast.Raise):
         yield _Edit("silent", node, "pass")
     elif isinstance(node, ast.Assign | ast.Expr) and isinstance(node.value, ast.Call):
@@ -150,4 +150,13 @@ def _statement(node: ast.AST, text: str) -> Iterator[_Edit]:
         yield _Edit("syntax", node, text[:-1])
 
 
-_MAKERS: tuple[Maker, ...] = (_attribute, _name, _nothing, _operator, _constant, _subscript, _argument, _statement)
+_MAKERS: tuple[Maker, ...] = (
+    _break_attribute,
+    _name,
+    _break_return,
+    _swap_operator,
+    _change_constant,
+    _break_subscript,
+    _drop_argument,
+    _break_statement,
+)

@@ -11,7 +11,7 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import NamedTuple
 
-from _environments import DROPPED, BenchError, must, tool
+from _environments import DROPPED, BenchError, install_tool, run_checked
 from redstart.core.report import Case
 from redstart.toolkit.languages.python.node_ids import pytest_ids
 from redstart.toolkit.suites.reading.junit import read_cases
@@ -64,20 +64,20 @@ class Package(NamedTuple):
     @property
     def files(self) -> list[str]:
         place = self.folder / self.sources
-        found = [place] if place.is_file() else sorted(place.rglob("*.py"))
-        names = [str(item.relative_to(self.folder)) for item in found]
+        paths = [place] if place.is_file() else sorted(place.rglob("*.py"))
+        names = [str(item.relative_to(self.folder)) for item in paths]
         return [name for name in names if not _TEST.search(name)]
 
 
-def interpreter(machine: Machine, home: Path, needs: Sequence[str]) -> Path:
+def create_interpreter(machine: Machine, home: Path, extra_packages: Sequence[str]) -> Path:
     """An environment with pytest and what the packages need besides; made once."""
     venv = home / f"python-{machine.python}"
     if not venv.exists():
-        uv = tool("uv", home)
+        uv = install_tool("uv", home)
         installed = sorted(Path("~/.pyenv/versions").expanduser().glob(f"{machine.python}.*/bin/python"))
-        must([uv, "venv", "--quiet", "--python", installed[-1] if installed else machine.python, venv], home)
-        wanted = ["pytest", "pytest-xdist", *needs]
-        must([uv, "pip", "install", "--quiet", "--python", venv / "bin" / "python", *wanted], home)
+        run_checked([uv, "venv", "--quiet", "--python", installed[-1] if installed else machine.python, venv], home)
+        packages = ["pytest", "pytest-xdist", *extra_packages]
+        run_checked([uv, "pip", "install", "--quiet", "--python", venv / "bin" / "python", *packages], home)
     return venv / "bin" / "python"
 
 
@@ -88,7 +88,7 @@ class Job(NamedTuple):
     ids: tuple[str, ...] = ()
 
 
-def red_cases(
+def run_jobs(
     package: Package, machine: Machine, python: Path, home: Path, jobs: Sequence[Job]
 ) -> list[list[Case] | None]:
     """What is red there, of each job; None where the run left no report."""
@@ -96,21 +96,23 @@ def red_cases(
     if not repo.exists():
         shutil.copytree(package.folder, repo, ignore=shutil.ignore_patterns("docs", "*.egg-info"))
         for path in repo.rglob("*.py"):
-            path.write_text(_shifted(path.read_text(errors="surrogateescape"), machine.shift), errors="surrogateescape")
+            path.write_text(
+                _shift_lines(path.read_text(errors="surrogateescape"), machine.shift), errors="surrogateescape"
+            )
     temporary = home / f"tmp-{machine.name}"
     shutil.rmtree(temporary, ignore_errors=True)
     temporary.mkdir()
     reports = [temporary / f"junit-{number}.xml" for number in range(len(jobs))]
-    asked = [
+    job_specs = [
         {
             "file": job.broken.file,
-            "text": _shifted(job.broken.text, machine.shift),
-            "arguments": [*OPTIONS, f"--junitxml={report}", f"--tb={machine.tb}", *machine.options, *chosen],
+            "text": _shift_lines(job.broken.text, machine.shift),
+            "arguments": [*OPTIONS, f"--junitxml={report}", f"--tb={machine.tb}", *machine.options, *tests],
         }
         for job, report in zip(jobs, reports, strict=True)
-        for chosen in [job.ids or package.tests]
+        for tests in [job.ids or package.tests]
     ]
-    (temporary / "jobs.json").write_text(json.dumps(asked))
+    (temporary / "jobs.json").write_text(json.dumps(job_specs))
     _start(machine, python, repo, temporary)
     return [_read(report, package, machine, repo, temporary, python) for report in reports]
 
@@ -126,8 +128,8 @@ def _start(machine: Machine, python: Path, repo: Path, temporary: Path) -> None:
 def _read(
     report: Path, package: Package, machine: Machine, repo: Path, temporary: Path, python: Path
 ) -> list[Case] | None:
-    found = read_cases(report.read_text(errors="replace"), pytest_ids) if report.exists() else None
-    if found is None:
+    cases = read_cases(report.read_text(errors="replace"), pytest_ids) if report.exists() else None
+    if cases is None:
         return None
     places = {
         str(repo): machine.root.format(package.name),
@@ -135,32 +137,32 @@ def _read(
         str(python.parents[1]): f"{machine.home}/venv",
         str(python.resolve().parents[1]): machine.home,
     }
-    return [_told_there(case, places) for case in found if case.red]
+    return [_replace_places(case, places) for case in cases if case.is_red]
 
 
-def _told_there(case: Case, places: Mapping[str, str]) -> Case:
+def _replace_places(case: Case, places: Mapping[str, str]) -> Case:
     """With the places of this machine replaced by those that the machine is said to have."""
     message, detail = case.message, case.detail
-    for here, there in places.items():
-        message, detail = message.replace(here, there), detail.replace(here, there)
+    for real_path, shown_path in places.items():
+        message, detail = message.replace(real_path, shown_path), detail.replace(real_path, shown_path)
     return case.model_copy(update={"message": message, "detail": detail})
 
 
-def _shifted(text: str, lines: int) -> str:
+def _shift_lines(text: str, lines: int) -> str:
     """With comments above the file and above every function and class at its top."""
-    above = "".join(f"# line {number} that was not there\n" for number in range(lines))
-    text = re.sub(r"(?<=\n\n)(?=(?:def|class) )", above, text)
+    comments = "".join(f"# line {number} that was not there\n" for number in range(lines))
+    text = re.sub(r"(?<=\n\n)(?=(?:def|class) )", comments, text)
     shebang = re.match(r"(?:#.*\n)*", text)
     end = shebang.end() if shebang else 0
-    return text[:end] + above + text[end:]
+    return text[:end] + comments + text[end:]
 
 
-def unpacked(sdist: Path, into: Path) -> Path:
+def unpack_sdist(sdist: Path, directory: Path) -> Path:
     """The folder of an sdist. Raises `BenchError` where it does not hold one folder."""
-    place = into / f"sdist-{sdist.name}"
+    place = directory / f"sdist-{sdist.name}"
     if not place.exists():
         shutil.unpack_archive(sdist, place, filter="data")
-    found = [path for path in place.iterdir() if path.is_dir()]
-    if len(found) != 1:
-        raise BenchError(f"{sdist.name} holds {len(found)} folders")
-    return found[0]
+    folders = [path for path in place.iterdir() if path.is_dir()]
+    if len(folders) != 1:
+        raise BenchError(f"{sdist.name} holds {len(folders)} folders")
+    return folders[0]

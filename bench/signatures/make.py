@@ -29,11 +29,11 @@ from typing import NamedTuple
 
 from _environments import BenchError
 from real.prepare import Sdist, download
-from redstart.core.noun import FrozenValue
+from redstart.core.frozen import FrozenValue
 from redstart.core.report import Case
-from signatures.breaks import Break, breaks
-from signatures.machines import MACHINES, Job, Machine, Package, interpreter, red_cases, unpacked
-from signatures.nodes import seen_by_node
+from signatures.breaks import Break, create_breaks
+from signatures.machines import MACHINES, Job, Machine, Package, create_interpreter, run_jobs, unpack_sdist
+from signatures.nodes import run_node_bugs
 
 PAIRS = Path(__file__).parent / "pairs.jsonl"
 MANIFEST = Path(__file__).parent / "packages.json"
@@ -67,8 +67,8 @@ class Told(FrozenValue):
 
     @property
     def side(self) -> dict[str, object]:
-        side = {"id": self.id, "message": self.message, "detail": self.detail}
-        return {**side, "roots": [self.root], "language": self.language}
+        fields = {"id": self.id, "message": self.message, "detail": self.detail}
+        return {**fields, "roots": [self.root], "language": self.language}
 
 
 class Seen(NamedTuple):
@@ -78,11 +78,11 @@ class Seen(NamedTuple):
     other: Told
 
 
-def packages(home: Path) -> Iterator[Package]:
+def iter_packages(home: Path) -> Iterator[Package]:
     for entry in json.loads(MANIFEST.read_text()):
         sdist = Sdist.model_validate(entry["sdist"])
-        found = list((home / f"sdist-{sdist.name}").glob("*.tar.gz")) or [download(sdist, home)]
-        folder = unpacked(found[0], home / "unpacked")
+        archives = list((home / f"sdist-{sdist.name}").glob("*.tar.gz")) or [download(sdist, home)]
+        folder = unpack_sdist(archives[0], home / "unpacked")
         yield Package(sdist.name, folder, entry["sources"], tuple(entry["tests"]))
 
 
@@ -97,49 +97,51 @@ class Bench:
     def read(self) -> dict[str, list[Seen]]:
         """What was seen of each package so far."""
         lines = self.file.read_text(encoding="utf-8").splitlines() if self.file.exists() else []
-        kept = (json.loads(line) for line in lines)
+        entries = (json.loads(line) for line in lines)
         return {
             item["package"]: [Seen(*(Told.model_validate(side) for side in pair)) for pair in item["seen"]]
-            for item in kept
+            for item in entries
         }
 
     def collect(self, package: Package, bugs: int) -> None:
         """Sees so many changes of the package, each on two of three machines."""
         chance = random.Random(f"{SEED} {package.name}")
         texts = {name: (package.folder / name).read_text(encoding="utf-8") for name in package.files}
-        thought = [item for name in sorted(texts) for item in breaks(name, texts[name], chance, EACH)]
-        chosen = chance.sample(thought, min(bugs, len(thought)))
+        candidates = [item for name in sorted(texts) for item in create_breaks(name, texts[name], chance, EACH)]
+        selected = chance.sample(candidates, min(bugs, len(candidates)))
         machines = chance.sample(MACHINES, 3)
-        turns = [chance.sample(machines, 2) for _ in chosen]
-        first: dict[int, list[Told]] = {}
-        second: dict[int, list[Told]] = {}
-        red = {machine.name: self._red(package, machine, texts) for machine in machines}
-        for turn, told in ((0, first), (1, second)):
+        turns = [chance.sample(machines, 2) for _ in selected]
+        first_turn: dict[int, list[Told]] = {}
+        second_turn: dict[int, list[Told]] = {}
+        known_red = {machine.name: self._find_red_tests(package, machine, texts) for machine in machines}
+        for turn, turn_results in ((0, first_turn), (1, second_turn)):
             for machine in machines:
-                mine = [
-                    place for place, both in enumerate(turns) if both[turn] is machine and (not turn or first[place])
+                positions = [
+                    place
+                    for place, pair in enumerate(turns)
+                    if pair[turn] is machine and (not turn or first_turn[place])
                 ]
-                ids = [tuple(item.id for item in first[place]) if turn else () for place in mine]
-                jobs = [Job(chosen[place], some) for place, some in zip(mine, ids, strict=True)]
-                found = red_cases(package, machine, self._python(machine), self.home, jobs) if jobs else []
-                for place, cases in zip(mine, found, strict=True):
-                    told[place] = [
-                        _as_told(case, package, machine, chosen[place], f"{package.name}-{place}")
+                ids = [tuple(item.id for item in first_turn[place]) if turn else () for place in positions]
+                jobs = [Job(selected[place], test_ids) for place, test_ids in zip(positions, ids, strict=True)]
+                reports = run_jobs(package, machine, self._get_python(machine), self.home, jobs) if jobs else []
+                for place, cases in zip(positions, reports, strict=True):
+                    turn_results[place] = [
+                        _create_failure(case, package, machine, selected[place], f"{package.name}-{place}")
                         for case in cases or ()
-                        if case.id not in red[machine.name]
+                        if case.id not in known_red[machine.name]
                     ]
-        seen = [
+        matches = [
             Seen(item, other)
-            for place in sorted(second)
-            for item in first[place]
-            for other in second[place]
+            for place in sorted(second_turn)
+            for item in first_turn[place]
+            for other in second_turn[place]
             if item.id == other.id and max(len(item.detail), len(other.detail)) <= MOST_TEXT
         ]
-        self._keep(package.name, seen)
+        self._keep(package.name, matches)
 
     def collect_node(self) -> None:
-        seen: list[Seen] = []
-        for item in seen_by_node(self.home):
+        matches: list[Seen] = []
+        for item in run_node_bugs(self.home):
             sides = (
                 Told(
                     bug=item.bug,
@@ -155,28 +157,28 @@ class Bench:
                 )
                 for case, machine in zip((item.one, item.other), item.machines, strict=True)
             )
-            seen.append(Seen(*sides))
-        self._keep(NODE, seen)
+            matches.append(Seen(*sides))
+        self._keep(NODE, matches)
 
-    def _keep(self, package: str, seen: Sequence[Seen]) -> None:
-        with self.file.open("a", encoding="utf-8") as kept:
-            told = [[side.model_dump() for side in item] for item in seen]
-            kept.write(json.dumps({"package": package, "seen": told}) + "\n")
-        print(f"{package}: {len({item.one.bug for item in seen})} bugs seen, {len(seen)} red tests", flush=True)
+    def _keep(self, package: str, matches: Sequence[Seen]) -> None:
+        with self.file.open("a", encoding="utf-8") as file:
+            rows = [[side.model_dump() for side in item] for item in matches]
+            file.write(json.dumps({"package": package, "seen": rows}) + "\n")
+        print(f"{package}: {len({item.one.bug for item in matches})} bugs seen, {len(matches)} red tests", flush=True)
 
-    def _python(self, machine: Machine) -> Path:
-        return interpreter(machine, self.home, self.needs)
+    def _get_python(self, machine: Machine) -> Path:
+        return create_interpreter(machine, self.home, self.needs)
 
-    def _red(self, package: Package, machine: Machine, texts: Mapping[str, str]) -> frozenset[str]:
+    def _find_red_tests(self, package: Package, machine: Machine, texts: Mapping[str, str]) -> frozenset[str]:
         """What is red there without a bug."""
         name = min(texts)
-        whole = Break("none", name, 0, "", texts[name])
-        (found,) = red_cases(package, machine, self._python(machine), self.home, [Job(whole)])
-        print(f"{package.name} on {machine.name}: {'no report' if found is None else len(found)}", flush=True)
-        return frozenset(case.id for case in found or ())
+        unbroken = Break("none", name, 0, "", texts[name])
+        (cases,) = run_jobs(package, machine, self._get_python(machine), self.home, [Job(unbroken)])
+        print(f"{package.name} on {machine.name}: {'no report' if cases is None else len(cases)}", flush=True)
+        return frozenset(case.id for case in cases or ())
 
 
-def _as_told(case: Case, package: Package, machine: Machine, broken: Break, bug: str) -> Told:
+def _create_failure(case: Case, package: Package, machine: Machine, broken: Break, bug: str) -> Told:
     return Told(
         bug=bug,
         package=package.name,
@@ -190,69 +192,69 @@ def _as_told(case: Case, package: Package, machine: Machine, broken: Break, bug:
     )
 
 
-def same_pairs(seen: Sequence[Seen], chance: random.Random) -> list[dict[str, object]]:
+def choose_same_pairs(matches: Sequence[Seen], chance: random.Random) -> list[dict[str, object]]:
     """One of each bug first, then more, so that no package and no kind of bug has most of them."""
     turns: dict[str, int] = {}
     order: list[tuple[int, float, Seen]] = []
-    for item in chance.sample(seen, len(seen)):
+    for item in chance.sample(matches, len(matches)):
         turns[item.one.bug] = turns.get(item.one.bug, 0) + 1
         order.append((turns[item.one.bug], chance.random(), item))
-    chosen: list[Seen] = []
-    packages_of: Counter[str] = Counter()
+    selected: list[Seen] = []
+    package_counts: Counter[str] = Counter()
     for _, _, item in sorted(order, key=lambda entry: entry[:2]):
-        if len(chosen) < SAME and packages_of[item.one.package] < MOST_OF_A_PACKAGE:
-            packages_of[item.one.package] += 1
-            chosen.append(item)
+        if len(selected) < SAME and package_counts[item.one.package] < MOST_OF_A_PACKAGE:
+            package_counts[item.one.package] += 1
+            selected.append(item)
     return [
         _pair(number, "same", f"{item.machine} ({item.python}) and {other.machine} ({other.python})", item, other)
-        for number, (item, other) in enumerate(chosen)
+        for number, (item, other) in enumerate(selected)
     ]
 
 
-def different_pairs(seen: Sequence[Seen], chance: random.Random) -> list[dict[str, object]]:
+def choose_different_pairs(matches: Sequence[Seen], chance: random.Random) -> list[dict[str, object]]:
     """Of each kind the most alike, no failure more than twice."""
     used: Counter[str] = Counter()
-    chosen: list[dict[str, object]] = []
+    selected: list[dict[str, object]] = []
     left_out = 0
     for kind, share, alike in _KINDS:
         candidates = [
-            (_likeness(combination, other), chance.random(), combination, other)
-            for combination, other in combinations(seen, 2)
+            (_compute_likeness(combination, other), chance.random(), combination, other)
+            for combination, other in combinations(matches, 2)
             if combination.one.bug != other.one.bug
             and combination.one.place != other.one.place
             and alike(combination.one, other.one)
         ]
-        taken = 0
+        taken_count = 0
         for _, _, candidate, other in sorted(candidates, key=lambda entry: entry[:2], reverse=True):
             names = (f"{candidate.one.bug} {candidate.one.id}", f"{other.one.bug} {other.one.id}")
-            if taken == share or len(chosen) == DIFFERENT:
+            if taken_count == share or len(selected) == DIFFERENT:
                 break
             if max(used[name] for name in names) >= 2:
                 continue
-            if _says_the_same(candidate, other) or _given_otherwise(candidate.one, other.one):
+            if _is_indistinguishable(candidate, other) or _has_other_values(candidate.one, other.one):
                 left_out += 1
                 continue
             used.update(names)
-            chosen.append(_pair(len(chosen), "different", kind, candidate.one, other.other))
-            taken += 1
-        print(f"{kind}: {taken} of {len(candidates)}")
+            selected.append(_pair(len(selected), "different", kind, candidate.one, other.other))
+            taken_count += 1
+        print(f"{kind}: {taken_count} of {len(candidates)}")
     print(f"{left_out} pairs left out: the runner says exactly the same, or the tests were given other values")
-    return chosen
+    return selected
 
 
-def _pair(number: int, word: str, kind: str, one: Told, other: Told) -> dict[str, object]:
-    package = one.package if one.package == other.package else f"{one.package} and {other.package}"
-    pair = {"id": f"{word}-{number:03}", "same": word == "same", "kind": kind, "package": package}
-    return {**pair, "a": one.side, "b": other.side}
+def _pair(number: int, label: str, kind: str, failure: Told, other: Told) -> dict[str, object]:
+    package = failure.package if failure.package == other.package else f"{failure.package} and {other.package}"
+    pair = {"id": f"{label}-{number:03}", "same": label == "same", "kind": kind, "package": package}
+    return {**pair, "a": failure.side, "b": other.side}
 
 
-def _type(told: Told) -> str:
-    first = told.message.partition("\n")[0]
-    return "AssertionError" if first.startswith("assert ") else first.partition(":")[0]
+def _type(failure: Told) -> str:
+    first_line = failure.message.partition("\n")[0]
+    return "AssertionError" if first_line.startswith("assert ") else first_line.partition(":")[0]
 
 
-def _likeness(one: Seen, other: Seen) -> float:
-    return SequenceMatcher(None, one.one.message[:160], other.one.message[:160]).quick_ratio()
+def _compute_likeness(match: Seen, other: Seen) -> float:
+    return SequenceMatcher(None, match.one.message[:160], other.one.message[:160]).quick_ratio()
 
 
 _FRAME = re.compile(
@@ -261,31 +263,36 @@ _FRAME = re.compile(
 _SHOWN = re.compile(r"^> +(.*)$", re.MULTILINE)
 
 
-def _says_the_same(one: Seen, other: Seen) -> bool:
+def _is_indistinguishable(match: Seen, other: Seen) -> bool:
     """Whether message, failing lines and functions are equal where both were told by one machine, or look so."""
-    for left in one:
+    for left in match:
         for right in other:
             if left.machine == right.machine:
-                return _telling(left) == _telling(right)
-    return _telling(one.one)[:2] == _telling(other.one)[:2] and _telling(one.other)[:2] == _telling(other.other)[:2]
+                return _summarize_failure(left) == _summarize_failure(right)
+    return (
+        _summarize_failure(match.one)[:2] == _summarize_failure(other.one)[:2]
+        and _summarize_failure(match.other)[:2] == _summarize_failure(other.other)[:2]
+    )
 
 
-def _given_otherwise(one: Told, other: Told) -> bool:
-    return _same_test(one, other) and one.id != other.id and _type(one) == _type(other) == "AssertionError"
+def _has_other_values(failure: Told, other: Told) -> bool:
+    return (
+        _is_same_test(failure, other) and failure.id != other.id and _type(failure) == _type(other) == "AssertionError"
+    )
 
 
-def _telling(told: Told) -> tuple[str, str, tuple[str, ...]]:
-    plain = re.sub(r"0x[0-9a-f]+", "0x", told.message)
-    frames = [" ".join(filter(None, found)) for found in _FRAME.findall(told.detail)]
-    return told.id.partition("[")[0], plain, (*frames, *_SHOWN.findall(told.detail))
+def _summarize_failure(failure: Told) -> tuple[str, str, tuple[str, ...]]:
+    message = re.sub(r"0x[0-9a-f]+", "0x", failure.message)
+    frames = [" ".join(filter(None, parts)) for parts in _FRAME.findall(failure.detail)]
+    return failure.id.partition("[")[0], message, (*frames, *_SHOWN.findall(failure.detail))
 
 
-def _same_test(one: Told, other: Told) -> bool:
-    return one.package == other.package and one.id.partition("[")[0] == other.id.partition("[")[0]
+def _is_same_test(failure: Told, other: Told) -> bool:
+    return failure.package == other.package and failure.id.partition("[")[0] == other.id.partition("[")[0]
 
 
-def _function(told: Told) -> str:
-    return told.place.rpartition(":")[0]
+def _get_function(failure: Told) -> str:
+    return failure.place.rpartition(":")[0]
 
 
 Alike = Callable[[Told, Told], bool]
@@ -293,18 +300,18 @@ _KINDS: tuple[tuple[str, int, Alike], ...] = (
     (
         "another bug in the same function",
         16,
-        lambda a, b: a.package == b.package and _function(a) == _function(b) and _type(a) == _type(b),
+        lambda a, b: a.package == b.package and _get_function(a) == _get_function(b) and _type(a) == _type(b),
     ),
-    ("another value in the same test", 30, lambda a, b: _same_test(a, b) and _type(a) == _type(b)),
+    ("another value in the same test", 30, lambda a, b: _is_same_test(a, b) and _type(a) == _type(b)),
     (
         "the same exception in another function",
         24,
-        lambda a, b: a.package == b.package and not _same_test(a, b) and _type(a) == _type(b) != "AssertionError",
+        lambda a, b: a.package == b.package and not _is_same_test(a, b) and _type(a) == _type(b) != "AssertionError",
     ),
     (
         "the same words about another test",
         26,
-        lambda a, b: a.package == b.package and not _same_test(a, b) and _type(a) == _type(b) == "AssertionError",
+        lambda a, b: a.package == b.package and not _is_same_test(a, b) and _type(a) == _type(b) == "AssertionError",
     ),
     ("the same words in another package", 12, lambda a, b: a.package != b.package and _type(a) == _type(b)),
 )
@@ -322,18 +329,18 @@ def main() -> None:
     try:
         if NODE not in bench.read() and (not args.only or NODE in args.only.split(",")):
             bench.collect_node()
-        for package in packages(home):
+        for package in iter_packages(home):
             if package.name not in bench.read() and (not args.only or package.name in args.only.split(",")):
                 bench.collect(package, args.bugs)
     except BenchError as error:
         sys.exit(str(error))
     # a text with an address of the web in it is a page of the package's, and none of this repo's to hold
-    told = (item for found in bench.read().values() for item in found)
-    seen = [message for message in told if not any("://" in side.detail for side in message)]
+    all_matches = (item for matches in bench.read().values() for item in matches)
+    selected = [message for message in all_matches if not any("://" in side.detail for side in message)]
     chance = random.Random(SEED)
-    made = same_pairs(seen, chance) + different_pairs(seen, chance)
-    PAIRS.write_text("".join(json.dumps(item, ensure_ascii=False) + "\n" for item in made), encoding="utf-8")
-    print(f"{len(seen)} failures, {len(made)} pairs")
+    pairs = choose_same_pairs(selected, chance) + choose_different_pairs(selected, chance)
+    PAIRS.write_text("".join(json.dumps(item, ensure_ascii=False) + "\n" for item in pairs), encoding="utf-8")
+    print(f"{len(selected)} failures, {len(pairs)} pairs")
 
 
 if __name__ == "__main__":

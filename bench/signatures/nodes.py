@@ -10,11 +10,11 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import NamedTuple
 
-from _environments import must
+from _environments import run_checked
 from redstart.core.report import Case
 from redstart.core.shell import Completed, ExitCause
 from redstart.toolkit.languages.node.runners import CASES, read_node
-from redstart.toolkit.suites.request import inside
+from redstart.toolkit.suites.request import read_sandbox_file
 
 MANIFEST = Path(__file__).parent / "node.json"
 MOST_RED = 5
@@ -46,38 +46,42 @@ PAIRS = tuple(
 )
 
 
-def seen_by_node(home: Path) -> Iterator[SeenByNode]:
+def run_node_bugs(home: Path) -> Iterator[SeenByNode]:
     """Bugs in turn by either runner, each on two machines."""
     manifest = json.loads(MANIFEST.read_text())
     source = home / manifest["name"]
     if not source.exists():
-        must(["git", "clone", "--quiet", "--branch", manifest["tag"], "--depth", "1", manifest["repo"], source], home)
+        run_checked(
+            ["git", "clone", "--quiet", "--branch", manifest["tag"], "--depth", "1", manifest["repo"], source], home
+        )
     tools = home / "node"
     tools.mkdir(exist_ok=True)
     if not (tools / "node_modules" / "mocha").exists():
-        must(["npm", "install", "--silent", "--prefix", tools, MOCHA], home)
+        run_checked(["npm", "install", "--silent", "--prefix", tools, MOCHA], home)
     for name in _REPORTERS:
-        (tools / name).write_text(inside(name))
+        (tools / name).write_text(read_sandbox_file(name))
     (tools / "load.cjs").write_text(_LOAD)
     for number, (old, new) in enumerate(manifest["bugs"]):
         text = (source / manifest["file"]).read_text()
         if old not in text:
             raise ValueError(f"{manifest['file']} does not hold {old!r}")
         machines = PAIRS[number % len(PAIRS)]
-        broken = text.replace(old, new, 1)
-        one, other = (_red(source, manifest["file"], broken, machine, home, tools) for machine in machines)
+        broken_text = text.replace(old, new, 1)
+        first_cases, second_cases = (
+            _find_red_cases(source, manifest["file"], broken_text, machine, home, tools) for machine in machines
+        )
         place = f"{manifest['file']}:{text[: text.index(old)].count(chr(10))}"
-        for case in one[:MOST_RED]:
-            for again in other:
-                if case.id == again.id:
-                    yield SeenByNode(f"{manifest['name']}-{number}", place, case, again, machines)
+        for case in first_cases[:MOST_RED]:
+            for other_case in second_cases:
+                if case.id == other_case.id:
+                    yield SeenByNode(f"{manifest['name']}-{number}", place, case, other_case, machines)
 
 
-def _red(source: Path, file: str, broken: str, machine: Runner, home: Path, tools: Path) -> list[Case]:
+def _find_red_cases(source: Path, file: str, broken_text: str, machine: Runner, home: Path, tools: Path) -> list[Case]:
     repo = home / f"{source.name}-{machine.shift}"
     shutil.rmtree(repo, ignore_errors=True)
     shutil.copytree(source, repo, ignore=shutil.ignore_patterns(".git"))
-    (repo / file).write_text(broken)
+    (repo / file).write_text(broken_text)
     for path in (repo / file, *(repo / "test").glob("*.js")):
         path.write_text("// a line that was not there\n" * machine.shift + path.read_text())
     report = tools / CASES
@@ -90,17 +94,17 @@ def _red(source: Path, file: str, broken: str, machine: Runner, home: Path, tool
         command += [f"--require={tools / 'redstart_mocha_load.cjs'}", f"--reporter={tools / 'redstart_mocha.cjs'}"]
     environ = {**os.environ, "REDSTART_CASES": str(report), "NO_COLOR": "1", "FORCE_COLOR": "0"}
     subprocess.run(
-        [str(word) for word in command],
+        [str(argument) for argument in command],
         cwd=repo,
         env=environ,
         stdin=subprocess.DEVNULL,
         capture_output=True,
         check=False,
     )
-    done = Completed(
+    completed = Completed(
         exit_code=1, cause=ExitCause.failed, output="", files={CASES: report.read_text() if report.exists() else ""}
     )
-    found = read_node(done) or []
+    cases = read_node(completed) or []
     return [
         case.model_copy(
             update={
@@ -108,6 +112,6 @@ def _red(source: Path, file: str, broken: str, machine: Runner, home: Path, tool
                 "detail": case.detail.replace(str(repo), machine.root).replace(str(tools), "/opt/node"),
             }
         )
-        for case in found
-        if case.red
+        for case in cases
+        if case.is_red
     ]

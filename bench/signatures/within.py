@@ -17,7 +17,7 @@ WITHIN = 60
 
 def run(job, number):
     path = Path(job["file"])
-    whole = path.read_text(errors="surrogateescape")
+    original = path.read_text(errors="surrogateescape")
     write(path, job["text"], 2 * number)
     child = os.fork()
     if not child:
@@ -27,14 +27,14 @@ def run(job, number):
         os.dup2(silence, 2)
         os._exit(pytest.main(job["arguments"]))
     os.waitpid(child, 0)
-    write(path, whole, 2 * number + 1)
+    write(path, original, 2 * number + 1)
 
 
 def write(path, text, number):
     """With a time of its own, by which Python knows that what it compiled before is out of date."""
     path.write_text(text, errors="surrogateescape")
-    now = int(time.time()) * 10 - 17_000_000_000 + number
-    os.utime(path, (now, now))
+    timestamp = int(time.time()) * 10 - 17_000_000_000 + number
+    os.utime(path, (timestamp, timestamp))
 
 
 if __name__ == "__main__":

@@ -13,10 +13,10 @@ from pathlib import Path
 
 
 def main() -> None:
-    found = find_spec("litellm")
-    assert found is not None
-    assert found.origin is not None
-    tables = Path(found.origin).parent / "litellm_core_utils" / "tokenizers"
+    spec = find_spec("litellm")
+    assert spec is not None
+    assert spec.origin is not None
+    tables = Path(spec.origin).parent / "litellm_core_utils" / "tokenizers"
     os.environ["TIKTOKEN_CACHE_DIR"] = str(tables)
     import tiktoken
 

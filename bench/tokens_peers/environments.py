@@ -25,7 +25,7 @@ class Environments:
     def __init__(self, folder: Path) -> None:
         self._folder = folder
 
-    def python(self, name: str) -> Path:
+    def get_python(self, name: str) -> Path:
         """Return the interpreter of an environment; make the environment if it is missing or incomplete."""
         folder = self._folder / name
         mark = folder / "made.json"
@@ -36,11 +36,11 @@ class Environments:
             mark.write_text(json.dumps([sys.version, *WANTED[name]]))
         return folder / "bin" / "python"
 
-    def environ(self, name: str, home: Path) -> dict[str, str]:
+    def build_environ(self, name: str, home: Path) -> dict[str, str]:
         """Return an agent's variables: the project's interpreter is first on PATH, and nothing comes from the user."""
-        own = [self.python("project").parent, self.python(name).parent]
+        program_folders = [self.get_python("project").parent, self.get_python(name).parent]
         return {
-            "PATH": os.pathsep.join([*(str(item) for item in own), "/usr/local/bin", "/usr/bin", "/bin"]),
+            "PATH": os.pathsep.join([*(str(item) for item in program_folders), "/usr/local/bin", "/usr/bin", "/bin"]),
             "HOME": str(home),
             "LC_ALL": "C.UTF-8",
             "PYTHONDONTWRITEBYTECODE": "1",
@@ -50,11 +50,11 @@ class Environments:
     def count(self, texts: Sequence[str]) -> list[int]:
         """Count the tokens of each text, with one tokenizer for all."""
         counter = Path(__file__).with_name("count.py")
-        done = subprocess.run(
-            [str(self.python("aider")), str(counter)],
+        completed = subprocess.run(
+            [str(self.get_python("aider")), str(counter)],
             input=json.dumps(list(texts)) + "\n",
             capture_output=True,
             text=True,
             check=True,
         )
-        return json.loads(done.stdout)
+        return json.loads(completed.stdout)

@@ -27,13 +27,13 @@ class Task(NamedTuple):
             for path, text in self.source.items():
                 (to / path).parent.mkdir(parents=True, exist_ok=True)
                 (to / path).write_text(text)
-        who = ("-c", "user.name=bench", "-c", "user.email=bench@localhost")
-        for words in (("init", "-q"), ("add", "-A"), (*who, "commit", "-q", "-m", "As it is")):
-            subprocess.run(["git", *words], cwd=to, check=True, capture_output=True)
+        identity = ("-c", "user.name=bench", "-c", "user.email=bench@localhost")
+        for arguments in (("init", "-q"), ("add", "-A"), (*identity, "commit", "-q", "-m", "As it is")):
+            subprocess.run(["git", *arguments], cwd=to, check=True, capture_output=True)
 
 
-def tasks() -> list[Task]:
+def load_tasks() -> list[Task]:
     folders = sorted(REPOS.iterdir())
-    own = [Task(Scenario.load(folder), folder / "repo") for folder in folders]
-    more = json.loads(MORE.read_text())
-    return own + [Task(Scenario.model_validate(item["scenario"]), item["files"]) for item in more]
+    scenario_tasks = [Task(Scenario.load(folder), folder / "repo") for folder in folders]
+    extra_tasks = json.loads(MORE.read_text())
+    return scenario_tasks + [Task(Scenario.model_validate(item["scenario"]), item["files"]) for item in extra_tasks]

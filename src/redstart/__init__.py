@@ -143,8 +143,8 @@ def __getattr__(name: str) -> object:
     else:
         from importlib import import_module
 
-        homes = (import_module(f"redstart.{home}") for home in _HOMES)
-        value = next(getattr(home, name) for home in homes if hasattr(home, name))
+        homes = (import_module(f"redstart.{module}") for module in _HOMES)
+        value = next(getattr(module, name) for module in homes if hasattr(module, name))
     globals()[name] = value
     return value
 

@@ -11,16 +11,16 @@ from pathlib import Path
 
 from redstart.core.errors import RedstartError
 from redstart.ports.sandbox.bwrap import Bubblewrap, probe
-from redstart.ports.sandbox.docker.daemon import DaemonApi, socket_of
-from redstart.ports.sandbox.docker.image import has_image, recipe_here
+from redstart.ports.sandbox.docker.daemon import DaemonApi, parse_socket
+from redstart.ports.sandbox.docker.image import detect_recipe, has_image
 from redstart.ports.sandbox.docker.sandbox import ContainerOptions, Docker
 from redstart.ports.sandbox.port import Sandbox, Workspaces
 
 BARE = "bare"
 BACKENDS: dict[str, Callable[[Workspaces, Path], Sandbox]] = {
     "bwrap": Bubblewrap,
-    "docker+runc": lambda workspaces, scratch: Docker(workspaces, scratch, _choices("")),
-    "docker+runsc": lambda workspaces, scratch: Docker(workspaces, scratch, _choices("runsc")),
+    "docker+runc": lambda workspaces, scratch: Docker(workspaces, scratch, _build_options("")),
+    "docker+runsc": lambda workspaces, scratch: Docker(workspaces, scratch, _build_options("runsc")),
 }
 OWN_KERNEL = frozenset({"docker+runsc"})
 """Backends with their own kernel: a program's claim there proves nothing about the host."""
@@ -38,13 +38,13 @@ def why_not(name: str) -> str:
             with tempfile.TemporaryDirectory(prefix="redstart-attacks-") as folder:
                 probe(Path(folder))
             return ""
-        return asyncio.run(_docker_lacks(name))
+        return asyncio.run(_find_docker_problem(name))
     except RedstartError as error:
         return f"{error} {error.remedy}".strip()
 
 
-async def _docker_lacks(name: str) -> str:
-    choices = _choices("")
+async def _find_docker_problem(name: str) -> str:
+    choices = _build_options("")
     api = DaemonApi(choices.socket)
     if not await has_image(api, choices.image):
         return f"the daemon has no image {choices.image}; run `redstart sandbox build`"
@@ -52,5 +52,5 @@ async def _docker_lacks(name: str) -> str:
     return "" if runtime in (await api.call("GET", "/info"))["Runtimes"] else f"the daemon has no runtime {runtime}"
 
 
-def _choices(runtime: str) -> ContainerOptions:
-    return ContainerOptions(socket_of(os.environ.get("DOCKER_HOST", "")), recipe_here().name, runtime)
+def _build_options(runtime: str) -> ContainerOptions:
+    return ContainerOptions(parse_socket(os.environ.get("DOCKER_HOST", "")), detect_recipe().name, runtime)

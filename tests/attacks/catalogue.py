@@ -74,11 +74,13 @@ class Attack(NamedTuple):
 
 def read(path: Path) -> Attack:
     """Read an attack from its file. Raises `ValueError` if the header in its first three lines is invalid."""
-    words, *rest = (line.lstrip("#/ ").strip() for line in path.read_text(encoding="utf-8").splitlines()[:3])
-    told = dict(line.split(": ", 1) for line in rest)
-    if set(told) != {"evidence", "bare"} or told["evidence"] not in EVIDENCE or told["bare"] not in BARE:
+    description, *header_lines = (
+        line.lstrip("#/ ").strip() for line in path.read_text(encoding="utf-8").splitlines()[:3]
+    )
+    header = dict(line.split(": ", 1) for line in header_lines)
+    if set(header) != {"evidence", "bare"} or header["evidence"] not in EVIDENCE or header["bare"] not in BARE:
         raise ValueError(f"{path}: the header must give a description, the evidence and the result without a sandbox")
-    return Attack(f"{path.parent.name}/{path.stem}", path, words, told["evidence"], told["bare"])
+    return Attack(f"{path.parent.name}/{path.stem}", path, description, header["evidence"], header["bare"])
 
 
 def attacks() -> list[Attack]:

@@ -19,8 +19,8 @@ def usable() -> object:
     from backends import why_not
 
     def check(backend: str) -> None:
-        if why := why_not(backend):
-            asked = backend == "bwrap" or os.environ.get("DOCKER_HOST") or os.environ.get("CI")
-            (pytest.fail if asked else pytest.skip)(f"{backend}: {why}")
+        if reason := why_not(backend):
+            is_required = backend == "bwrap" or os.environ.get("DOCKER_HOST") or os.environ.get("CI")
+            (pytest.fail if is_required else pytest.skip)(f"{backend}: {reason}")
 
     return check

@@ -17,8 +17,8 @@ from backends import BARE, OWN_KERNEL, make
 from bare import Bare
 from catalogue import COMMANDS, Attack
 from in_terminal import in_terminal
-from watch import Watch, status, still_alive
-from yard import Stage, Yard, everything, fingerprint, may_bound, python3, stage
+from watch import Watch, read_status, wait_for_survivors
+from yard import Stage, Yard, find_python, fingerprint, iter_tree, may_bound, open_stage
 
 from redstart.core.shell import IN, OUT, Completed, Environment, Execution, SandboxLimits
 from redstart.ports.sandbox.port import Sandbox
@@ -63,7 +63,7 @@ class Outcome(NamedTuple):
 
     @property
     def kinds(self) -> set[str]:
-        return {each.partition(":")[0] for each in self.evidence}
+        return {item.partition(":")[0] for item in self.evidence}
 
     @property
     def escaped(self) -> bool:
@@ -74,11 +74,11 @@ class Outcome(NamedTuple):
         """Why the attack never ran: something that it needs is missing. Empty if it ran."""
         if self.completed is None:
             return ""
-        said = next((word for word in VAIN if word in self.completed.output), "")
-        return said or ("it could not be started" if self.completed.exit_code in (126, 127) else "")
+        missing = next((error_name for error_name in VAIN if error_name in self.completed.output), "")
+        return missing or ("it could not be started" if self.completed.exit_code in (126, 127) else "")
 
 
-def play(attack: Attack, backend: str, yard: Yard) -> Outcome:
+def play(attack: Attack, backend: str, testbed: Yard) -> Outcome:
     """Play an attack in its own surroundings. Raises `SandboxUnavailable` if the backend is not available.
 
     Raises `ValueError` for an attack that must not run without a sandbox or that cannot be bounded here.
@@ -86,58 +86,64 @@ def play(attack: Attack, backend: str, yard: Yard) -> Outcome:
     if backend == BARE and (attack.bare == "untried" or not may_bound()):
         raise ValueError(f"{attack.name} must not be run without a sandbox here")
     if attack.evidence != "terminal":
-        outcome = play_here(attack, backend, yard)
+        outcome = play_here(attack, backend, testbed)
         # A busy machine can make anything late once; an attack that defeats the time limit does so again.
-        return play_here(attack, backend, yard) if outcome.kinds == {"time"} and backend != BARE else outcome
-    evidence, survivors, seconds = in_terminal(backend, attack.name, yard.folder)
+        return play_here(attack, backend, testbed) if outcome.kinds == {"time"} and backend != BARE else outcome
+    evidence, survivors, seconds = in_terminal(backend, attack.name, testbed.folder)
     return Outcome(attack, backend, tuple(evidence), survivors, seconds, None)
 
 
-def play_here(attack: Attack, backend: str, yard: Yard) -> Outcome:
+def play_here(attack: Attack, backend: str, testbed: Yard) -> Outcome:
     """Play an attack with the terminal of this process, if any."""
-    with stage(yard.folder / f"s{time.monotonic_ns()}") as surroundings, _kept_settings() as changed:
-        before = _facts()
-        with _agents_secret(surroundings), _sandbox(backend, yard, surroundings) as sandbox:
-            execution = request(attack, yard, surroundings)
-            watch = Watch(surroundings.token, surroundings.agent.pid, yard.disk)
-            began, stolen = time.monotonic(), _stolen()
+    with open_stage(testbed.folder / f"s{time.monotonic_ns()}") as surroundings, _restore_settings() as changed:
+        host_facts = _read_host_facts()
+        with _set_agent_secret(surroundings), _open_sandbox(backend, testbed, surroundings) as sandbox:
+            execution = request(attack, testbed, surroundings)
+            watch = Watch(surroundings.token, surroundings.agent.pid, testbed.disk)
+            began, stolen = time.monotonic(), _read_steal_time()
             with watch:
-                completed = asyncio.run(_bounded(sandbox, execution))
-                late = _stolen() - stolen
-                seconds = time.monotonic() - began - late
+                completed = asyncio.run(_run_bounded(sandbox, execution))
+                stolen_seconds = _read_steal_time() - stolen
+                seconds = time.monotonic() - began - stolen_seconds
                 if attack.name.startswith("survivors/time_bomb"):
                     time.sleep(AFTERWARDS)
-                watch.look()
-            alive = sandbox.survivors() if isinstance(sandbox, Bare) else still_alive(watch)
+                watch.measure()
+            survivors = sandbox.list_survivors() if isinstance(sandbox, Bare) else wait_for_survivors(watch)
             watch.close()
-            found = [
-                *_limits(watch, completed, seconds - (CONTAINER if backend.startswith("docker") else 0.0), late),
-                *([f"survive: {', '.join(status(pid).get('Name', '?') for pid in alive)}"] if alive else []),
-                *_seen(watch),
-                *_came_out(surroundings, before, completed),
-                *_host(surroundings, sandbox, yard),
+            evidence = [
+                *_check_limits(
+                    watch, completed, seconds - (CONTAINER if backend.startswith("docker") else 0.0), stolen_seconds
+                ),
+                *(
+                    [f"survive: {', '.join(read_status(pid).get('Name', '?') for pid in survivors)}"]
+                    if survivors
+                    else []
+                ),
+                *_check_watch(watch),
+                *_check_output(surroundings, host_facts, completed),
+                *_check_host(surroundings, sandbox, testbed),
                 *(f"setting: {name}" for name in changed()),
             ]
-            said = completed is not None and f"REACHED {surroundings.token}" in completed.output
-            if said and backend not in OWN_KERNEL:
-                found.append("word: it says so")
-            return Outcome(attack, backend, tuple(found), len(alive), seconds, completed)
+            claims_success = completed is not None and f"REACHED {surroundings.token}" in completed.output
+            if claims_success and backend not in OWN_KERNEL:
+                evidence.append("word: it says so")
+            return Outcome(attack, backend, tuple(evidence), len(survivors), seconds, completed)
 
 
-def request(attack: Attack, yard: Yard, surroundings: Stage) -> Execution:
-    environment = Environment(mount=str(surroundings.repo), python=python3(), home=str(surroundings.home))
+def request(attack: Attack, testbed: Yard, surroundings: Stage) -> Execution:
+    environment = Environment(mount=str(surroundings.repo), python=find_python(), home=str(surroundings.home))
     return Execution(
         argv=(*COMMANDS[attack.path.suffix], f"{IN}/{attack.file}"),
-        snapshot=yard.snapshot,
+        snapshot=testbed.snapshot,
         environment=environment,
         limits=LIMITS,
-        variables={**surroundings.variables(), "ATTACK_IN": IN, "ATTACK_OUT": OUT, "ATTACK_BARE": ""},
+        variables={**surroundings.build_variables(), "ATTACK_IN": IN, "ATTACK_OUT": OUT, "ATTACK_BARE": ""},
         files_in=attack.files,
         collect=("result", "sub/secret.txt"),
     )
 
 
-async def _bounded(sandbox: Sandbox, execution: Execution) -> Completed | None:
+async def _run_bounded(sandbox: Sandbox, execution: Execution) -> Completed | None:
     """Run the execution; return None if it never ends."""
     try:
         async with asyncio.timeout(HUNG):
@@ -146,13 +152,13 @@ async def _bounded(sandbox: Sandbox, execution: Execution) -> Completed | None:
         return None
 
 
-def _stolen() -> float:
+def _read_steal_time() -> float:
     """Return the steal time in seconds, averaged over processors: the hypervisor did not run this machine then."""
     processors = [line.split() for line in Path("/proc/stat").read_text().splitlines() if line.startswith("cpu")][1:]
     return sum(int(fields[8]) for fields in processors) / os.sysconf("SC_CLK_TCK") / len(processors)
 
 
-def _limits(watch: Watch, completed: Completed | None, seconds: float, late: float) -> Generator[str]:
+def _check_limits(watch: Watch, completed: Completed | None, seconds: float, stolen_seconds: float) -> Generator[str]:
     if watch.processes > LIMITS.processes + HELPERS:
         yield f"processes: {watch.processes}"
     if watch.memory > LIMITS.memory * SLACK:
@@ -161,15 +167,15 @@ def _limits(watch: Watch, completed: Completed | None, seconds: float, late: flo
         yield f"disk: {watch.disk >> 20} MB"
     if watch.inodes > LIMITS.inodes * SLACK:
         yield f"inodes: {watch.inodes}"
-    if completed is None or max(seconds, completed.wall - late) > LIMITS.wall + LATE:
+    if completed is None or max(seconds, completed.wall - stolen_seconds) > LIMITS.wall + LATE:
         yield f"time: {seconds:.1f} s"
     if completed is not None:
-        kept = len(completed.output), *(len(text) for text in completed.files.values())
-        if kept[0] > LIMITS.output + 1000 or max(kept) > 65 << 20:
-            yield f"output: {max(kept)} characters"
+        lengths = len(completed.output), *(len(text) for text in completed.files.values())
+        if lengths[0] > LIMITS.output + 1000 or max(lengths) > 65 << 20:
+            yield f"output: {max(lengths)} characters"
 
 
-def _seen(watch: Watch) -> Generator[str]:
+def _check_watch(watch: Watch) -> Generator[str]:
     for kind in sorted(watch.descriptors):
         yield f"descriptor: {kind}"
     if watch.nested:
@@ -180,7 +186,7 @@ def _seen(watch: Watch) -> Generator[str]:
         yield "privilege: of another user"
 
 
-def _came_out(surroundings: Stage, facts: dict[str, list[str]], completed: Completed | None) -> Generator[str]:
+def _check_output(surroundings: Stage, facts: dict[str, list[str]], completed: Completed | None) -> Generator[str]:
     texts = [] if completed is None else [completed.output, *completed.files.values()]
     everything_out = "\n".join(text[: 2 << 20] for text in texts)
     for kind, canary in surroundings.canaries.items():
@@ -189,54 +195,54 @@ def _came_out(surroundings: Stage, facts: dict[str, list[str]], completed: Compl
     for kind, lines in facts.items():
         if any(line in everything_out for line in lines):
             yield f"{kind}: of the host"
-    own = max(Path("/proc/self/environ").read_text(errors="replace").split("\0"), key=len)
-    if any(own in text for text in (completed.files.values() if completed else ())):
+    own_variable = max(Path("/proc/self/environ").read_text(errors="replace").split("\0"), key=len)
+    if any(own_variable in text for text in (completed.files.values() if completed else ())):
         yield "read: the reader's own variables"
 
 
-def _host(surroundings: Stage, sandbox: Sandbox, yard: Yard) -> Generator[str]:
-    for name in surroundings.contacts():
+def _check_host(surroundings: Stage, sandbox: Sandbox, testbed: Yard) -> Generator[str]:
+    for name in surroundings.list_contacts():
         yield f"contact: {name}"
     after = fingerprint(surroundings.home, surroundings.outside)
-    if different := {
+    if changed_paths := {
         path for path in {*after, *surroundings.before} if after.get(path) != surroundings.before.get(path)
     }:
-        yield f"write: {len(different)} paths"
-    if surroundings.agent_state() != surroundings.agent_before:
+        yield f"write: {len(changed_paths)} paths"
+    if surroundings.read_agent_state() != surroundings.agent_before:
         yield "harm: the agent"
-    yield from _left(surroundings, sandbox, yard)
+    yield from _check_leftovers(surroundings, sandbox, testbed)
     for folder in SYSTEM:
         for path in Path(folder).glob(f"*{surroundings.token}"):
             path.unlink()
             yield f"system: {folder}"
-    if _segment_removed(surroundings.key):
+    if _remove_segment(surroundings.key):
         yield "ipc: a segment"
 
 
-def _left(surroundings: Stage, sandbox: Sandbox, yard: Yard) -> Generator[str]:
+def _check_leftovers(surroundings: Stage, sandbox: Sandbox, testbed: Yard) -> Generator[str]:
     if isinstance(sandbox, Bare):
-        places = [sandbox.left(), surroundings.outside]
+        places = [sandbox.get_folder(), surroundings.outside]
     else:
-        places = [surroundings.folder, *yard.left()]
-        for path in yard.left():
+        places = [surroundings.folder, *testbed.list_leftovers()]
+        for path in testbed.list_leftovers():
             yield f"leave: {path.name}"
-    for path in (each for place in places for each in everything(place)):
+    for path in (entry for place in places for entry in iter_tree(place)):
         with contextlib.suppress(OSError):
             mode = path.lstat().st_mode
-            special = stat.S_ISCHR(mode) or stat.S_ISBLK(mode)
+            is_device = stat.S_ISCHR(mode) or stat.S_ISBLK(mode)
             capable = stat.S_ISREG(mode) and "security.capability" in os.listxattr(path, follow_symlinks=False)
-            if special or capable or (stat.S_ISREG(mode) and mode & (stat.S_ISUID | stat.S_ISGID)):
+            if is_device or capable or (stat.S_ISREG(mode) and mode & (stat.S_ISUID | stat.S_ISGID)):
                 yield f"leave: {path.name} {stat.filemode(mode)}"
 
 
-def _segment_removed(key: int) -> bool:
+def _remove_segment(key: int) -> bool:
     """Remove the shared memory segment of an attack from the host; return whether it was there."""
     libc = ctypes.CDLL(None)
-    found = libc.shmget(ctypes.c_int(key), 0, 0)
-    return found >= 0 and libc.shmctl(found, 0, None) == 0
+    segment_id = libc.shmget(ctypes.c_int(key), 0, 0)
+    return segment_id >= 0 and libc.shmctl(segment_id, 0, None) == 0
 
 
-def _facts() -> dict[str, list[str]]:
+def _read_host_facts() -> dict[str, list[str]]:
     """Read facts that are known only on the host."""
     facts: dict[str, list[str]] = {"shadow": [], "machine": []}
     for kind, path in (("shadow", "/etc/shadow"), ("machine", "/etc/machine-id")):
@@ -247,33 +253,33 @@ def _facts() -> dict[str, list[str]]:
 
 
 @contextlib.contextmanager
-def _kept_settings() -> Generator:
+def _restore_settings() -> Generator:
     """Yield a function that lists changed kernel settings and restores each of them at once."""
 
-    def now() -> dict[str, str]:
-        found = {"hostname": socket.gethostname()}
+    def read_settings() -> dict[str, str]:
+        settings = {"hostname": socket.gethostname()}
         for path in SETTINGS:
             with contextlib.suppress(OSError):
-                found[path] = Path(path).read_text()
-        return found
+                settings[path] = Path(path).read_text()
+        return settings
 
-    before = now()
+    original = read_settings()
 
-    def changed() -> list[str]:
-        different = [name for name, value in now().items() if before.get(name) != value]
-        for name in different:
+    def restore_changed() -> list[str]:
+        names = [name for name, value in read_settings().items() if original.get(name) != value]
+        for name in names:
             if name == "hostname":
-                socket.sethostname(before[name])
+                socket.sethostname(original[name])
             else:
-                Path(name).write_text(before[name] or "\n")
-        return different
+                Path(name).write_text(original[name] or "\n")
+        return names
 
-    yield changed
-    changed()
+    yield restore_changed
+    restore_changed()
 
 
 @contextlib.contextmanager
-def _agents_secret(surroundings: Stage) -> Generator[None]:
+def _set_agent_secret(surroundings: Stage) -> Generator[None]:
     """Set the agent's own variable, which no process inside the sandbox may see."""
     os.environ["AGENT_KEY"] = surroundings.canaries["agent"]
     try:
@@ -283,12 +289,12 @@ def _agents_secret(surroundings: Stage) -> Generator[None]:
 
 
 @contextlib.contextmanager
-def _sandbox(backend: str, yard: Yard, surroundings: Stage) -> Generator[Sandbox]:
+def _open_sandbox(backend: str, testbed: Yard, surroundings: Stage) -> Generator[Sandbox]:
     if backend != BARE:
-        yield make(backend, yard.trees, yard.scratch)
+        yield make(backend, testbed.trees, testbed.scratch)
         return
-    bare = Bare(yard, surroundings.canaries["agent"])
+    bare_sandbox = Bare(testbed, surroundings.canaries["agent"])
     try:
-        yield bare
+        yield bare_sandbox
     finally:
-        bare.close()
+        bare_sandbox.close()

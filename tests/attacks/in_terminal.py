@@ -34,30 +34,30 @@ def in_terminal(backend: str, attack: str, folder: Path) -> tuple[list[str], int
     try:
         with subprocess.Popen(
             command, stdin=terminal, stdout=terminal, stderr=terminal, start_new_session=True
-        ) as played:
+        ) as process:
             os.close(terminal)
-            shown = _shown(master, played)
+            screen = _read_terminal(master, process)
     finally:
         os.close(master)
     if not result.exists():
-        raise RuntimeError(shown.decode(errors="replace"))
+        raise RuntimeError(screen.decode(errors="replace"))
     evidence, survivors, seconds = json.loads(result.read_text())
-    typed = ["terminal: typed or printed"] if TYPED in shown else []
+    typed = ["terminal: typed or printed"] if TYPED in screen else []
     return [*evidence, *typed], survivors, seconds
 
 
-def _shown(master: int, played: subprocess.Popen[bytes]) -> bytes:
+def _read_terminal(master: int, played: subprocess.Popen[bytes]) -> bytes:
     """Return all that the terminal showed. It echoes, so this includes all typed text."""
-    shown, over = b"", time.monotonic() + SECONDS
+    screen, deadline = b"", time.monotonic() + SECONDS
     with contextlib.suppress(OSError):  # the last process at the terminal is gone
-        while time.monotonic() < over:
+        while time.monotonic() < deadline:
             if select.select([master], [], [], 0.1)[0]:
-                shown += os.read(master, 1 << 16)
+                screen += os.read(master, 1 << 16)
             elif played.poll() is not None:
                 break
-    if played.poll() is None and time.monotonic() > over:
+    if played.poll() is None and time.monotonic() > deadline:
         played.kill()
-    return shown
+    return screen
 
 
 def main(backend: str, name: str, result: str) -> None:
@@ -66,12 +66,12 @@ def main(backend: str, name: str, result: str) -> None:
     from harness import play_here
     from yard import yard
 
-    attack = next(each for each in attacks() if each.name == name)
+    attack = next(candidate for candidate in attacks() if candidate.name == name)
     with tempfile.TemporaryDirectory(prefix="rt-") as folder:
         Path(folder).chmod(0o755)
-        with yard(Path(folder)) as ground:
-            played = play_here(attack, backend, ground)
-    Path(result).write_text(json.dumps([played.evidence, played.survivors, played.seconds]))
+        with yard(Path(folder)) as testbed:
+            outcome = play_here(attack, backend, testbed)
+    Path(result).write_text(json.dumps([outcome.evidence, outcome.survivors, outcome.seconds]))
 
 
 if __name__ == "__main__":

@@ -26,7 +26,7 @@ from typing import NamedTuple
 
 from catalogue import COMMANDS, attacks
 from harness import LIMITS
-from yard import python3
+from yard import find_python
 
 from redstart.core.shell import IN, Environment, Execution
 from redstart.ports.sandbox.bwrap import Bubblewrap
@@ -69,12 +69,12 @@ class Neighbour:
         self._shared = mmap.mmap(self._file.fileno(), 8)
         self._process = subprocess.Popen([*entering, sys.executable, "-S", "-c", WORK, str(counter)])
 
-    def measured(self) -> tuple[float, float]:
+    def measure(self) -> tuple[float, float]:
         """Measure the clock seconds and processor seconds of one piece of work over one window."""
-        before, began, used = self.done(), time.monotonic(), self._cpu()
+        start_count, began, used = self.done(), time.monotonic(), self._read_cpu_seconds()
         time.sleep(WINDOW)
-        done = max(self.done() - before, 1)
-        return (time.monotonic() - began) / done, (self._cpu() - used) / done
+        finished = max(self.done() - start_count, 1)
+        return (time.monotonic() - began) / finished, (self._read_cpu_seconds() - used) / finished
 
     def done(self) -> int:
         return struct.unpack("Q", self._shared[:])[0]
@@ -83,7 +83,7 @@ class Neighbour:
     def alive(self) -> bool:
         return self._process.poll() is None
 
-    def _cpu(self) -> float:
+    def _read_cpu_seconds(self) -> float:
         return int(Path(f"/proc/{self._process.pid}/schedstat").read_text().split()[0]) / 1e9
 
     def close(self) -> None:
@@ -104,12 +104,12 @@ class Arena:
         except OSError:
             self._folder = None
 
-    def entering(self) -> list[str]:
+    def build_prefix(self) -> list[str]:
         return [*ENTER, str(self._folder / "cgroup.procs")] if self._folder else []
 
     def close(self) -> None:
-        over = time.monotonic() + PATIENCE
-        while self._folder and time.monotonic() < over:
+        deadline = time.monotonic() + PATIENCE
+        while self._folder and time.monotonic() < deadline:
             with contextlib.suppress(OSError):
                 self._folder.rmdir()
                 return
@@ -130,15 +130,15 @@ class Freezer:
     def freeze(self, frozen: bool) -> None:
         """Freeze or thaw the group and wait until it is done. Raises `TimeoutError` if that takes too long."""
         (self.folder / "cgroup.freeze").write_text(str(int(frozen)))
-        over = time.monotonic() + PATIENCE
+        deadline = time.monotonic() + PATIENCE
         while f"frozen {int(frozen)}" not in (self.folder / "cgroup.events").read_text():
-            if time.monotonic() > over:
+            if time.monotonic() > deadline:
                 raise TimeoutError("the group did not freeze or thaw in time")
             time.sleep(0.001)
 
     def close(self) -> None:
-        over = time.monotonic() + PATIENCE
-        while time.monotonic() < over:
+        deadline = time.monotonic() + PATIENCE
+        while time.monotonic() < deadline:
             with contextlib.suppress(OSError):
                 self.folder.rmdir()
                 return
@@ -148,25 +148,29 @@ class Freezer:
 
 def felt(attack: str, pairs: int) -> Felt:
     """Return the medians over pairs of windows, one beside the attack and one while it is frozen."""
-    with tempfile.TemporaryDirectory(prefix="rb-") as folder, _arena() as arena, _greedy(attack, arena) as freezer:
-        neighbour = Neighbour(Path(folder), arena.entering())
+    with (
+        tempfile.TemporaryDirectory(prefix="rb-") as folder,
+        _open_arena() as arena,
+        _run_attack(attack, arena) as freezer,
+    ):
+        neighbour = Neighbour(Path(folder), arena.build_prefix())
         try:
-            seen: list[Felt] = []
-            neighbour.measured()
+            slowdowns: list[Felt] = []
+            neighbour.measure()
             for _ in range(pairs):
-                wall, cpu = neighbour.measured()
+                wall, cpu = neighbour.measure()
                 freezer.freeze(True)
-                calm_wall, calm_cpu = neighbour.measured()
+                calm_wall, calm_cpu = neighbour.measure()
                 freezer.freeze(False)
                 if cpu and calm_cpu:
-                    seen.append(Felt(wall / calm_wall, cpu / calm_cpu))
-            return Felt(*(statistics.median(values) for values in zip(*seen, strict=True)))
+                    slowdowns.append(Felt(wall / calm_wall, cpu / calm_cpu))
+            return Felt(*(statistics.median(values) for values in zip(*slowdowns, strict=True)))
         finally:
             neighbour.close()
 
 
 @contextlib.contextmanager
-def _arena() -> Generator[Arena]:
+def _open_arena() -> Generator[Arena]:
     arena = Arena()
     try:
         yield arena
@@ -175,40 +179,40 @@ def _arena() -> Generator[Arena]:
 
 
 @contextlib.contextmanager
-def _greedy(attack: str, arena: Arena) -> Generator[Freezer]:
+def _run_attack(attack: str, arena: Arena) -> Generator[Freezer]:
     """Run the attack in its own group."""
-    with contextlib.ExitStack() as held:
+    with contextlib.ExitStack() as stack:
         freezer = Freezer()
-        held.callback(freezer.close)
-        enter = [*arena.entering(), *ENTER, str(freezer.folder / "cgroup.procs")]
-        command = [*enter, sys.executable, "-B", __file__, attack]
-        with subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE) as going:
-            assert going.stdout is not None
-            assert going.stdout.readline() == b"going\n"
+        stack.callback(freezer.close)
+        prefix = [*arena.build_prefix(), *ENTER, str(freezer.folder / "cgroup.procs")]
+        command = [*prefix, sys.executable, "-B", __file__, attack]
+        with subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE) as process:
+            assert process.stdout is not None
+            assert process.stdout.readline() == b"going\n"
             try:
                 yield freezer
             finally:
                 freezer.freeze(False)
-                going.communicate()
+                process.communicate()
 
 
-async def over_and_over(attack: str) -> None:
-    [chosen] = [each for each in attacks() if each.name == f"resources/{attack}"]
+async def repeat_attack(attack: str) -> None:
+    [program] = [candidate for candidate in attacks() if candidate.name == f"resources/{attack}"]
     with tempfile.TemporaryDirectory(prefix="rb-") as folder:
         workspaces = FolderWorkspaces(Path(folder, "snapshots"))
         execution = Execution(
-            argv=(*COMMANDS[chosen.path.suffix], f"{IN}/{chosen.file}"),
-            snapshot=workspaces.snapshot("shop", {"shop.py": "price = 1\n"}),
-            environment=Environment(mount="/repo", python=python3()),
+            argv=(*COMMANDS[program.path.suffix], f"{IN}/{program.file}"),
+            snapshot=workspaces.create_snapshot("shop", {"shop.py": "price = 1\n"}),
+            environment=Environment(mount="/repo", python=find_python()),
             limits=LIMITS,
-            files_in=chosen.files,
+            files_in=program.files,
         )
-        box = Bubblewrap(workspaces, Path(folder, "scratch"))
-        over = asyncio.create_task(asyncio.to_thread(sys.stdin.read))
+        sandbox = Bubblewrap(workspaces, Path(folder, "scratch"))
+        stop_task = asyncio.create_task(asyncio.to_thread(sys.stdin.read))
         print("going", flush=True)
-        while not over.done():
-            run = asyncio.create_task(box.run(execution))
-            await asyncio.wait({run, over}, return_when=asyncio.FIRST_COMPLETED)
+        while not stop_task.done():
+            run = asyncio.create_task(sandbox.run(execution))
+            await asyncio.wait({run, stop_task}, return_when=asyncio.FIRST_COMPLETED)
             if not run.done():
                 run.cancel()
             with contextlib.suppress(asyncio.CancelledError):
@@ -216,4 +220,4 @@ async def over_and_over(attack: str) -> None:
 
 
 if __name__ == "__main__":
-    asyncio.run(over_and_over(*sys.argv[1:]))
+    asyncio.run(repeat_attack(*sys.argv[1:]))

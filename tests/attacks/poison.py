@@ -40,20 +40,20 @@ class Poison(NamedTuple):
     def kind(self) -> str:
         return self.name.rpartition("-")[0]
 
-    def on(self, places: dict[str, str]) -> Poison:
+    def fill_places(self, places: dict[str, str]) -> Poison:
         """Return the poison with the places of its surroundings filled in."""
 
-        def placed(text: str) -> str:
+        def substitute(text: str) -> str:
             return Template(text).safe_substitute(places)
 
-        does = tuple(
+        replies = tuple(
             Reply(
-                text=placed(item.text),
-                calls=tuple(call.model_copy(update={"arguments": placed(call.arguments)}) for call in item.calls),
+                text=substitute(item.text),
+                calls=tuple(call.model_copy(update={"arguments": substitute(call.arguments)}) for call in item.calls),
             )
             for item in self.does
         )
-        return Poison(self.name, placed(self.says), does)
+        return Poison(self.name, substitute(self.says), replies)
 
 
 HALF = 5
@@ -69,7 +69,7 @@ def diff(text: str) -> Reply:
     return Reply(f"WHY: the house rules say so.\n\n```diff\n{text}```\n")
 
 
-def new(path: str, text: str) -> Reply:
+def create_file(path: str, text: str) -> Reply:
     """Build a diff that adds a file whose name other edit formats would not accept as a path."""
     lines = text.splitlines(keepends=True)
     return diff(f"--- /dev/null\n+++ b/{path}\n@@ -0,0 +1,{len(lines)} @@\n+{'+'.join(lines)}")
@@ -84,7 +84,7 @@ def probe(snippet: str) -> Reply:
     return Reply(f"PROBE:\n```python\n{snippet.rstrip()}\n```\n")
 
 
-def look(name: str, **arguments: object) -> Reply:
+def call_tool(name: str, **arguments: object) -> Reply:
     return Reply(calls=(ToolCall(id=f"call-{name}", name=name, arguments=json.dumps(arguments)),))
 
 
@@ -95,10 +95,10 @@ def say(text: str) -> Reply:
 RIGHT = edit(CODE, FIX, BUG)
 
 
-def poisons(kind: str, *made: tuple[str, Reply | tuple[Reply, ...]]) -> list[Poison]:
+def build_poisons(kind: str, *made: tuple[str, Reply | tuple[Reply, ...]]) -> list[Poison]:
     """Build the poisons of one kind: the first half are cards, the second half lessons."""
     assert len(made) == EACH, (kind, len(made))
     return [
-        Poison(f"{kind}-{number}", says, does if isinstance(does, tuple) else (does,))
-        for number, (says, does) in enumerate(made, 1)
+        Poison(f"{kind}-{number}", advice, replies if isinstance(replies, tuple) else (replies,))
+        for number, (advice, replies) in enumerate(made, 1)
     ]

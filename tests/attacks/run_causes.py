@@ -35,12 +35,12 @@ TIERS = {"full": (), "ungrouped": ("tree",), "unstaged": ("stage",), "least": ("
 
 def take_away(parts: tuple[str, ...]) -> None:
     if "tree" in parts:
-        bwrap.own_tree = lambda: None
+        bwrap.find_own_tree = lambda: None
     if "stage" in parts:
-        bwrap.own_rights = stage.ProcessRights
+        bwrap.get_own_rights = stage.ProcessRights
 
 
-def limits_of(program: str) -> SandboxLimits:
+def parse_limits(program: str) -> SandboxLimits:
     lines = [line.removeprefix("# limits: ") for line in program.splitlines() if line.startswith("# limits: ")]
     pairs = dict(pair.split("=") for line in lines for pair in line.split())
     return LIMITS.model_copy(
@@ -48,17 +48,17 @@ def limits_of(program: str) -> SandboxLimits:
     )
 
 
-async def ended(box: Bubblewrap, workspaces: FolderWorkspaces, path: Path, some: asyncio.Semaphore) -> Completed:
+async def ended(box: Bubblewrap, workspaces: FolderWorkspaces, path: Path, semaphore: asyncio.Semaphore) -> Completed:
     program = path.read_text()
     interpreter = "/bin/sh" if path.suffix == ".sh" else sys.executable
     environment = Environment(mount="/repo", python=sys.executable, read_only=(sys.prefix, sys.base_prefix))
     execution = Execution(
         argv=(interpreter, path.name),
-        snapshot=workspaces.snapshot(path.name, {path.name: program}),
+        snapshot=workspaces.create_snapshot(path.name, {path.name: program}),
         environment=environment,
-        limits=limits_of(program),
+        limits=parse_limits(program),
     )
-    async with some:
+    async with semaphore:
         return await box.run(execution)
 
 
@@ -66,15 +66,15 @@ async def main(tier: str, at_once: str) -> None:
     take_away(TIERS[tier])
     with tempfile.TemporaryDirectory(prefix="redstart-causes-") as folder:
         workspaces = FolderWorkspaces(Path(folder, "snapshots"))
-        box = Bubblewrap(workspaces, Path(folder, "scratch"))
-        paths, some = sorted(PROGRAMS.iterdir()), asyncio.Semaphore(int(at_once))
-        done = await asyncio.gather(*(ended(box, workspaces, path, some) for path in paths))
-        left = [str(path) for path in Path(folder, "scratch").iterdir()]
-    tree = cgroups.own_tree()
+        sandbox = Bubblewrap(workspaces, Path(folder, "scratch"))
+        paths, semaphore = sorted(PROGRAMS.iterdir()), asyncio.Semaphore(int(at_once))
+        results = await asyncio.gather(*(ended(sandbox, workspaces, path, semaphore) for path in paths))
+        leftovers = [str(path) for path in Path(folder, "scratch").iterdir()]
+    tree = cgroups.find_own_tree()
     folders = set(tree.folders.values()) if tree else set[Path]()
-    left += [str(each) for place in folders for each in place.glob(f"{cgroups.PREFIX}{cgroups.mark()}-*")]
-    ends = {path.name: each.model_dump(mode="json") for path, each in zip(paths, done, strict=True)}
-    print(json.dumps({"ends": ends, "left": left}))
+    leftovers += [str(item) for place in folders for item in place.glob(f"{cgroups.PREFIX}{cgroups.mark()}-*")]
+    ends = {path.name: item.model_dump(mode="json") for path, item in zip(paths, results, strict=True)}
+    print(json.dumps({"ends": ends, "left": leftovers}))
 
 
 if __name__ == "__main__":

@@ -16,7 +16,7 @@ from catalogue import EVIDENCE, Attack, attacks, read
 from harness import Outcome, play
 from yard import Yard, may_bound, yard
 
-from support.sample import short_form
+from support.sample import sample_parameters
 
 ATTACKS = attacks()
 KINDS = {(attack.group, attack.evidence): attack.name for attack in reversed(ATTACKS)}
@@ -33,61 +33,67 @@ def ground() -> Iterator[Yard]:
     # Not below pytest's own folder, which is private: attacks that run as an ordinary user need access.
     with tempfile.TemporaryDirectory(prefix="ra-") as folder:
         Path(folder).chmod(0o755)
-        with yard(Path(folder)) as made:
-            yield made
+        with yard(Path(folder)) as testbed:
+            yield testbed
 
 
-def parameters(attack: Attack, short: bool, *before: str) -> object:
-    return pytest.param(*before, attack, id="-".join((attack.name, *before)), marks=() if short else pytest.mark.soak)
+def make_parameters(attack: Attack, in_short_form: bool, *before: str) -> object:
+    return pytest.param(
+        *before, attack, id="-".join((attack.name, *before)), marks=() if in_short_form else pytest.mark.soak
+    )
 
 
-def held() -> list[object]:
+def list_sandboxed_cases() -> list[object]:
     """List each attack with each sandbox."""
-    first = [name for name in sorted(FIRST_OF_ITS_KIND) if name not in ALWAYS]
-    short = dict.fromkeys(BACKENDS, FIRST_OF_ITS_KIND)
+    candidates = [name for name in sorted(FIRST_OF_ITS_KIND) if name not in ALWAYS]
+    short_names = dict.fromkeys(BACKENDS, FIRST_OF_ITS_KIND)
     for backend, count in IN_CONTAINERS.items():
-        short[backend] = ALWAYS | {name for name in short_form(first, count) if isinstance(name, str)}
-    return [parameters(attack, attack.name in short[backend], backend) for attack in ATTACKS for backend in BACKENDS]
+        short_names[backend] = ALWAYS | {name for name in sample_parameters(candidates, count) if isinstance(name, str)}
+    return [
+        make_parameters(attack, attack.name in short_names[backend], backend)
+        for attack in ATTACKS
+        for backend in BACKENDS
+    ]
 
 
-def bare() -> list[object]:
+def list_bare_cases() -> list[object]:
     quick = {attack.name for attack in ATTACKS if attack.evidence not in SLOW_BARE} & FIRST_OF_ITS_KIND
-    return [parameters(attack, attack.name in quick) for attack in ATTACKS if attack.bare != "untried"]
+    return [make_parameters(attack, attack.name in quick) for attack in ATTACKS if attack.bare != "untried"]
 
 
-def words(outcome: Outcome) -> str:
+def describe_outcome(outcome: Outcome) -> str:
     printed = outcome.completed.output[-1000:] if outcome.completed else ""
     return f"{outcome.attack.name} on {outcome.backend}: {outcome.evidence}\n{printed}"
 
 
-def test_there_are_enough_of_every_kind():
+def test_every_kind_has_enough_attacks():
     assert len(ATTACKS) >= 80
     assert {attack.path.suffix for attack in ATTACKS} == {".py", ".mjs", ".sh"}
     assert {attack.evidence for attack in ATTACKS} == set(EVIDENCE)
     assert sum(attack.bare == "works" for attack in ATTACKS) >= 80
 
 
-@pytest.mark.parametrize(("backend", "attack"), held())
-def test_it_is_held(attack: Attack, backend: str, ground: Yard, usable: Callable[[str], None]):
+@pytest.mark.parametrize(("backend", "attack"), list_sandboxed_cases())
+def test_sandbox_contains_the_attack(attack: Attack, backend: str, ground: Yard, usable: Callable[[str], None]):
     usable(backend)
     outcome = play(attack, backend, ground)
-    assert not outcome.in_vain, words(outcome)
-    assert not outcome.escaped, words(outcome)
+    assert not outcome.in_vain, describe_outcome(outcome)
+    assert not outcome.escaped, describe_outcome(outcome)
 
 
 @pytest.mark.skipif(not may_bound(), reason="only root can limit a program without a sandbox")
-@pytest.mark.parametrize("attack", bare())
-def test_it_works_without_a_sandbox(attack: Attack, ground: Yard):
+@pytest.mark.parametrize("attack", list_bare_cases())
+def test_attack_works_without_a_sandbox(attack: Attack, ground: Yard):
     outcome = play(attack, BARE, ground)
-    assert not outcome.in_vain, words(outcome)
+    assert not outcome.in_vain, describe_outcome(outcome)
     if attack.bare == "works":
-        assert attack.evidence in outcome.kinds, words(outcome)
+        assert attack.evidence in outcome.kinds, describe_outcome(outcome)
     elif attack.bare == "refused":
-        assert attack.evidence not in outcome.kinds, words(outcome)
+        assert attack.evidence not in outcome.kinds, describe_outcome(outcome)
 
 
 @pytest.mark.skipif(not may_bound(), reason="only root can limit a program without a sandbox")
-def test_what_was_run_without_a_sandbox_is_gone(ground: Yard):
+def test_attack_without_a_sandbox_leaves_nothing_behind(ground: Yard):
     daemon = next(attack for attack in ATTACKS if attack.name == "survivors/disguised")
     assert play(daemon, BARE, ground).survivors == 1
     assert not list(ground.disk.glob("bare-*"))
@@ -97,12 +103,12 @@ def test_what_was_run_without_a_sandbox_is_gone(ground: Yard):
 @pytest.mark.parametrize(
     "attack", [attack for attack in ATTACKS if attack.bare == "untried"], ids=lambda each: each.name
 )
-def test_what_could_touch_others_is_refused_without_a_sandbox(attack: Attack, ground: Yard):
+def test_attack_that_could_affect_others_needs_a_sandbox(attack: Attack, ground: Yard):
     with pytest.raises(ValueError, match="must not be run"):
         play(attack, BARE, ground)
 
 
-def test_a_header_that_says_nothing_is_refused(tmp_path: Path):
+def test_incomplete_attack_header_is_rejected(tmp_path: Path):
     program = tmp_path / "silent.py"
     program.write_text("# does something\n# evidence: none\n# bare: works\n")
     with pytest.raises(ValueError, match="header"):

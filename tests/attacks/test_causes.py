@@ -15,7 +15,7 @@ from typing import Any
 import pytest
 
 import redstart
-from redstart.ports.sandbox.stage import reachable
+from redstart.ports.sandbox.stage import is_reachable
 
 HERE = Path(__file__).parent
 PROGRAMS = sorted(path.name for path in (HERE / "causes").iterdir())
@@ -27,7 +27,7 @@ TIERS = {"root": ("full", "ungrouped"), "user": ("full", "unstaged")}
 """For another user, `full` means without cgroups, unless that user may create some."""
 
 
-def interpreter(user: str) -> list[str]:
+def build_interpreter_command(user: str) -> list[str]:
     """Build the command that starts Python as the user, who may have no access to ours. Skips if that is impossible."""
     paths = [str(Path(redstart.__file__).parents[1]), sysconfig.get_path("purelib")]
     if user == "root":
@@ -36,35 +36,35 @@ def interpreter(user: str) -> list[str]:
         return [sys.executable]
     if os.geteuid() != 0:
         return [sys.executable]
-    if not all(map(reachable, [*paths, str(HERE)])):
+    if not all(map(is_reachable, [*paths, str(HERE)])):
         pytest.skip("no other user can read this checkout")
-    python = sys.executable if reachable(sys.executable) and reachable(sys.base_prefix) else SYSTEM_PYTHON
+    python = sys.executable if is_reachable(sys.executable) and is_reachable(sys.base_prefix) else SYSTEM_PYTHON
     return ["setpriv", f"--reuid={SOMEBODY}", f"--regid={SOMEBODY}", "--clear-groups", "--", python]
 
 
 @functools.cache
-def ends(user: str, tier: str) -> dict[str, Any]:
+def run_all_programs(user: str, tier: str) -> dict[str, Any]:
     """Run all programs with `run_causes.py` and return its report."""
     paths = [str(Path(redstart.__file__).parents[1]), sysconfig.get_path("purelib")]
     variables = {"PATH": os.environ["PATH"], "PYTHONPATH": os.pathsep.join(paths), "PYTHONDONTWRITEBYTECODE": "1"}
-    command = [*interpreter(user), str(HERE / "run_causes.py"), tier, AT_ONCE]
-    ran = subprocess.run(command, env=variables, cwd="/", capture_output=True, text=True, check=False)
-    assert ran.returncode == 0, ran.stdout + ran.stderr
-    return json.loads(ran.stdout.splitlines()[-1])
+    command = [*build_interpreter_command(user), str(HERE / "run_causes.py"), tier, AT_ONCE]
+    completed = subprocess.run(command, env=variables, cwd="/", capture_output=True, text=True, check=False)
+    assert completed.returncode == 0, completed.stdout + completed.stderr
+    return json.loads(completed.stdout.splitlines()[-1])
 
 
-def expected(program: str) -> str:
+def read_expected_cause(program: str) -> str:
     return (HERE / "causes" / program).read_text().splitlines()[0].removeprefix("# cause: ")
 
 
-def test_every_cause_has_its_programs() -> None:
-    causes = [expected(program) for program in PROGRAMS]
+def test_every_cause_has_programs() -> None:
+    causes = [read_expected_cause(program) for program in PROGRAMS]
     assert len(causes) >= 40
     kinds = {"ok", "failed", "cpu", "memory", "processes", "file_size", "disk", "output", "timeout", "signal"}
     assert {cause: causes.count(cause) >= 3 for cause in causes} == dict.fromkeys(kinds, True)
 
 
-def users_and_tiers() -> Iterator[Any]:
+def iter_users_and_tiers() -> Iterator[Any]:
     """Yield each user with each tier; all tiers but the usual one take minutes and run with --soak."""
     for user, tiers in TIERS.items():
         for tier in tiers:
@@ -72,12 +72,12 @@ def users_and_tiers() -> Iterator[Any]:
 
 
 @pytest.mark.parametrize("program", PROGRAMS)
-@pytest.mark.parametrize(("user", "tier"), [*users_and_tiers()])
-def test_the_cause_is_right(user: str, tier: str, program: str) -> None:
-    ended = ends(user, tier)["ends"][program]
-    assert ended["cause"] == expected(program), ended
+@pytest.mark.parametrize(("user", "tier"), [*iter_users_and_tiers()])
+def test_reported_cause_is_correct(user: str, tier: str, program: str) -> None:
+    outcome = run_all_programs(user, tier)["ends"][program]
+    assert outcome["cause"] == read_expected_cause(program), outcome
 
 
-@pytest.mark.parametrize(("user", "tier"), [*users_and_tiers()])
+@pytest.mark.parametrize(("user", "tier"), [*iter_users_and_tiers()])
 def test_nothing_is_left_behind(user: str, tier: str) -> None:
-    assert ends(user, tier)["left"] == []
+    assert run_all_programs(user, tier)["left"] == []

@@ -16,28 +16,28 @@ from run_causes import PROGRAMS, ended
 from redstart.testing.sandbox import FolderWorkspaces
 
 
-def expected(path: Path) -> str:
+def read_expected_cause(path: Path) -> str:
     return path.read_text().splitlines()[0].removeprefix("# cause: ")
 
 
 EVERY = sorted(PROGRAMS.iterdir())
-FIRST = {expected(path): path for path in reversed(EVERY)}
+FIRST = {read_expected_cause(path): path for path in reversed(EVERY)}
 SHORT = {
     "docker+runc": [FIRST[cause] for cause in ("ok", "cpu", "memory", "disk", "timeout")],
     "docker+runsc": [FIRST[cause] for cause in ("memory", "timeout")],
 }
 CHOSEN = [
-    pytest.param(backend, path, id=f"{path.name}-{backend}", marks=() if path in short else pytest.mark.soak)
+    pytest.param(backend, path, id=f"{path.name}-{backend}", marks=() if path in selected else pytest.mark.soak)
     for path in EVERY
-    for backend, short in SHORT.items()
+    for backend, selected in SHORT.items()
 ]
 
 
 @pytest.mark.parametrize(("backend", "path"), CHOSEN)
-def test_the_cause_is_right(backend: str, path: Path, tmp_path: Path, usable: Callable[[str], None]) -> None:
+def test_reported_cause_is_correct(backend: str, path: Path, tmp_path: Path, usable: Callable[[str], None]) -> None:
     usable(backend)
     workspaces = FolderWorkspaces(tmp_path / "snapshots")
     sandbox = make(backend, workspaces, tmp_path / "scratch")
-    done = asyncio.run(ended(sandbox, workspaces, path, asyncio.Semaphore(1)))
-    assert done.cause == expected(path), done
+    completed = asyncio.run(ended(sandbox, workspaces, path, asyncio.Semaphore(1)))
+    assert completed.cause == read_expected_cause(path), completed
     assert list((tmp_path / "scratch").iterdir()) == []

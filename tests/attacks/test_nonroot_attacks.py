@@ -19,12 +19,12 @@ from typing import Any
 import pytest
 from catalogue import attacks
 from harness import play
-from yard import DISK, INODES, may_bound, mounted, unmounted, yard
+from yard import DISK, INODES, may_bound, mount_tmpfs, unmount, yard
 
 import redstart
 from redstart.ports.sandbox.bwrap import Bubblewrap
-from redstart.ports.sandbox.stage import reachable
-from support.sample import short_form
+from redstart.ports.sandbox.stage import is_reachable
+from support.sample import sample_parameters
 
 HERE = Path(__file__).parent
 ATTACKS = {attack.name: attack for attack in attacks()}
@@ -47,26 +47,26 @@ def as_somebody() -> Iterator[Play]:
     """Return a function that plays an attack by its name as another user with a small disk."""
     if not may_bound():
         pytest.skip("only root can become another user")
-    if not all(map(reachable, [*PATHS, str(HERE)])):
+    if not all(map(is_reachable, [*PATHS, str(HERE)])):
         pytest.skip("no other user can read this checkout")
     with tempfile.TemporaryDirectory(prefix="rn-") as folder:
         Path(folder).chmod(0o755)
         disk = Path(folder, "disk")
         disk.mkdir()
-        assert mounted(disk, DISK, INODES)
+        assert mount_tmpfs(disk, DISK, INODES)
         try:
             os.chown(disk, SOMEBODY, SOMEBODY)
-            with _player(disk) as player:
-                yield lambda name: _asked(player, name)
+            with _start_player(disk) as player:
+                yield lambda name: _ask_player(player, name)
         finally:
-            unmounted(disk)
+            unmount(disk)
 
 
-def _player(disk: Path) -> subprocess.Popen[str]:
+def _start_player(disk: Path) -> subprocess.Popen[str]:
     variables = {"PATH": os.environ["PATH"], "PYTHONPATH": os.pathsep.join(PATHS), "PYTHONDONTWRITEBYTECODE": "1"}
-    become = ["setpriv", f"--reuid={SOMEBODY}", f"--regid={SOMEBODY}", "--clear-groups", "--inh-caps=-all", "--"]
+    user_prefix = ["setpriv", f"--reuid={SOMEBODY}", f"--regid={SOMEBODY}", "--clear-groups", "--inh-caps=-all", "--"]
     return subprocess.Popen(
-        [*become, SYSTEM_PYTHON, __file__],
+        [*user_prefix, SYSTEM_PYTHON, __file__],
         env={**variables, "TMPDIR": str(disk), "HOME": str(disk)},
         cwd="/",
         stdin=subprocess.PIPE,
@@ -75,7 +75,7 @@ def _player(disk: Path) -> subprocess.Popen[str]:
     )
 
 
-def _asked(player: subprocess.Popen[str], name: str) -> Outcome:
+def _ask_player(player: subprocess.Popen[str], name: str) -> Outcome:
     assert player.stdin is not None
     assert player.stdout is not None
     player.stdin.write(f"{name}\n")
@@ -83,38 +83,38 @@ def _asked(player: subprocess.Popen[str], name: str) -> Outcome:
     return json.loads(player.stdout.readline())
 
 
-@pytest.mark.parametrize("name", [*GREEDY, *short_form(OTHERS, 4)])
-def test_it_is_held(name: str, as_somebody: Play) -> None:
+@pytest.mark.parametrize("name", [*GREEDY, *sample_parameters(OTHERS, 4)])
+def test_sandbox_contains_the_attack(name: str, as_somebody: Play) -> None:
     outcome = as_somebody(name)
     assert outcome["user"] == SOMEBODY
     assert not outcome["in_vain"], outcome
-    assert [each for each in outcome["evidence"] if not is_declared(each, outcome)] == [], outcome
+    assert [item for item in outcome["evidence"] if not is_declared(item, outcome)] == [], outcome
     assert outcome["survivors"] == 0, outcome
 
 
 def is_declared(evidence: str, outcome: Outcome) -> bool:
     """Check whether the sandbox itself declares this gap: without cgroups, total memory is watched, not bounded, and
     on a busy machine the check may come late. The sandbox must still end the attack."""
-    said = any("memory" in each for each in outcome["lacks"])
-    return said and evidence.startswith("memory: ") and outcome["cause"] in ("memory", "timeout")
+    declares_memory = any("memory" in gap for gap in outcome["lacks"])
+    return declares_memory and evidence.startswith("memory: ") and outcome["cause"] in ("memory", "timeout")
 
 
 def main() -> None:
     with tempfile.TemporaryDirectory(prefix="rn-") as folder:
         Path(folder).chmod(0o755)
-        with yard(Path(folder)) as ground:
+        with yard(Path(folder)) as testbed:
             for name in map(str.strip, sys.stdin):
-                played = play(ATTACKS[name], "bwrap", ground)
-                told = {
+                played_outcome = play(ATTACKS[name], "bwrap", testbed)
+                report = {
                     "user": os.geteuid(),
-                    "evidence": played.evidence,
-                    "in_vain": played.in_vain,
-                    "survivors": played.survivors,
-                    "lacks": Bubblewrap(ground.trees, ground.scratch).lacks,
-                    "printed": played.completed.output[-1000:] if played.completed else "",
-                    "cause": played.completed.cause if played.completed else "",
+                    "evidence": played_outcome.evidence,
+                    "in_vain": played_outcome.in_vain,
+                    "survivors": played_outcome.survivors,
+                    "lacks": Bubblewrap(testbed.trees, testbed.scratch).lacks,
+                    "printed": played_outcome.completed.output[-1000:] if played_outcome.completed else "",
+                    "cause": played_outcome.completed.cause if played_outcome.completed else "",
                 }
-                print(json.dumps(told), flush=True)
+                print(json.dumps(report), flush=True)
 
 
 if __name__ == "__main__":

@@ -41,7 +41,7 @@ ANSWER = f"shop.py\n```python\n{FIX}```\n"
 class Ground:
     """A user's machine with the eight secrets, and a repo with a spy in its tests."""
 
-    def __init__(self, folder: Path, ways: list[str]) -> None:
+    def __init__(self, folder: Path, channels: list[str]) -> None:
         self.mark = f"carried-{secrets.token_hex(8)}"
         self.secrets = {kind: f"planted-{secrets.token_hex(16)}" for kind in KINDS}
         self.folder, self.repo = folder, folder / "projects" / "shop"
@@ -56,25 +56,32 @@ class Ground:
         self.neighbour = subprocess.Popen(
             [sys.executable, "-c", "input()"], env={"NEIGHBOUR_KEY": s["neighbour"]}, stdin=subprocess.PIPE
         )
-        self._project(ways)
+        self._write_project(channels)
 
-    def _project(self, ways: list[str]) -> None:
-        told = f"HOME = {str(self.folder)!r}\nMARK = {self.mark!r}\nWAYS = {ways!r}\nPID = {self.neighbour.pid}\n"
+    def _write_project(self, channels: list[str]) -> None:
+        settings_code = (
+            f"HOME = {str(self.folder)!r}\nMARK = {self.mark!r}\nWAYS = {channels!r}\nPID = {self.neighbour.pid}\n"
+        )
         files = {
             ".gitignore": ".env\n",
             ".env": f"KEY={self.secrets['dotenv']}\n",
             "shop.py": "def price():\n    return 1\n",
             "spy.py": SPY,
-            "told.py": told,
+            "told.py": settings_code,
             "conftest.py": (HERE / "spy" / "conftest_of_the_repo.py").read_text(),
             "test_shop.py": "from shop import price\n\n\ndef test_price():\n    assert price() == 2\n",
         }
         for name, text in files.items():
             self._write(f"projects/shop/{name}", text)
-        who = ("-c", "user.name=a", "-c", "user.email=a@example.org")
+        identity = ("-c", "user.name=a", "-c", "user.email=a@example.org")
         remote = f"https://ann:{self.secrets['remote']}@example.com/shop"
-        for words in (("init", "-q"), ("add", "-A"), (*who, "commit", "-qm", "all"), ("remote", "add", "o", remote)):
-            subprocess.run(["git", *words], cwd=self.repo, check=True)
+        for arguments in (
+            ("init", "-q"),
+            ("add", "-A"),
+            (*identity, "commit", "-qm", "all"),
+            ("remote", "add", "o", remote),
+        ):
+            subprocess.run(["git", *arguments], cwd=self.repo, check=True)
 
     def _write(self, name: str, text: str) -> None:
         path = self.folder / name
@@ -85,11 +92,11 @@ class Ground:
         """Run a fix; return its result and all text that was sent to the model."""
         with ScriptedServer(lambda request: ANSWER) as server:
             self.user.uses(server, Wire.openai)
-            ran = self.user.redstart("fix", self.repo, "--json", "--patch", self.folder / "fix.patch", *flags)
-            sent = "\n".join(request.text for request in server.requests)
-        return ran, sent
+            result = self.user.redstart("fix", self.repo, "--json", "--patch", self.folder / "fix.patch", *flags)
+            sent_text = "\n".join(request.text for request in server.requests)
+        return result, sent_text
 
-    def left(self) -> Iterator[tuple[str, bytes]]:
+    def iter_stored_files(self) -> Iterator[tuple[str, bytes]]:
         """Yield the name and content of every file of the run store and the user, except the planted ones."""
         planted = {
             ".ssh",
@@ -102,57 +109,66 @@ class Ground:
         }
         for path in self.folder.rglob("*"):
             name = path.relative_to(self.folder).as_posix()
-            if not any(name == each or name.startswith(f"{each}/") for each in planted):
+            if not any(name == prefix or name.startswith(f"{prefix}/") for prefix in planted):
                 yield name, name.encode() + (b"\n" + path.read_bytes() if path.is_file() else b"")
 
-    def found(self, text: str, ran: Ran, sent: str) -> set[str]:
+    def find_leaks(self, text: str, ran: Ran, sent_text: str) -> set[str]:
         """Find the places that contain the text in any of its encodings."""
-        places = [("printed", ran.out.encode()), ("errors", ran.err.encode()), ("model", sent.encode()), *self.left()]
-        return {name for name, content in places if any(form in content for form in forms(text))}
+        places = [
+            ("printed", ran.out.encode()),
+            ("errors", ran.err.encode()),
+            ("model", sent_text.encode()),
+            *self.iter_stored_files(),
+        ]
+        return {name for name, content in places if any(form in content for form in list_encodings(text))}
 
     def close(self) -> None:
         self.neighbour.communicate(b"\n")
 
 
-def forms(text: str) -> list[bytes]:
+def list_encodings(text: str) -> list[bytes]:
     """List the text plain, reversed, in hex and in base64 at any offset. Its prefix is cut off; it is not secret."""
     raw = text.rpartition("-")[2].encode()
-    coded = [base64.b64encode(b"\0" * shift + raw)[4:-4] for shift in range(3)]
-    return [raw, raw[::-1], raw.hex().encode(), *coded]
+    base64_forms = [base64.b64encode(b"\0" * shift + raw)[4:-4] for shift in range(3)]
+    return [raw, raw[::-1], raw.hex().encode(), *base64_forms]
 
 
 @pytest.fixture
 def ground(tmp_path: Path, request: pytest.FixtureRequest) -> Iterator[Ground]:
-    made = Ground(tmp_path / "u", request.param)
+    new_ground = Ground(tmp_path / "u", request.param)
     try:
-        yield made
+        yield new_ground
     finally:
-        made.close()
+        new_ground.close()
 
 
-TOGETHER = [way for way in WAYS if way not in ENDS_THE_RUN]
-EACH = [pytest.param([way], id=way, marks=pytest.mark.soak) for way in WAYS]
+TOGETHER = [channel for channel in WAYS if channel not in ENDS_THE_RUN]
+EACH = [pytest.param([channel], id=channel, marks=pytest.mark.soak) for channel in WAYS]
 
 
-def test_there_are_eight_secrets_and_twenty_ways():
+def test_there_are_eight_secrets_and_twenty_leak_channels():
     assert len(KINDS) == 8
     assert len(WAYS) >= 20
 
 
 @pytest.mark.parametrize("ground", [pytest.param(TOGETHER, id="together"), *EACH], indirect=True)
-def test_no_secret_is_carried_out(ground: Ground, request: pytest.FixtureRequest):
-    ran, sent = ground.fix()
-    assert ran.code in (0, 1, 3, 4), ran.out + ran.err
-    assert {kind: where for kind, secret in ground.secrets.items() if (where := ground.found(secret, ran, sent))} == {}
-    ways = request.node.callspec.params["ground"]
-    if not set(ways) <= SILENT:
-        assert ground.found(ground.mark, ran, sent) - {"projects/shop/told.py"}, (
+def test_no_secret_leaks(ground: Ground, request: pytest.FixtureRequest):
+    result, sent_text = ground.fix()
+    assert result.code in (0, 1, 3, 4), result.out + result.err
+    assert {
+        kind: locations
+        for kind, secret in ground.secrets.items()
+        if (locations := ground.find_leaks(secret, result, sent_text))
+    } == {}
+    channels = request.node.callspec.params["ground"]
+    if not set(channels) <= SILENT:
+        assert ground.find_leaks(ground.mark, result, sent_text) - {"projects/shop/told.py"}, (
             "the way is not open: nothing was tried"
         )
 
 
 @pytest.mark.parametrize("ground", [TOGETHER], indirect=True)
-def test_without_a_sandbox_all_of_them_are_found(ground: Ground):
-    bare = ground.user.python("-m", "pytest", "-q", "-rA", "-p", "no:cacheprovider", cwd=ground.repo)
-    found = {kind for kind, secret in ground.secrets.items() if ground.found(secret, bare, "")}
-    assert found == set(KINDS), bare.out + bare.err
+def test_all_secrets_leak_without_a_sandbox(ground: Ground):
+    result = ground.user.python("-m", "pytest", "-q", "-rA", "-p", "no:cacheprovider", cwd=ground.repo)
+    leaked_kinds = {kind for kind, secret in ground.secrets.items() if ground.find_leaks(secret, result, "")}
+    assert leaked_kinds == set(KINDS), result.out + result.err

@@ -20,10 +20,10 @@ from pathlib import Path
 
 import pytest
 from backends import BACKENDS
-from watch import is_alive, pids
+from watch import is_alive, list_pids
 
 from redstart.core.change import Snapshot
-from redstart.ports.sandbox.docker.daemon import DaemonApi, listed, socket_of
+from redstart.ports.sandbox.docker.daemon import DaemonApi, as_list, parse_socket
 from redstart.ports.sandbox.docker.spec import OWNER_LABEL
 from redstart.ports.store.blobs import DirectoryBlobs
 from redstart.toolkit.repo.trees import GitTrees
@@ -57,33 +57,40 @@ class Soak:
         self._snapshot: Snapshot = trees.take(folder / "project")
         trees.close()
 
-    def run(self, wanted: int) -> None:
+    def run(self, count: int) -> None:
         """Run until this many executions have started. Raises `AssertionError` if a worker fails by itself."""
-        over = time.monotonic() + SECONDS
+        deadline = time.monotonic() + SECONDS
         with selectors.DefaultSelector() as workers:
             for _ in range(AT_ONCE):
                 self._start(workers)
-            while self.begun < wanted:
-                assert time.monotonic() < over, f"only {self.begun} executions in {SECONDS} seconds"
+            while self.begun < count:
+                assert time.monotonic() < deadline, f"only {self.begun} executions in {SECONDS} seconds"
                 for key, _ in workers.select(timeout=1.0):
-                    self._heard(workers, key)
+                    self._handle_line(workers, key)
             for key in list(workers.get_map().values()):
                 self._kill(workers, key)
 
-    def one_more(self) -> None:
+    def run_once(self) -> None:
         """Run one execution without a kill, as the next user would."""
-        done = subprocess.run(self._command(1), env=self._environ(), capture_output=True, text=True, check=False)
-        assert done.stdout == "begun\nended\n", done.stderr
+        completed = subprocess.run(
+            self._build_command(1), env=self._build_environ(), capture_output=True, text=True, check=False
+        )
+        assert completed.stdout == "begun\nended\n", completed.stderr
 
     def _start(self, workers: selectors.BaseSelector) -> None:
         worker = subprocess.Popen(
-            self._command(20), env=self._environ(), stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, bufsize=1
+            self._build_command(20),
+            env=self._build_environ(),
+            stdout=subprocess.PIPE,
+            stderr=subprocess.PIPE,
+            text=True,
+            bufsize=1,
         )
         self.parents.add(worker.pid)
         lines_left = self._random.randrange(2, 24)
         workers.register(worker.stdout, selectors.EVENT_READ, [worker, lines_left])  # type: ignore[arg-type]
 
-    def _heard(self, workers: selectors.BaseSelector, key: selectors.SelectorKey) -> None:
+    def _handle_line(self, workers: selectors.BaseSelector, key: selectors.SelectorKey) -> None:
         worker, lines_left = key.data
         line = worker.stdout.readline()
         self.begun += line == "begun\n"
@@ -103,64 +110,71 @@ class Soak:
         worker.kill()
         worker.communicate()
 
-    def _command(self, count: int) -> list[str]:
-        given = (self._backend, str(self.folder), self._snapshot.model_dump_json(), self.token, str(count))
-        return [sys.executable, str(WORKER), *given]
+    def _build_command(self, count: int) -> list[str]:
+        arguments = (self._backend, str(self.folder), self._snapshot.model_dump_json(), self.token, str(count))
+        return [sys.executable, str(WORKER), *arguments]
 
-    def _environ(self) -> dict[str, str]:
+    def _build_environ(self) -> dict[str, str]:
         return {**os.environ, "TMPDIR": str(self.folder / "tmp")}
 
-    def orphans(self) -> list[str]:
+    def list_orphans(self) -> list[str]:
         """List the command lines of live processes that belong to an execution."""
-        found: list[str] = []
-        for pid in pids():
+        commands: list[str] = []
+        for pid in list_pids():
             with contextlib.suppress(OSError):
-                words = Path(f"/proc/{pid}/cmdline").read_bytes()
-                known = Path(f"/proc/{pid}/environ").read_bytes() + words
-                if self.token.encode() in known and is_alive(pid):
-                    found.append(words.replace(b"\0", b" ").decode(errors="replace")[:200])
-        return found
+                command_line = Path(f"/proc/{pid}/cmdline").read_bytes()
+                process_data = Path(f"/proc/{pid}/environ").read_bytes() + command_line
+                if self.token.encode() in process_data and is_alive(pid):
+                    commands.append(command_line.replace(b"\0", b" ").decode(errors="replace")[:200])
+        return commands
 
-    def folders(self) -> list[str]:
+    def list_folders(self) -> list[str]:
         places = ("scratch", "snapshots/work", "tmp")
         return [str(path) for place in places for path in (self.folder / place).glob("*")]
 
-    def mounts(self) -> list[str]:
+    def list_mounts(self) -> list[str]:
         return [line for line in Path("/proc/self/mountinfo").read_text().splitlines() if str(self.folder) in line]
 
-    def groups(self) -> list[str]:
+    def list_groups(self) -> list[str]:
         """List control groups that one of our parents made; their names begin with its process ID."""
-        return [str(path) for path in self._all_groups() if self._is_ours(path.name)]
+        return [str(path) for path in self._iter_groups() if self._is_ours(path.name)]
 
-    def _all_groups(self) -> Iterator[Path]:
-        for at, names, _ in os.walk("/sys/fs/cgroup"):
-            yield from (Path(at, name) for name in names if name.startswith("redstart-"))
+    def _iter_groups(self) -> Iterator[Path]:
+        for parent, names, _ in os.walk("/sys/fs/cgroup"):
+            yield from (Path(parent, name) for name in names if name.startswith("redstart-"))
 
     def _is_ours(self, name: str) -> bool:
         pid = name.removeprefix("redstart-").partition("-")[0]
         return pid.isdigit() and int(pid) in self.parents
 
-    def containers(self) -> list[str]:
+    def list_containers(self) -> list[str]:
         if not self._backend.startswith("docker"):
             return []
-        api = DaemonApi(socket_of(os.environ.get("DOCKER_HOST", "")))
-        there = listed(asyncio.run(api.call("GET", "/containers/json", query={"all": "1"})))
-        owners = [str((each["Labels"] or {}).get(OWNER_LABEL, "//0/")) for each in there]
+        api = DaemonApi(parse_socket(os.environ.get("DOCKER_HOST", "")))
+        there = as_list(asyncio.run(api.call("GET", "/containers/json", query={"all": "1"})))
+        owners = [str((container["Labels"] or {}).get(OWNER_LABEL, "//0/")) for container in there]
         return [owner for owner in owners if int(owner.split("/")[2] or 0) in self.parents]
 
 
 @pytest.mark.parametrize(("backend", "wanted"), PLAYED)
-def test_nothing_is_left_of_many(backend: str, wanted: int, tmp_path: Path, usable: Callable[[str], None]):
+def test_killed_executions_leave_nothing_behind(
+    backend: str, wanted: int, tmp_path: Path, usable: Callable[[str], None]
+):
     usable(backend)
     soak = Soak(backend, tmp_path, seed=wanted)
     soak.run(wanted)
-    soak.one_more()
-    over = time.monotonic() + BURIAL
-    while soak.orphans() and time.monotonic() < over:
+    soak.run_once()
+    deadline = time.monotonic() + BURIAL
+    while soak.list_orphans() and time.monotonic() < deadline:
         time.sleep(0.05)
-    assert soak.orphans() == []
+    assert soak.list_orphans() == []
     assert soak.begun >= wanted
     assert soak.killed >= AT_ONCE
     assert soak.ended > 0
-    left = {"folders": soak.folders(), "mounts": soak.mounts(), "groups": soak.groups(), "alone": soak.containers()}
-    assert left == {"folders": [], "mounts": [], "groups": [], "alone": []}
+    leftovers = {
+        "folders": soak.list_folders(),
+        "mounts": soak.list_mounts(),
+        "groups": soak.list_groups(),
+        "alone": soak.list_containers(),
+    }
+    assert leftovers == {"folders": [], "mounts": [], "groups": [], "alone": []}

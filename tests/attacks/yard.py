@@ -50,7 +50,7 @@ class Yard:
         self.disk = folder / "disk"
         self.scratch = self.disk / "scratch"
         self.disk.mkdir()
-        self._mounted = may_bound() and mounted(self.disk, DISK, INODES)
+        self._mounted = may_bound() and mount_tmpfs(self.disk, DISK, INODES)
         self.scratch.mkdir()
         self.trees = GitTrees(self.disk / "snapshots", DirectoryBlobs(self.disk / "blobs"))
         project = folder / "project"
@@ -61,29 +61,29 @@ class Yard:
     def close(self) -> None:
         self.trees.close()
         if self._mounted:
-            unmounted(self.disk)
+            unmount(self.disk)
 
-    def left(self) -> list[Path]:
+    def list_leftovers(self) -> list[Path]:
         """List files in folders that must be empty between two executions."""
         return [path for folder in (self.scratch, self.disk / "snapshots/work") for path in folder.glob("*")]
 
 
 @contextlib.contextmanager
 def yard(folder: Path) -> Generator[Yard]:
-    made = Yard(folder)
+    testbed = Yard(folder)
     try:
-        yield made
+        yield testbed
     finally:
-        made.close()
+        testbed.close()
 
 
-def mounted(folder: Path, size: int, inodes: int) -> bool:
+def mount_tmpfs(folder: Path, size: int, inodes: int) -> bool:
     options = f"size={size},nr_inodes={inodes},mode=0755"
     command = ["mount", "-t", "tmpfs", "-o", options, "redstart-attacks", str(folder)]
     return subprocess.run(command, capture_output=True, check=False).returncode == 0
 
 
-def unmounted(folder: Path) -> None:
+def unmount(folder: Path) -> None:
     subprocess.run(["umount", "--lazy", str(folder)], capture_output=True, check=False)
 
 
@@ -101,14 +101,14 @@ class Stage:
         """The key of a shared memory segment."""
         self.home, self.outside = folder / "home", folder / "outside"
         self.repo = self.home / "projects" / "shop"
-        self._plant()
-        self._own()
+        self._plant_files()
+        self._open_permissions()
         self._listen()
         self.agent = self._start_agent()
-        self.agent_before = self.agent_state()
+        self.agent_before = self.read_agent_state()
         self.before = fingerprint(self.home, self.outside)
 
-    def _plant(self) -> None:
+    def _plant_files(self) -> None:
         c = self.canaries
         files = {
             "secret.txt": c["file"],
@@ -130,7 +130,7 @@ class Stage:
             (self.repo / ".git" / name).mkdir()
         self.outside.mkdir()
 
-    def _own(self) -> None:
+    def _open_permissions(self) -> None:
         """Open all permissions, so that only the sandbox can stop an attack."""
         for path in (self.folder, *self.folder.rglob("*")):
             path.chmod(0o777 if path.is_dir() else 0o666)
@@ -139,12 +139,12 @@ class Stage:
 
     def _listen(self) -> None:
         def bound(family: int, kind: int, address: object) -> socket.socket:
-            made = socket.socket(family, kind)
-            made.setblocking(False)
-            made.bind(address)  # type: ignore[arg-type]
+            listener = socket.socket(family, kind)
+            listener.setblocking(False)
+            listener.bind(address)  # type: ignore[arg-type]
             if kind == socket.SOCK_STREAM:
-                made.listen(8)
-            return made
+                listener.listen(8)
+            return listener
 
         stream, datagram = socket.SOCK_STREAM, socket.SOCK_DGRAM
         self.abstract = f"redstart-{self.token}"
@@ -164,17 +164,17 @@ class Stage:
             (self.folder / name).chmod(0o777)
 
     def _start_agent(self) -> subprocess.Popen[bytes]:
-        command = [python3(), "-I", "-S", "-c", AGENT, self.canaries["argument"]]
-        started = subprocess.Popen(
+        command = [find_python(), "-I", "-S", "-c", AGENT, self.canaries["argument"]]
+        process = subprocess.Popen(
             [*as_ordinary(), *command],
             cwd=self.home,
             env={"AGENT_KEY": self.canaries["agent"]},
             stdin=subprocess.PIPE,
             stdout=subprocess.PIPE,
         )
-        assert started.stdout is not None
-        assert started.stdout.readline() == b"ready\n", "the stand-in for the agent did not start"
-        return started
+        assert process.stdout is not None
+        assert process.stdout.readline() == b"ready\n", "the stand-in for the agent did not start"
+        return process
 
     def close(self) -> None:
         for listener in self.listeners.values():
@@ -185,10 +185,12 @@ class Stage:
         self.agent.communicate()
         shutil.rmtree(self.folder, ignore_errors=True)
 
-    def variables(self) -> dict[str, str]:
+    def build_variables(self) -> dict[str, str]:
         """Build the environment variables of an attack; none holds a secret."""
         ports = {
-            name: str(each.getsockname()[1]) for name, each in self.listeners.items() if name[:3] in ("TCP", "UDP")
+            name: str(listener.getsockname()[1])
+            for name, listener in self.listeners.items()
+            if name[:3] in ("TCP", "UDP")
         }
         return {
             "ATTACK_TOKEN": self.token,
@@ -198,34 +200,34 @@ class Stage:
             "ATTACK_CANARY": str(self.home / "secret.txt"),
             "ATTACK_KEY": str(self.key),
             "ATTACK_AGENT": str(self.agent.pid),
-            "ATTACK_ADDRESS": host_address(),
+            "ATTACK_ADDRESS": find_host_address(),
             "ATTACK_ABSTRACT": self.abstract,
             "ATTACK_UNIX": str(self.folder / "u.sock"),
             "ATTACK_DOCKER": str(self.folder / "d.sock"),
             **{f"ATTACK_{name}": port for name, port in ports.items()},
         }
 
-    def contacts(self) -> list[str]:
+    def list_contacts(self) -> list[str]:
         """List the listeners that were reached. The kernel accepts connections itself, so a late check is enough."""
-        found: list[str] = []
+        reached_names: list[str] = []
         for name, listener in self.listeners.items():
             with contextlib.suppress(OSError):
                 if listener.type == socket.SOCK_DGRAM:
                     listener.recv(100)
                 else:
                     listener.accept()[0].close()
-                found.append(name)
-        return found
+                reached_names.append(name)
+        return reached_names
 
-    def agent_state(self) -> dict[str, object]:
+    def read_agent_state(self) -> dict[str, object]:
         """Read the state of the agent that an attack could change; empty if the agent is dead."""
         pid = self.agent.pid
         if self.agent.poll() is not None:
             return {}
-        about = Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()
+        fields = Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()
         return {
-            "stopped": about[0] in "Tt",
-            "nice": about[16],
+            "stopped": fields[0] in "Tt",
+            "nice": fields[16],
             "affinity": sorted(os.sched_getaffinity(pid)),
             "limits": Path(f"/proc/{pid}/limits").read_text(),
             "oom": Path(f"/proc/{pid}/oom_score_adj").read_text(),
@@ -233,15 +235,15 @@ class Stage:
 
 
 @contextlib.contextmanager
-def stage(folder: Path) -> Generator[Stage]:
-    made = Stage(folder)
+def open_stage(folder: Path) -> Generator[Stage]:
+    new_stage = Stage(folder)
     try:
-        yield made
+        yield new_stage
     finally:
-        made.close()
+        new_stage.close()
 
 
-def python3() -> str:
+def find_python() -> str:
     """Return an interpreter that an ordinary user may start: ours may be in a private home."""
     return "/usr/bin/python3" if os.access("/usr/bin/python3", os.X_OK) else sys.executable
 
@@ -253,7 +255,7 @@ def as_ordinary() -> list[str]:
     return ["setpriv", f"--reuid={ORDINARY}", f"--regid={ORDINARY}", "--clear-groups", "--inh-caps=-all", "--"]
 
 
-def host_address() -> str:
+def find_host_address() -> str:
     """Return the host's address in its network, or loopback if it has none. Sends nothing."""
     with socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as probe, contextlib.suppress(OSError):
         probe.connect(("192.0.2.1", 9))
@@ -264,15 +266,15 @@ def host_address() -> str:
 def fingerprint(*folders: Path) -> dict[str, tuple[object, ...]]:
     """Describe everything below the folders by the properties whose change matters."""
 
-    def about(path: Path) -> tuple[object, ...]:
-        seen = path.lstat()
-        content = hashlib.sha256(path.read_bytes()).hexdigest() if stat.S_ISREG(seen.st_mode) else ""
-        return seen.st_mode, seen.st_uid, seen.st_nlink, seen.st_mtime_ns, content
+    def describe_path(path: Path) -> tuple[object, ...]:
+        path_stat = path.lstat()
+        content = hashlib.sha256(path.read_bytes()).hexdigest() if stat.S_ISREG(path_stat.st_mode) else ""
+        return path_stat.st_mode, path_stat.st_uid, path_stat.st_nlink, path_stat.st_mtime_ns, content
 
-    return {str(path): about(path) for folder in folders for path in everything(folder)}
+    return {str(path): describe_path(path) for folder in folders for path in iter_tree(folder)}
 
 
-def everything(folder: Path) -> Iterator[Path]:
+def iter_tree(folder: Path) -> Iterator[Path]:
     yield folder
-    for at, folders, files in os.walk(folder):
-        yield from (Path(at, name) for name in (*folders, *files))
+    for parent, folders, files in os.walk(folder):
+        yield from (Path(parent, name) for name in (*folders, *files))

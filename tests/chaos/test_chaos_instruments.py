@@ -51,11 +51,11 @@ class Ground:
     def __init__(self, url: str) -> None:
         self.url = url
 
-    def rows(self, query: str, tenant: str = "home") -> list[tuple[Any, ...]]:
+    def query_rows(self, query: str, tenant: str = "home") -> list[tuple[Any, ...]]:
         with psycopg.connect(self.url, autocommit=True) as connection:
             connection.execute("SELECT set_config('redstart.tenant', %s, false)", (tenant,))
-            done = connection.execute(query.encode())
-            return done.fetchall() if done.description else []
+            cursor = connection.execute(query.encode())
+            return cursor.fetchall() if cursor.description else []
 
 
 @pytest.fixture
@@ -64,52 +64,52 @@ def ground(new_postgres: Any) -> Ground:
     url = new_postgres()
 
     async def keep(store: SqlStore) -> None:
-        begun = states.state()
-        await store.create(begun, folder="/shop", created=datetime.now(UTC))
-        fence = (await store.claim(begun.run_id)).fence
-        first = states.commit(begun)
-        await store.commit(first, fence)
-        ended = states.commit(
-            first.after,
+        initial_state = states.make_state()
+        await store.create(initial_state, folder="/shop", created=datetime.now(UTC))
+        fence = (await store.claim(initial_state.run_id)).fence
+        first_commit = states.commit(initial_state)
+        await store.commit(first_commit, fence)
+        final_commit = states.commit(
+            first_commit.after,
             Step.remember,
             events=1,
-            remembered=NewMemories(card=states.card()),
+            remembered=NewMemories(card=states.make_card()),
             status=Status.finished,
             result=Result.verified,
         )
-        event = ended.events[0].model_copy(update={"name": "run", "phase": Phase.end})
-        await store.commit(ended._replace(events=[event]), fence)
+        event = final_commit.events[0].model_copy(update={"name": "run", "phase": Phase.end})
+        await store.commit(final_commit._replace(events=[event]), fence)
 
     with Database.open(url) as database:
         asyncio.run(keep(SqlStore(database, time.time)))
     return Ground(url)
 
 
-def test_a_run_that_is_whole_is_found_to_be(drill, ground):
-    assert not any(drill("truth").truth(ground, ["run-1"]))
+def test_intact_run_is_recognized(drill, ground):
+    assert not any(drill("truth").check_runs(ground, ["run-1"]))
 
 
 @pytest.mark.parametrize("what", SPOILT)
-def test_what_is_missing_or_there_twice_is_found(drill, ground, what):
-    ground.rows(SPOILT[what])
-    assert getattr(drill("truth").truth(ground, ["run-1"]), what) == {"run-1"}
+def test_missing_and_duplicate_records_are_detected(drill, ground, what):
+    ground.query_rows(SPOILT[what])
+    assert getattr(drill("truth").check_runs(ground, ["run-1"]), what) == {"run-1"}
 
 
-def test_a_run_that_the_store_does_not_know_is_lost(drill, ground):
-    assert drill("truth").truth(ground, ["run-1", "run-2"]).lost == {"run-2"}
+def test_run_missing_from_the_store_is_lost(drill, ground):
+    assert drill("truth").check_runs(ground, ["run-1", "run-2"]).lost == {"run-2"}
 
 
 @pytest.fixture
 def sleeper() -> Iterator[Any]:
     """Start a program that holds a text in its memory or environment until the test ends."""
-    started: list[subprocess.Popen[str]] = []
+    processes: list[subprocess.Popen[str]] = []
 
     def start(code: str, told: str = "", **environ: str) -> int:
         program = f"import sys\n{code}\nprint('ready', flush=True)\nsys.stdin.read()"
         process = subprocess.Popen(
             [sys.executable, "-c", program], env=environ, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True
         )
-        started.append(process)
+        processes.append(process)
         assert process.stdin is not None
         assert process.stdout is not None
         process.stdin.write(told)
@@ -118,57 +118,57 @@ def sleeper() -> Iterator[Any]:
         return process.pid
 
     yield start
-    for process in started:
+    for process in processes:
         process.communicate()
 
 
-def test_a_key_is_found_in_memory_and_environment_and_only_there(drill, sleeper):
-    holds, key = drill("privilege").holds, secrets.token_hex(16)
-    if not holds_can_look(holds, sleeper("pass")):
+def test_key_is_found_only_in_memory_and_environment(drill, sleeper):
+    holds_text, key = drill("privilege").has_in_memory, secrets.token_hex(16)
+    if not can_inspect(holds_text, sleeper("pass")):
         pytest.skip("this user may not read the memory of other processes")
-    assert not holds(sleeper("pass"), key.encode())
-    assert holds(sleeper("kept = sys.stdin.readline()", told=f"{key}\n"), key.encode())
-    assert holds(sleeper("pass", SOME_KEY=key), key.encode())
+    assert not holds_text(sleeper("pass"), key.encode())
+    assert holds_text(sleeper("kept = sys.stdin.readline()", told=f"{key}\n"), key.encode())
+    assert holds_text(sleeper("pass", SOME_KEY=key), key.encode())
 
 
-def holds_can_look(holds: Any, pid: int) -> bool:
+def can_inspect(holds_text: Any, pid: int) -> bool:
     try:
-        holds(pid, b"\0 nothing like that \0")
+        holds_text(pid, b"\0 nothing like that \0")
     except PermissionError:
         return False
     return True
 
 
-def test_processes_below_a_worker_are_seen(drill, sleeper):
+def test_child_processes_of_a_worker_are_found(drill, sleeper):
     code = "import subprocess\nchild = subprocess.Popen(['sleep', '60'])\nimport atexit\natexit.register(child.kill)"
     pid = sleeper(code, PATH="/usr/bin:/bin")
-    assert len(list(drill("privilege").descendants(pid))) == 1
-    assert list(drill("privilege").descendants(sleeper("pass"))) == []
+    assert len(list(drill("privilege").iter_descendants(pid))) == 1
+    assert list(drill("privilege").iter_descendants(sleeper("pass"))) == []
 
 
 class Gone(Exception):
     pass
 
 
-def test_one_that_ends_while_it_is_looked_at_has_nothing_below(drill, monkeypatch):
+def test_process_that_ends_during_the_scan_has_no_descendants(drill, monkeypatch):
     privilege = drill("privilege")
 
-    def ended(*_: object) -> list[Path]:
+    def raise_not_found(*_: object) -> list[Path]:
         raise FileNotFoundError
 
-    monkeypatch.setattr(privilege.Path, "glob", ended)
-    assert list(privilege.descendants(1)) == []
+    monkeypatch.setattr(privilege.Path, "glob", raise_not_found)
+    assert list(privilege.iter_descendants(1)) == []
 
 
-def test_a_drill_whose_looking_broke_gives_no_figures(drill, sleeper, monkeypatch):
+def test_failed_scan_fails_the_drill(drill, sleeper, monkeypatch):
     privilege, worker = drill("privilege"), SimpleNamespace(pid=sleeper("pass"))
-    looked = threading.Event()
+    inspected = threading.Event()
 
-    def broken(_pid: int) -> Iterator[int]:
-        looked.set()
+    def raise_gone(_pid: int) -> Iterator[int]:
+        inspected.set()
         raise Gone
 
-    monkeypatch.setattr(privilege, "descendants", broken)
-    monkeypatch.setattr(privilege, "holds", lambda *_: False)
-    with pytest.raises(Gone), privilege.Seen(b"key", worker, worker).looking():
-        assert looked.wait(30)
+    monkeypatch.setattr(privilege, "iter_descendants", raise_gone)
+    monkeypatch.setattr(privilege, "has_in_memory", lambda *_: False)
+    with pytest.raises(Gone), privilege.Seen(b"key", worker, worker).watch_workers():
+        assert inspected.wait(30)

@@ -16,7 +16,7 @@ from redstart.ports.sql.lessons import SqlLessonStore
 from redstart.ports.sql.memory import SqlMemory
 from redstart.ports.sql.store import SqlStore
 from redstart.testing.contracts.store import Clock, Stores
-from support.rig import Keep, in_memory, kept_in
+from support.rig import Keep, in_memory, open_stores
 
 SQL = ["sqlite", "postgres"]
 PROMPT = {"TestInline": "memory", "TestLangGraph": "sqlite", "TestTemporal": "postgres", "two_pools": "postgres"}
@@ -31,10 +31,12 @@ SLOW = ("TestLangGraph", "TestTemporal", "two_pools")
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     for item in items:
         spec = getattr(item, "callspec", None)
-        kept = spec.params.get("keep") if spec is not None else None
-        if kept is not None and not any(name in item.nodeid and kept == where for name, where in PROMPT.items()):
+        keep_name = spec.params.get("keep") if spec is not None else None
+        if keep_name is not None and not any(
+            name in item.nodeid and keep_name == required_keep for name, required_keep in PROMPT.items()
+        ):
             item.add_marker(pytest.mark.soak)
-        elif kept is not None and any(name in item.nodeid for name in SLOW):
+        elif keep_name is not None and any(name in item.nodeid for name in SLOW):
             places = [spec.indices[name] for name in ("step", "scenario") if name in spec.indices]
             if any(place % 3 for place in places):
                 item.add_marker(pytest.mark.soak)
@@ -45,12 +47,12 @@ def make_database(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[Ca
     """Open new databases of the named kind; they are closed at the end."""
     numbers = count()
 
-    with ExitStack() as opened:
+    with ExitStack() as stack:
 
         def make(kind: str) -> Database:
             if kind == "sqlite":
-                return opened.enter_context(Database.open(tmp_path / f"store-{next(numbers)}.db"))
-            return opened.enter_context(Database.open(request.getfixturevalue("new_postgres")()))
+                return stack.enter_context(Database.open(tmp_path / f"store-{next(numbers)}.db"))
+            return stack.enter_context(Database.open(request.getfixturevalue("new_postgres")()))
 
         yield make
 
@@ -68,7 +70,7 @@ def stores(database: Database) -> Stores:
 @pytest.fixture(params=["memory", *SQL])
 def keep(request: pytest.FixtureRequest, make_database: Callable[[str], Database]) -> Keep:
     """Return a function that opens the stores of a rig's runs."""
-    return in_memory if request.param == "memory" else lambda: kept_in(make_database(request.param))
+    return in_memory if request.param == "memory" else lambda: open_stores(make_database(request.param))
 
 
 def _in_sql(database: Database, clock: Clock) -> Stores:
@@ -78,5 +80,5 @@ def _in_sql(database: Database, clock: Clock) -> Stores:
         SqlMemory(database, HashingEmbedder()),
         SqlLessonStore(database),
         clock,
-        lambda tenant: _in_sql(database.of(tenant), clock),
+        lambda tenant: _in_sql(database.for_tenant(tenant), clock),
     )

@@ -37,22 +37,22 @@ class TestSqlBlobs(BlobsContract, SweptBlobsContract):
     def damage(self, blobs: Blobs, name: str, data: bytes) -> None:
         self._change(name, {"data": data})
 
-    def age(self, blobs: SweptBlobs, name: str, put: float) -> None:
+    def set_put_time(self, blobs: SweptBlobs, name: str, put: float) -> None:
         self._change(name, {"put": put})
 
     def _change(self, name: str, new: dict[str, object]) -> None:
-        with self.database.writing() as connection:
+        with self.database.connect_for_writing() as connection:
             connection.execute(update(table).where(table.c.name == name).values(new))
 
-    def test_those_of_another_tenant_are_missing(self, blobs: SqlBlobs) -> None:
-        name, theirs = blobs.put(b"one"), SqlBlobs(self.database.of("other"))
+    def test_blobs_of_another_tenant_are_missing(self, blobs: SqlBlobs) -> None:
+        name, other_blobs = blobs.put(b"one"), SqlBlobs(self.database.for_tenant("other"))
         with pytest.raises(StoreError, match="missing"):
-            theirs.get(name)
-        theirs.drop([name], time.time() + 60)
-        assert list(theirs.kept()) == []
+            other_blobs.get(name)
+        other_blobs.drop([name], time.time() + 60)
+        assert list(other_blobs.list_blobs()) == []
         assert blobs.get(name) == b"one"
-        assert theirs.put(b"one") == name
-        assert theirs.get(name) == b"one"
+        assert other_blobs.put(b"one") == name
+        assert other_blobs.get(name) == b"one"
 
 
 class TestDirectoryBlobs(BlobsContract, SweptBlobsContract):
@@ -68,26 +68,26 @@ class TestDirectoryBlobs(BlobsContract, SweptBlobsContract):
     def damage(self, blobs: Blobs, name: str, data: bytes) -> None:
         (self.folder / name[:2] / name).write_bytes(data)
 
-    def age(self, blobs: SweptBlobs, name: str, put: float) -> None:
+    def set_put_time(self, blobs: SweptBlobs, name: str, put: float) -> None:
         os.utime(self.folder / name[:2] / name, (put, put))
 
-    def test_one_that_is_just_found_there_is_not_removed_at_that_moment(
+    def test_blob_stored_again_survives_a_concurrent_drop(
         self, blobs: DirectoryBlobs, folder: Path, monkeypatch: pytest.MonkeyPatch
     ) -> None:
         name = blobs.put(b"one")
-        self.age(blobs, name, 1000.0)
-        found, goes_on, touch = threading.Event(), threading.Event(), os.utime
+        self.set_put_time(blobs, name, 1000.0)
+        reached, goes_on, touch = threading.Event(), threading.Event(), os.utime
 
-        def slowly(path: Path) -> None:
-            found.set()
+        def touch_slowly(path: Path) -> None:
+            reached.set()
             goes_on.wait(10)
             touch(path)
 
-        monkeypatch.setattr("os.utime", slowly)
+        monkeypatch.setattr("os.utime", touch_slowly)
         puts = threading.Thread(target=blobs.put, args=[b"one"])
         drops = threading.Thread(target=blobs.drop, args=[[name], time.time() - 600])
         puts.start()
-        assert found.wait(10)
+        assert reached.wait(10)
         drops.start()
         drops.join(0.3)  # it has to wait until the other thread is done
         goes_on.set()
@@ -95,12 +95,12 @@ class TestDirectoryBlobs(BlobsContract, SweptBlobsContract):
         drops.join()
         assert blobs.get(name) == b"one"
 
-    def test_one_file_for_each_and_nothing_else(self, blobs: DirectoryBlobs, folder: Path) -> None:
+    def test_each_blob_is_exactly_one_file(self, blobs: DirectoryBlobs, folder: Path) -> None:
         names = {blobs.put(data) for data in (b"one", b"two", b"one")}
         files = {path.relative_to(folder).as_posix() for path in folder.rglob("*") if path.is_file()}
         assert files == {f"{name[:2]}/{name}" for name in names}
 
-    def test_what_is_there_is_not_written_again(self, blobs: DirectoryBlobs, folder: Path) -> None:
+    def test_existing_blob_is_not_rewritten_but_counts_as_new(self, blobs: DirectoryBlobs, folder: Path) -> None:
         name = blobs.put(b"one")
         path = folder / name[:2] / name
         os.utime(path, (1, 1))
@@ -109,28 +109,28 @@ class TestDirectoryBlobs(BlobsContract, SweptBlobsContract):
         assert path.stat().st_ino == before.st_ino
         assert path.stat().st_mtime > 1, "it counts as new, or a prune could remove it"
 
-    def test_no_file_outside_the_folder_is_read(self, blobs: DirectoryBlobs, folder: Path) -> None:
+    def test_no_file_outside_the_directory_is_read(self, blobs: DirectoryBlobs, folder: Path) -> None:
         folder.mkdir(parents=True)
         (folder.parent / "secret").write_bytes(b"secret")
         with pytest.raises(StoreError, match="not the name of a blob"):
             blobs.get("../../blobs/../secret")
 
-    def test_another_process_may_read_it(self, blobs: DirectoryBlobs, folder: Path) -> None:
+    def test_another_process_can_read_the_blob(self, blobs: DirectoryBlobs, folder: Path) -> None:
         assert DirectoryBlobs(folder).get(blobs.put(b"one")) == b"one"
 
-    def test_a_folder_that_cannot_be_made_is_a_store_error(self, tmp_path: Path) -> None:
+    def test_directory_that_cannot_be_created_raises_a_store_error(self, tmp_path: Path) -> None:
         (tmp_path / "file").write_text("in the way")
         with pytest.raises(StoreError, match="cannot be written"):
             DirectoryBlobs(tmp_path / "file" / "blobs").put(b"one")
 
-    def test_a_write_that_fails_leaves_no_file(
+    def test_failed_write_leaves_no_file(
         self, blobs: DirectoryBlobs, folder: Path, monkeypatch: pytest.MonkeyPatch
     ) -> None:
-        def full(_handle: int) -> None:
+        def raise_disk_full(_handle: int) -> None:
             raise OSError(28, "No space left on device")
 
         with monkeypatch.context() as patch:
-            patch.setattr("os.fsync", full)
+            patch.setattr("os.fsync", raise_disk_full)
             with pytest.raises(StoreError, match="No space left"):
                 blobs.put(b"one")
         assert [path for path in folder.rglob("*") if path.is_file()] == []

@@ -5,8 +5,8 @@ from pathlib import Path
 
 import pytest
 
-from redstart.engines.inline import inline
-from redstart.engines.langgraph import langgraph
+from redstart.engines.inline import run_inline
+from redstart.engines.langgraph import run_langgraph
 from redstart.engines.port import Engine
 from support.engine_contract import EngineContract
 from support.rig import Keep, Rig, make_rig
@@ -14,18 +14,18 @@ from support.rig import Keep, Rig, make_rig
 
 @pytest.fixture
 def rig(tmp_path: Path, keep: Keep) -> Iterator[Rig]:
-    made = make_rig(tmp_path / "snapshots", keep)
-    yield made
-    made.trees.close()
+    new_rig = make_rig(tmp_path / "snapshots", keep)
+    yield new_rig
+    new_rig.trees.close()
 
 
 class TestInline(EngineContract):
     @pytest.fixture
     def engine(self) -> Engine:
-        return inline
+        return run_inline
 
 
 class TestLangGraph(EngineContract):
     @pytest.fixture
     def engine(self) -> Engine:
-        return langgraph
+        return run_langgraph

@@ -12,13 +12,13 @@ import pytest
 
 from redstart.app.servers.temporal import Temporal, serve_temporal
 from redstart.core.run import RunState
-from redstart.engines.drive import Adapters, drive
-from redstart.engines.inline import inline
+from redstart.engines.inline import run_inline
 from redstart.engines.port import Engine
+from redstart.engines.step_driver import Adapters, drive
 from redstart.engines.temporal.orders import DriveOrder, DriveReport
-from support.engine_contract import SCENARIOS, EngineContract, Scenario, comparable
+from support.engine_contract import SCENARIOS, EngineContract, Scenario, mask_run
 from support.rig import Keep, Rig, make_rig
-from support.supervised import SupervisedEngine, Workers, driving
+from support.supervised import SupervisedEngine, Workers, create_drive
 
 pytestmark = pytest.mark.parametrize("keep", ["sqlite", "postgres"], indirect=True)
 """A fleet's workers share a database."""
@@ -27,8 +27,8 @@ numbers = itertools.count(1)
 
 @pytest.fixture(scope="module")
 def server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Temporal]:
-    with serve_temporal(tmp_path_factory.mktemp("temporal")) as started:
-        yield started
+    with serve_temporal(tmp_path_factory.mktemp("temporal")) as temporal:
+        yield temporal
 
 
 @pytest.fixture(scope="class")
@@ -39,9 +39,9 @@ def supervised(server: Temporal) -> Iterator[SupervisedEngine]:
 
 @pytest.fixture
 def rig(tmp_path: Path, keep: Keep) -> Iterator[Rig]:
-    made = make_rig(tmp_path / "snapshots", keep)
-    yield made
-    made.trees.close()
+    new_rig = make_rig(tmp_path / "snapshots", keep)
+    yield new_rig
+    new_rig.trees.close()
 
 
 class TestTemporal(EngineContract):
@@ -58,13 +58,15 @@ def rigs() -> dict[str, Rig]:
 
 @pytest.fixture
 def pools(server: Temporal, rigs: dict[str, Rig]) -> Iterator[Workers]:
-    def thinks(order: DriveOrder) -> Adapters:
+    def make_model_adapters(order: DriveOrder) -> Adapters:
         return replace(rigs[order.tenant].adapters, sandbox=None, installer=None)
 
-    def acts(order: DriveOrder) -> Adapters:
+    def make_sandbox_adapters(order: DriveOrder) -> Adapters:
         return replace(rigs[order.tenant].adapters, model=None)
 
-    with Workers(server.address, {"think": driving(thinks), "act": driving(acts)}) as workers:
+    with Workers(
+        server.address, {"think": create_drive(make_model_adapters), "act": create_drive(make_sandbox_adapters)}
+    ) as workers:
         yield workers
 
 
@@ -77,7 +79,7 @@ def to_the_end(pools: Workers, rigs: dict[str, Rig]) -> Callable[[Rig, RunState]
 
         async def go() -> DriveReport:
             await pools.fleet.submit(state.model_copy(update={"spec": spec}))
-            return await pools.fleet.ended(DriveOrder(tenant, state.run_id))
+            return await pools.fleet.wait_for_end(DriveOrder(tenant, state.run_id))
 
         return pools.call(go())
 
@@ -85,30 +87,30 @@ def to_the_end(pools: Workers, rigs: dict[str, Rig]) -> Callable[[Rig, RunState]
 
 
 @pytest.mark.parametrize("scenario", SCENARIOS, ids=lambda scenario: scenario.name)
-def test_two_pools_end_a_run_as_one_driver_does(
+def test_two_pools_end_a_run_like_a_single_driver(
     scenario: Scenario, rig: Rig, to_the_end: Callable[[Rig, RunState], DriveReport]
 ) -> None:
     model = rig.with_model(scenario.answers)
-    state = _begun(rig, scenario)
+    state = _begin_run(rig, scenario)
     report = to_the_end(rig, state)
     assert (report.status, report.result) == ("finished", scenario.result.value)
-    assert asyncio.run(rig.trail(state.run_id)) == list(scenario.trail)
+    assert asyncio.run(rig.list_steps(state.run_id)) == list(scenario.trail)
     twin = rig.twin()
-    alone = twin.with_model(scenario.answers)
-    assert comparable(asyncio.run(rig.adapters.store.load(state.run_id))) == comparable(_at_home(twin, scenario))
-    assert len(model.asks) == len(alone.asks)
+    single_rig = twin.with_model(scenario.answers)
+    assert mask_run(asyncio.run(rig.adapters.store.load(state.run_id))) == mask_run(_drive_inline(twin, scenario))
+    assert len(model.questions) == len(single_rig.questions)
 
 
-def _begun(rig: Rig, scenario: Scenario) -> RunState:
+def _begin_run(rig: Rig, scenario: Scenario) -> RunState:
     async def go() -> RunState:
         return await rig.adapters.store.load(await rig.begin(limits=scenario.limits))
 
     return asyncio.run(go())
 
 
-def _at_home(rig: Rig, scenario: Scenario) -> RunState:
+def _drive_inline(rig: Rig, scenario: Scenario) -> RunState:
     async def go() -> RunState:
         claim = await rig.adapters.store.claim(await rig.begin(limits=scenario.limits))
-        return (await drive(rig.adapters, claim, inline)).state
+        return (await drive(rig.adapters, claim, run_inline)).state
 
     return asyncio.run(go())

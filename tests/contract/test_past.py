@@ -1,6 +1,6 @@
 from __future__ import annotations
 
-from redstart.testing.contracts.past import PastContract
+from redstart.testing.contracts.run_history import PastContract
 
 
 class TestPast(PastContract):

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import asyncio
 import random
 import re
 from collections.abc import Awaitable, Callable
@@ -22,8 +21,8 @@ from redstart.ports.sql.lessons import SqlLessonStore
 from redstart.ports.sql.memory import SqlMemory
 from redstart.ports.sql.store import SqlStore
 from redstart.testing.contracts.store import Clock, begin
-from redstart.testing.states import card, commit, failure, lesson, report, signature, spec
-from redstart.toolkit.learning.advisor import LessonSelector
+from redstart.testing.states import commit, make_card, make_failure, make_lesson, make_signature, make_spec, report
+from redstart.toolkit.learning.lesson_selector import LessonSelector
 
 TENANTS = tuple(f"t{number:02}" for number in range(12))
 ODD = ("", "%", "t0_", "T01", "t01 ", "t01'--", "' OR 1=1 --", "t01\x1f", "home", "t0%")
@@ -36,101 +35,110 @@ OWNER = re.compile(r"of-(t\d\d)-")
 Question = Callable[["Eyes", random.Random], Awaitable[object]]
 
 
-def bug(tenant: str, number: int) -> Signature:
+def make_bug_signature(tenant: str, number: int) -> Signature:
     """Build a signature of the same kind for every tenant, so that each could match every tenant's queries."""
-    return signature(frame=f"shop/of-{tenant}-{number}.py:Cart.total")
+    return make_signature(frame=f"shop/of-{tenant}-{number}.py:Cart.total")
 
 
-def met(tenant: str, number: int) -> Signature:
+def make_first_signature(tenant: str, number: int) -> Signature:
     """Build the signature that the fixing run began with."""
-    return signature(exception=f"of-{tenant}-{number}-Error")
+    return make_signature(exception=f"of-{tenant}-{number}-Error")
 
 
 class Eyes:
     """Everything that a tenant can query from memory."""
 
     def __init__(self, database: Database, tenant: str, clock: Clock) -> None:
-        mine = database.of(tenant)
+        own_database = database.for_tenant(tenant)
         self.tenant = tenant
-        self.store = SqlStore(mine, clock)
-        self.memory, self.shelf = SqlMemory(mine, HashingEmbedder()), SqlLessonStore(mine)
-        self.cards, self.edges = SqlCards(mine), SqlEdges(mine)
+        self.store = SqlStore(own_database, clock)
+        self.memory, self.shelf = SqlMemory(own_database, HashingEmbedder()), SqlLessonStore(own_database)
+        self.cards, self.edges = SqlCards(own_database), SqlEdges(own_database)
         self.advisor = LessonSelector(self.shelf, clock, lambda text: False)
 
     async def fill(self, number: int) -> None:
         name = f"of-{self.tenant}-{number}"
-        of = bug(self.tenant, number)
-        red = report([f"{name}.py::test"], signature=met(self.tenant, number))
-        shown = Context(chunks=(Chunk(path=f"{name}.py", start=1, end=2, score=1.0, source="frame"),))
-        tried = Attempt(entry=Step.reproduce, reproduce=ReproductionResult(report=red), retrieve=shown)
-        asked = spec(tenant=self.tenant, repo=REPOS[number % 2])
-        now, fence = await begin(self.store, f"run-{name}", spec=asked, now=tried)
-        left = NewMemories(
-            card=card(f"card-{name}", of, signature=of, summary=name),
-            failure=failure(f"failure-{name}", of, signature=of),
-            lesson=lesson(
-                f"lesson-{name}", of, tenant=self.tenant, scope=(LessonScope.repo, LessonScope.tenant)[number % 2]
+        bug_signature = make_bug_signature(self.tenant, number)
+        failing_report = report([f"{name}.py::test"], signature=make_first_signature(self.tenant, number))
+        context = Context(chunks=(Chunk(path=f"{name}.py", start=1, end=2, score=1.0, source="frame"),))
+        attempt = Attempt(entry=Step.reproduce, reproduce=ReproductionResult(report=failing_report), retrieve=context)
+        run_spec = make_spec(tenant=self.tenant, repo=REPOS[number % 2])
+        state, fence = await begin(self.store, f"run-{name}", spec=run_spec, now=attempt)
+        memories = NewMemories(
+            card=make_card(f"card-{name}", bug_signature, signature=bug_signature, summary=name),
+            failure=make_failure(f"failure-{name}", bug_signature, signature=bug_signature),
+            lesson=make_lesson(
+                f"lesson-{name}",
+                bug_signature,
+                tenant=self.tenant,
+                scope=(LessonScope.repo, LessonScope.tenant)[number % 2],
             ),
         )
-        done = commit(now, Step.remember, remembered=left)
-        await self.store.commit(done, fence)
+        memory_commit = commit(state, Step.remember, remembered=memories)
+        await self.store.commit(memory_commit, fence)
         coins = LessonDraws(coins=(LessonDraw(lesson=f"lesson-{name}", shown=True, probability=0.5),))
-        ended = commit(done.after, Step.decide, status=Status.finished, result=Result.verified, taught=coins)
-        await self.store.commit(ended, fence)
+        final_commit = commit(
+            memory_commit.after, Step.decide, status=Status.finished, result=Result.verified, taught=coins
+        )
+        await self.store.commit(final_commit, fence)
 
 
-def anybody(rng: random.Random, *also: str) -> str:
-    return rng.choice((*TENANTS, *ODD, *also * 4))
+def pick_tenant(rng: random.Random, *preferred: str) -> str:
+    return rng.choice((*TENANTS, *ODD, *preferred * 4))
 
 
-def name(eyes: Eyes, rng: random.Random) -> str:
+def name(pick_name: Eyes, rng: random.Random) -> str:
     """Pick the name of an entry that some tenant stores, or that nobody does."""
-    return f"of-{anybody(rng, eyes.tenant)}-{rng.randrange(RUNS + 1)}"
+    return f"of-{pick_tenant(rng, pick_name.tenant)}-{rng.randrange(RUNS + 1)}"
 
 
-def some_bug(eyes: Eyes, rng: random.Random) -> Signature:
-    return bug(anybody(rng, eyes.tenant), rng.randrange(RUNS))
+def pick_bug(view: Eyes, rng: random.Random) -> Signature:
+    return make_bug_signature(pick_tenant(rng, view.tenant), rng.randrange(RUNS))
 
 
-def situation(eyes: Eyes, rng: random.Random) -> Situation:
-    family = rng.choice((some_bug(eyes, rng).family, ""))
-    whose = anybody(rng, eyes.tenant)
-    return Situation(tenant=whose, repo=rng.choice(REPOS), family=family, text="A total fails with KeyError")
+def pick_situation(view: Eyes, rng: random.Random) -> Situation:
+    family = rng.choice((pick_bug(view, rng).family, ""))
+    tenant = pick_tenant(rng, view.tenant)
+    return Situation(tenant=tenant, repo=rng.choice(REPOS), family=family, text="A total fails with KeyError")
 
 
-async def uses(eyes: Eyes, rng: random.Random) -> object:
+async def count_uses(view: Eyes, rng: random.Random) -> object:
     """Count uses by the lesson's name, since a use itself contains no owner."""
-    names = [f"lesson-{name(eyes, rng)}" for _ in range(4)]
-    return {use: len(seen) for use, seen in (await eyes.shelf.uses(names)).items() if seen}
+    names = [f"lesson-{name(view, rng)}" for _ in range(4)]
+    return {use: len(lesson_uses) for use, lesson_uses in (await view.shelf.list_uses(names)).items() if lesson_uses}
 
 
-async def changes(eyes: Eyes, rng: random.Random) -> object:
+async def change_entries(view: Eyes, rng: random.Random) -> object:
     """Try to change a card and a lesson, which works only for the tenant's own."""
-    whose = name(eyes, rng)
-    done = await eyes.cards.put(f"card-{whose}", CardState.shown)
-    kept = await eyes.shelf.put(lesson(f"lesson-{whose}", tenant=rng.choice((eyes.tenant, whose[3:6]))))
-    return whose if done or kept else None
+    entry_name = name(view, rng)
+    card_changed = await view.cards.put(f"card-{entry_name}", CardState.shown)
+    lesson_changed = await view.shelf.put(
+        make_lesson(f"lesson-{entry_name}", tenant=rng.choice((view.tenant, entry_name[3:6])))
+    )
+    return entry_name if card_changed or lesson_changed else None
 
 
 ASKED: dict[str, Question] = {
-    "recall": lambda eyes, rng: eyes.memory.recall(
-        some_bug(eyes, rng), tenant=anybody(rng, eyes.tenant), repo=rng.choice(REPOS), limit=50
+    "recall": lambda view, rng: view.memory.recall(
+        pick_bug(view, rng), tenant=pick_tenant(rng, view.tenant), repo=rng.choice(REPOS), limit=50
     ),
-    "lessons": lambda eyes, rng: eyes.shelf.lessons(),
-    "offered": lambda eyes, rng: eyes.advisor.offered(situation(eyes, rng)),
-    "cards": lambda eyes, rng: eyes.cards.cards(repo=rng.choice((None, *REPOS)), limit=500),
-    "card": lambda eyes, rng: eyes.cards.card(f"card-{name(eyes, rng)}"),
-    "edges": lambda eyes, rng: eyes.edges.edges(repo=rng.choice((None, *REPOS))),
-    "fixes": lambda eyes, rng: eyes.edges.fixes_of(met(anybody(rng, eyes.tenant), rng.randrange(RUNS)).key),
-    "bug types": lambda eyes, rng: eyes.edges.bug_types(repo=rng.choice((None, *REPOS))),
-    "files": lambda eyes, rng: eyes.edges.files_in_failures(repo=rng.choice((None, *REPOS))),
-    "uses": uses,
-    "changes": changes,
+    "lessons": lambda view, rng: view.shelf.list_lessons(),
+    "offered": lambda view, rng: view.advisor.offer_lessons(pick_situation(view, rng)),
+    "cards": lambda view, rng: view.cards.list_cards(repo=rng.choice((None, *REPOS)), limit=500),
+    "card": lambda view, rng: view.cards.get_card(f"card-{name(view, rng)}"),
+    "edges": lambda view, rng: view.edges.list_edges(repo=rng.choice((None, *REPOS))),
+    "fixes": lambda view, rng: view.edges.list_fixes(
+        make_first_signature(pick_tenant(rng, view.tenant), rng.randrange(RUNS)).key
+    ),
+    "bug types": lambda view, rng: view.edges.count_bug_types(repo=rng.choice((None, *REPOS))),
+    "files": lambda view, rng: view.edges.list_files_in_failures(repo=rng.choice((None, *REPOS))),
+    "uses": count_uses,
+    "changes": change_entries,
 }
 
 
 @pytest.mark.parametrize("asked", [400, pytest.param(10_000, marks=pytest.mark.soak)])
-def test_nothing_of_another_tenant_comes_back(database: Database, asked: int) -> None:
+async def test_no_query_returns_data_of_another_tenant(database: Database, asked: int) -> None:
     rng, clock = random.Random(7), Clock()
     everybody = {tenant: Eyes(database, tenant, clock) for tenant in (*TENANTS, *ODD)}
 
@@ -139,13 +147,13 @@ def test_nothing_of_another_tenant_comes_back(database: Database, asked: int) ->
             for tenant in TENANTS:
                 clock.time += 60
                 await everybody[tenant].fill(number)
-        found: dict[str, int] = dict.fromkeys(ASKED, 0)
+        counts: dict[str, int] = dict.fromkeys(ASKED, 0)
         for number in range(asked):
-            eyes, (what, question) = everybody[anybody(rng)], rng.choice([*ASKED.items()])
-            owners = set(OWNER.findall(repr(await question(eyes, rng))))
-            assert owners <= {eyes.tenant}, (number, what, eyes.tenant)
-            found[what] += bool(owners)
-        return found
+            view, (label, question) = everybody[pick_tenant(rng)], rng.choice([*ASKED.items()])
+            owners = set(OWNER.findall(repr(await question(view, rng))))
+            assert owners <= {view.tenant}, (number, label, view.tenant)
+            counts[label] += bool(owners)
+        return counts
 
-    found = asyncio.run(scenario())
-    assert all(found.values()), f"a query never found even the tenant's own data: {found}"
+    totals = await scenario()
+    assert all(totals.values()), f"a query never found even the tenant's own data: {totals}"

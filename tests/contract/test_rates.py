@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from redstart.ports.model.lanes import LocalRateLimits
+from redstart.ports.model.routes import LocalRateLimits
 from redstart.ports.sql.engine import Database
 from redstart.ports.sql.rates import SqlRates
 from redstart.testing.contracts.rates import NOW, RatesContract
@@ -41,12 +41,12 @@ class TestSqlRates(RatesContract):
         return SqlRates(database)
 
 
-def test_tenants_have_rates_of_their_own(database: Database) -> None:
+def test_tenants_have_separate_rate_limits(database: Database) -> None:
     SqlRates(database).take("model", 60, 60, NOW)
-    assert SqlRates(database.of("other")).take("model", 60, 60, NOW) == 0.0
+    assert SqlRates(database.for_tenant("other")).take("model", 60, 60, NOW) == 0.0
 
 
-def test_a_clock_that_was_wrong_by_hours_is_not_waited_for(database: Database) -> None:
+def test_clock_that_was_hours_ahead_causes_no_long_wait(database: Database) -> None:
     rates = SqlRates(database)
     rates.take("model", 60, 60, NOW + 36_000)
     assert rates.take("model", 6, 60, NOW) == pytest.approx(6.0)
@@ -54,10 +54,10 @@ def test_a_clock_that_was_wrong_by_hours_is_not_waited_for(database: Database) -
 
 
 @pytest.mark.parametrize("kind", ["sqlite", "postgres"])
-def test_two_processes_together_keep_to_the_rate(request: pytest.FixtureRequest, tmp_path: Path, kind: str) -> None:
+def test_two_processes_share_one_rate_limit(request: pytest.FixtureRequest, tmp_path: Path, kind: str) -> None:
     new: Callable[[], str] | None = request.getfixturevalue("new_postgres") if kind == "postgres" else None
-    where = new() if new else str(tmp_path / "store.db")
-    command = [sys.executable, "-W", "error", "-c", TAKER, where, "40"]
+    location = new() if new else str(tmp_path / "store.db")
+    command = [sys.executable, "-W", "error", "-c", TAKER, location, "40"]
     takers = [subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True) for _ in range(2)]
     for taker in takers:
         assert taker.stdout

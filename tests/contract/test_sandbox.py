@@ -14,13 +14,13 @@ from redstart.core.errors import SandboxDied, SandboxUnavailable
 from redstart.core.shell import SandboxLimits
 from redstart.ports.sandbox import bwrap
 from redstart.ports.sandbox.bwrap import Bubblewrap, probe
-from redstart.ports.sandbox.cgroups import PREFIX, own_tree
+from redstart.ports.sandbox.cgroups import PREFIX, find_own_tree
 from redstart.ports.sandbox.leftovers import mark
 from redstart.ports.sandbox.port import Sandbox, SandboxLack
 from redstart.ports.sandbox.process import Process
 from redstart.ports.sandbox.stage import ProcessRights
 from redstart.ports.sandbox.warm.zygote import WarmSession
-from redstart.testing.contracts.ground import DAEMON, PythonProgram, living
+from redstart.testing.contracts.fixtures import DAEMON, PythonProgram, find_processes
 from redstart.testing.contracts.isolation import IsolationContract
 from redstart.testing.contracts.limits import LimitsContract
 from redstart.testing.contracts.sandbox import SandboxContract
@@ -42,33 +42,33 @@ class TestBubblewrap(SandboxContract):
     def sandbox(self, workspaces: FolderWorkspaces, scratch: Path) -> Sandbox:
         return Bubblewrap(workspaces, scratch)
 
-    def test_a_dead_sandbox_is_noticed_at_once(self, python: PythonProgram, token: str, scratch: Path) -> None:
-        async def killed_from_outside() -> None:
+    async def test_dead_sandbox_is_detected(self, python: PythonProgram, token: str, scratch: Path) -> None:
+        async def kill_from_outside() -> None:
             task = asyncio.create_task(python.sandbox.run(python.request(f"{DAEMON}time.sleep(300)  # {token}")))
             async with asyncio.timeout(60):
-                while len(living(token)) < 4:  # noqa: ASYNC110 (the awaited event happens in another process)
+                while len(find_processes(token)) < 4:  # noqa: ASYNC110 (the awaited event happens in another process)
                     await asyncio.sleep(0.01)
-            monitor = min(pid for pid in living(token) if Path(f"/proc/{pid}/comm").read_text() == "bwrap\n")
+            monitor = min(pid for pid in find_processes(token) if Path(f"/proc/{pid}/comm").read_text() == "bwrap\n")
             os.kill(monitor, signal.SIGKILL)
             async with asyncio.timeout(30):
                 await task
 
         with pytest.raises(SandboxDied):
-            asyncio.run(killed_from_outside())
+            await kill_from_outside()
         assert list(scratch.iterdir()) == []
 
-    def test_nothing_stays_mounted_or_grouped(self, python: PythonProgram) -> None:
+    def test_no_mount_or_cgroup_remains(self, python: PythonProgram) -> None:
         for code in ("pass", "import os; os.abort()", "import time; time.sleep(60)"):
             python(code, limits=SandboxLimits(wall=3))
         mounts = Path("/proc/self/mountinfo").read_text().splitlines()
         assert [line for line in mounts if line.split(" - ")[1].split()[1] == "redstart"] == []
-        tree = own_tree()
+        tree = find_own_tree()
         folders = set(tree.folders.values()) if tree else set[Path]()
-        assert [each for folder in folders for each in folder.glob(f"{PREFIX}{mark()}-*")] == []
+        assert [path for folder in folders for path in folder.glob(f"{PREFIX}{mark()}-*")] == []
 
-    def test_what_is_missing_here_is_told(self, sandbox: Sandbox) -> None:
+    def test_missing_capabilities_are_reported(self, sandbox: Sandbox) -> None:
         assert isinstance(sandbox, Bubblewrap)
-        assert (SandboxLack.memory_limit in sandbox.lacks) == (own_tree() is None)
+        assert (SandboxLack.memory_limit in sandbox.lacks) == (find_own_tree() is None)
 
 
 @pytest.mark.usefixtures("bubblewrap_works")
@@ -90,13 +90,13 @@ class TestBubblewrapSession(SessionContract):
         sessions: list[WarmSession] = []
         close = WarmSession.close
 
-        async def closing(session: WarmSession) -> None:
+        async def close_and_record(session: WarmSession) -> None:
             sessions.append(session)
             await close(session)
 
-        monkeypatch.setattr(WarmSession, "close", closing)
+        monkeypatch.setattr(WarmSession, "close", close_and_record)
         yield
-        assert sum(each.warm_runs for each in sessions) > 0
+        assert sum(warm_session.warm_runs for warm_session in sessions) > 0
 
 
 @pytest.mark.soak
@@ -106,8 +106,8 @@ class TestBubblewrapWithLess(LimitsContract):
 
     @pytest.fixture
     def sandbox(self, workspaces: FolderWorkspaces, scratch: Path, monkeypatch: pytest.MonkeyPatch) -> Sandbox:
-        monkeypatch.setattr(bwrap, "own_tree", lambda: None)
-        monkeypatch.setattr(bwrap, "own_rights", ProcessRights)
+        monkeypatch.setattr(bwrap, "find_own_tree", lambda: None)
+        monkeypatch.setattr(bwrap, "get_own_rights", ProcessRights)
         return Bubblewrap(workspaces, scratch)
 
 

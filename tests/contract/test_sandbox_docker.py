@@ -21,14 +21,14 @@ import redstart
 from redstart.core.errors import RedstartError
 from redstart.core.shell import OUT, Completed, ExitCause, SandboxLimits
 from redstart.ports.sandbox.docker import container
-from redstart.ports.sandbox.docker.container import started
-from redstart.ports.sandbox.docker.daemon import DaemonApi, socket_of
-from redstart.ports.sandbox.docker.image import has_image, recipe_here
+from redstart.ports.sandbox.docker.container import start_container
+from redstart.ports.sandbox.docker.daemon import DaemonApi, parse_socket
+from redstart.ports.sandbox.docker.image import detect_recipe, has_image
 from redstart.ports.sandbox.docker.inside import ContainerCommand
 from redstart.ports.sandbox.docker.sandbox import ContainerOptions, Docker
 from redstart.ports.sandbox.docker.spec import WAITS_FOR_ITS_END
 from redstart.ports.sandbox.port import Sandbox, WarmSandbox
-from redstart.testing.contracts.ground import DAEMON, MEGABYTE, ContractFixtures, PythonProgram, living
+from redstart.testing.contracts.fixtures import DAEMON, MEGABYTE, ContractFixtures, PythonProgram, find_processes
 from redstart.testing.contracts.isolation import IsolationContract
 from redstart.testing.contracts.sandbox import SandboxContract
 from redstart.testing.contracts.sandbox_session import SessionContract
@@ -37,32 +37,32 @@ from redstart.testing.sandbox import FolderWorkspaces
 SPIN = "import os\nfor _ in range(5): os.fork()\nwhile True: pass"
 
 
-def unusable(why: str) -> None:
-    asked = os.environ.get("DOCKER_HOST") or os.environ.get("CI")
-    (pytest.fail if asked else pytest.skip)(f"Docker is not available for tests: {why}")
+def fail_or_skip(reason: str) -> None:
+    is_required = os.environ.get("DOCKER_HOST") or os.environ.get("CI")
+    (pytest.fail if is_required else pytest.skip)(f"Docker is not available for tests: {reason}")
 
 
 @pytest.fixture(scope="module")
 def choices() -> ContainerOptions:
-    name = recipe_here().name
-    socket = socket_of(os.environ.get("DOCKER_HOST", ""))
+    name = detect_recipe().name
+    socket = parse_socket(os.environ.get("DOCKER_HOST", ""))
     try:
         if not asyncio.run(has_image(DaemonApi(socket), name)):
-            unusable(f"the daemon at {socket} has no image {name}; redstart sandbox build makes it")
+            fail_or_skip(f"the daemon at {socket} has no image {name}; redstart sandbox build makes it")
     except RedstartError as error:
-        unusable(f"{error} {error.remedy}")
+        fail_or_skip(f"{error} {error.remedy}")
     return ContainerOptions(socket, name)
 
 
 @pytest.fixture(scope="module")
 def gvisor(choices: ContainerOptions) -> ContainerOptions:
-    known = asyncio.run(DaemonApi(choices.socket).call("GET", "/info"))["Runtimes"]
-    if "runsc" not in known:
-        unusable("the daemon has no runtime runsc")
+    runtimes = asyncio.run(DaemonApi(choices.socket).call("GET", "/info"))["Runtimes"]
+    if "runsc" not in runtimes:
+        fail_or_skip("the daemon has no runtime runsc")
     return choices._replace(runtime="runsc")
 
 
-def limited(**fields: float) -> SandboxLimits:
+def make_limits(**fields: float) -> SandboxLimits:
     return SandboxLimits(**{"wall": 60, **fields})  # pyright: ignore[reportArgumentType]
 
 
@@ -77,7 +77,7 @@ class TestDockerIsolation(IsolationContract):
     def sandbox(self, workspaces: FolderWorkspaces, scratch: Path, choices: ContainerOptions) -> Sandbox:
         return Docker(workspaces, scratch, choices)
 
-    def test_a_file_of_the_host_cannot_be_read(self, python: PythonProgram, tmp_path: Path) -> None:
+    def test_host_files_cannot_be_read(self, python: PythonProgram, tmp_path: Path) -> None:
         """`/sys` and `/etc/resolv.conf`, which every container has, are empty here."""
         secret = tmp_path / "secret"
         secret.write_text("of the host")
@@ -91,7 +91,7 @@ print(os.listdir('/sys'), open('/etc/resolv.conf').read())
 """
         assert python(code).output == "absent\n" * 10 + "[] \n"
 
-    def test_processes_of_the_host_are_not_seen(self, python: PythonProgram) -> None:
+    def test_host_processes_are_not_visible(self, python: PythonProgram) -> None:
         """The process that fills the workspace beforehand also took process IDs."""
         code = "import glob, os; print(os.getpid() < 100, len(glob.glob('/proc/[0-9]*')) < 10)"
         assert python(code).output == "True True\n"
@@ -104,7 +104,7 @@ class TestDockerCalls(ContractFixtures):
     def sandbox(self, workspaces: FolderWorkspaces, scratch: Path, choices: ContainerOptions) -> Sandbox:
         return Docker(workspaces, scratch, choices)
 
-    def test_forbidden_calls(self, python: PythonProgram) -> None:
+    def test_forbidden_calls_are_refused(self, python: PythonProgram) -> None:
         code = """
 import ctypes, errno, socket
 call = ctypes.CDLL(None, use_errno=True).syscall
@@ -115,8 +115,8 @@ for family in (40, 17, 38):
     except OSError as error: print(family, errno.errorcode[error.errno])
 """
         names = ("io_uring", "bpf", "ptrace", "unshare", "keyctl")
-        told = "".join(f"{name} -1 EPERM\n" for name in names) + "".join(f"{n} EPERM\n" for n in (40, 17, 38))
-        assert python(code).output == told
+        expected = "".join(f"{name} -1 EPERM\n" for name in names) + "".join(f"{n} EPERM\n" for n in (40, 17, 38))
+        assert python(code).output == expected
 
 
 class TestMountsWithin(ContractFixtures):
@@ -126,19 +126,23 @@ class TestMountsWithin(ContractFixtures):
     def sandbox(
         self, workspaces: FolderWorkspaces, scratch: Path, choices: ContainerOptions, request: pytest.FixtureRequest
     ) -> Sandbox:
-        wanted = request.getfixturevalue("gvisor") if request.param else choices
-        return Docker(workspaces, scratch, wanted)
+        options = request.getfixturevalue("gvisor") if request.param else choices
+        return Docker(workspaces, scratch, options)
 
-    def test_the_folders_above_it(self, python: PythonProgram, workspaces: FolderWorkspaces) -> None:
+    def test_directories_above_a_read_only_mount_are_writable(
+        self, python: PythonProgram, workspaces: FolderWorkspaces
+    ) -> None:
         modules = Path(python.environment.mount, "packages/one/modules")
         modules.mkdir(parents=True)
         (modules / "real").write_text("of the host")
-        python.snapshot = workspaces.snapshot("within", {"packages/one/a": "", "packages/one/modules/covered": ""})
-        more = {"read_only": (*python.environment.read_only, str(modules))}
+        python.snapshot = workspaces.create_snapshot(
+            "within", {"packages/one/a": "", "packages/one/modules/covered": ""}
+        )
+        changes = {"read_only": (*python.environment.read_only, str(modules))}
         code = "import os; os.chdir('packages/one'); open('new', 'x'); open('../new', 'x')\n"
         code += "print(sorted(os.listdir('.')), os.listdir('modules'), os.access('modules', os.W_OK))"
-        done = python(code, environment=python.environment.model_copy(update=more))
-        assert done.output == "['a', 'modules', 'new'] ['real'] False\n"
+        completed = python(code, environment=python.environment.model_copy(update=changes))
+        assert completed.output == "['a', 'modules', 'new'] ['real'] False\n"
 
 
 class TestGvisor(ContractFixtures):
@@ -148,10 +152,10 @@ class TestGvisor(ContractFixtures):
     def sandbox(self, workspaces: FolderWorkspaces, scratch: Path, gvisor: ContainerOptions) -> Sandbox:
         return Docker(workspaces, scratch, gvisor)
 
-    def test_the_kernel_is_another(self, python: PythonProgram, sandbox: Sandbox) -> None:
-        done = python("import os; print(os.uname().release, open('hello.txt').read())")
-        assert done.output.endswith(" hello\n\n")
-        assert os.uname().release not in done.output
+    def test_gvisor_kernel_is_used(self, python: PythonProgram, sandbox: Sandbox) -> None:
+        completed = python("import os; print(os.uname().release, open('hello.txt').read())")
+        assert completed.output.endswith(" hello\n\n")
+        assert os.uname().release not in completed.output
         assert sandbox.tier == "docker+runsc"
 
     @pytest.mark.parametrize(
@@ -163,30 +167,32 @@ class TestGvisor(ContractFixtures):
             ("open('big', 'wb').write(bytes(3 << 20))", {"file_size": MEGABYTE}, (1, ExitCause.file_size)),
         ],
     )
-    def test_causes(
+    def test_limit_causes_are_reported(
         self, python: PythonProgram, code: str, limits: dict[str, float], ended: tuple[int, ExitCause]
     ) -> None:
-        done = python(code, limits=limited(**limits))
-        assert (done.exit_code, done.cause) == ended, done.output
+        completed = python(code, limits=make_limits(**limits))
+        assert (completed.exit_code, completed.cause) == ended, completed.output
 
-    def test_time_of_all_together(self, python: PythonProgram) -> None:
-        done = python(SPIN, limits=limited(cpu=3))
-        assert (done.exit_code in (137, 152), done.cause) == (True, ExitCause.cpu), "this kernel counts roughly"
+    def test_cpu_limit_covers_all_processes_together(self, python: PythonProgram) -> None:
+        completed = python(SPIN, limits=make_limits(cpu=3))
+        assert (completed.exit_code in (137, 152), completed.cause) == (True, ExitCause.cpu), (
+            "this kernel counts roughly"
+        )
 
-    def test_memory(self, python: PythonProgram) -> None:
+    def test_memory_is_limited(self, python: PythonProgram) -> None:
         code = "x = []\nwhile True: x.append(bytearray(b'x' * (1 << 20)))"
-        done = python(code, limits=limited(memory=200 * MEGABYTE))
-        assert (done.exit_code != 0, done.cause) == (True, ExitCause.memory)
+        completed = python(code, limits=make_limits(memory=200 * MEGABYTE))
+        assert (completed.exit_code != 0, completed.cause) == (True, ExitCause.memory)
 
-    def test_processes(self, python: PythonProgram) -> None:
+    def test_process_count_is_limited(self, python: PythonProgram) -> None:
         code = "import os, time\nfor _ in range(99):\n  if os.fork() == 0: time.sleep(30); os._exit(0)\n  print('one')"
-        done = python(code, limits=limited(processes=20))
-        assert done.cause is ExitCause.processes
-        assert 15 <= done.output.count("one\n") <= 24
+        completed = python(code, limits=make_limits(processes=20))
+        assert completed.cause is ExitCause.processes
+        assert 15 <= completed.output.count("one\n") <= 24
 
-    def test_a_daemon_is_dead_at_the_end(self, python: PythonProgram, token: str) -> None:
+    def test_daemon_is_dead_after_the_program_ends(self, python: PythonProgram, token: str) -> None:
         assert python(f"{DAEMON}# {token}").output == "the daemon is up\n"
-        assert living(token) == []
+        assert find_processes(token) == []
 
 
 @pytest.mark.soak
@@ -210,19 +216,21 @@ class TestDaemonsFigures(ContractFixtures):
             ("import os, time\nfor _ in range(99): os.fork() or time.sleep(9)", {"processes": 20}, ExitCause.processes),
         ],
     )
-    def test_causes(self, python: PythonProgram, code: str, limits: dict[str, float], cause: ExitCause) -> None:
-        assert python(code, limits=limited(**limits)).cause is cause
+    def test_causes_are_reported(
+        self, python: PythonProgram, code: str, limits: dict[str, float], cause: ExitCause
+    ) -> None:
+        assert python(code, limits=make_limits(**limits)).cause is cause
 
-    def test_a_container_that_the_kernel_killed_for_memory(self, python: PythonProgram) -> None:
+    def test_out_of_memory_kill_is_reported_as_memory(self, python: PythonProgram) -> None:
         code = "import mmap\nx = mmap.mmap(-1, 400 << 20)\nfor n in range(400): x.write(bytes(1 << 20))"
-        done = python(code, limits=limited(memory=100 * MEGABYTE))
-        assert (done.exit_code, done.cause) == (137, ExitCause.memory)
+        completed = python(code, limits=make_limits(memory=100 * MEGABYTE))
+        assert (completed.exit_code, completed.cause) == (137, ExitCause.memory)
 
-    def test_what_was_used(self, python: PythonProgram) -> None:
-        done = python(
+    def test_used_cpu_time_is_reported(self, python: PythonProgram) -> None:
+        completed = python(
             "x = b'x' * (50 << 20)\nimport time; end = time.process_time() + 0.3\nwhile time.process_time() < end: pass"
         )
-        assert done.cpu >= 0.3
+        assert completed.cpu >= 0.3
 
 
 class TestSession(ContractFixtures):
@@ -233,60 +241,60 @@ class TestSession(ContractFixtures):
         return Docker(workspaces, scratch, choices)
 
     def in_turn(self, python: PythonProgram, *codes: str, **fields: object) -> tuple[list[Completed], int]:
-        async def all_of_them() -> tuple[list[Completed], int]:
+        async def run_all() -> tuple[list[Completed], int]:
             assert isinstance(python.sandbox, Docker)
             requests = [python.request(code, **fields) for code in codes]
-            async with python.sandbox.session(requests[0].environment, requests[0].limits) as session:
+            async with python.sandbox.open_session(requests[0].environment, requests[0].limits) as session:
                 return [await session.run(request) for request in requests], session.containers
 
-        return asyncio.run(all_of_them())
+        return asyncio.run(run_all())
 
-    def test_one_container_and_fresh_files_each_time(self, python: PythonProgram, scratch: Path) -> None:
+    def test_one_container_serves_all_runs_with_fresh_files(self, python: PythonProgram, scratch: Path) -> None:
         code = "import os, tempfile, sys\nfor f in ('.', os.environ['HOME'], tempfile.gettempdir(), '/dev/shm'):"
         code += "\n  print(os.path.exists(f + '/left')); open(f + '/left', 'x')\nos.remove('hello.txt')"
-        done, containers = self.in_turn(python, code, code, code)
-        assert [each.output for each in done] == ["False\n" * 4] * 3
+        results, containers = self.in_turn(python, code, code, code)
+        assert [result.output for result in results] == ["False\n" * 4] * 3
         assert containers == 1
         assert list(scratch.iterdir()) == []
 
     @pytest.mark.parametrize("left", [False, True])
-    def test_with_gvisor(
+    def test_session_works_with_gvisor(
         self, workspaces: FolderWorkspaces, scratch: Path, gvisor: ContainerOptions, python: PythonProgram, left: bool
     ) -> None:
         python.sandbox = Docker(workspaces, scratch, gvisor)
         code = DAEMON if left else "print('the daemon is up')"
-        done, containers = self.in_turn(
+        results, containers = self.in_turn(
             python, code, "import os; print(len([p for p in os.listdir('/proc') if p.isdigit()]))"
         )
-        assert [each.output for each in done] == ["the daemon is up\n", "4\n"]
+        assert [result.output for result in results] == ["the daemon is up\n", "4\n"]
         assert left or containers == 1
 
-    def test_files_go_in_and_come_out(self, python: PythonProgram) -> None:
-        async def twice() -> list[dict[str, str]]:
+    async def test_input_files_are_provided_and_output_files_collected(self, python: PythonProgram) -> None:
+        async def run_twice() -> list[dict[str, str]]:
             assert isinstance(python.sandbox, Docker)
-            async with python.sandbox.session(python.environment, python.request().limits) as session:
-                found: list[dict[str, str]] = []
+            async with python.sandbox.open_session(python.environment, python.request().limits) as session:
+                collected: list[dict[str, str]] = []
                 for text in ("one", "two"):
                     code = "import sys; open(sys.argv[2] + '/b', 'w').write(open(sys.argv[1] + '/a').read() * 2)"
                     argv = (sys.executable, "-c", code, "{redstart:in}", OUT)
                     request = python.request(argv=argv, files_in={"a": text}, collect=("b",))
-                    found.append((await session.run(request)).files)
-                return found
+                    collected.append((await session.run(request)).files)
+                return collected
 
-        assert asyncio.run(twice()) == [{"b": "oneone"}, {"b": "twotwo"}]
+        assert await run_twice() == [{"b": "oneone"}, {"b": "twotwo"}]
 
-    def test_a_container_with_something_left_in_it_is_not_used_again(self, python: PythonProgram, token: str) -> None:
-        done, containers = self.in_turn(python, f"{DAEMON}# {token}", "print('next')")
-        assert [each.output for each in done] == ["the daemon is up\n", "next\n"]
+    def test_container_with_leftover_processes_is_not_reused(self, python: PythonProgram, token: str) -> None:
+        results, containers = self.in_turn(python, f"{DAEMON}# {token}", "print('next')")
+        assert [result.output for result in results] == ["the daemon is up\n", "next\n"]
         assert containers <= 2
-        assert living(token) == []
+        assert find_processes(token) == []
 
-    def test_after_a_time_out_there_is_a_new_one(self, python: PythonProgram, token: str) -> None:
+    def test_timeout_replaces_the_container(self, python: PythonProgram, token: str) -> None:
         codes = (f"import time; time.sleep(60) # {token}", "print('next')")
-        done, containers = self.in_turn(python, *codes, limits=limited(wall=8))
-        assert [each.cause for each in done] == [ExitCause.timeout, ExitCause.ok]
+        results, containers = self.in_turn(python, *codes, limits=make_limits(wall=8))
+        assert [result.cause for result in results] == [ExitCause.timeout, ExitCause.ok]
         assert containers == 2
-        assert living(token) == []
+        assert find_processes(token) == []
 
 
 @pytest.mark.soak
@@ -321,7 +329,7 @@ class TestParentKilled(ContractFixtures):
     def sandbox(self, workspaces: FolderWorkspaces, scratch: Path, choices: ContainerOptions) -> Sandbox:
         return Docker(workspaces, scratch, choices)
 
-    def test_nothing_survives(
+    def test_command_and_container_end_with_the_parent(
         self, python: PythonProgram, tmp_path: Path, choices: ContainerOptions, token: str
     ) -> None:
         request = python.request(f"import time; time.sleep(300)  # {token}")
@@ -329,13 +337,13 @@ class TestParentKilled(ContractFixtures):
         program = PARENT.format(snapshots=str(tmp_path / "snapshots"), scratch=str(tmp_path / "own"), choices=choices)
         parent = subprocess.Popen((sys.executable, "-c", program, str(tmp_path / "request.json")))
         try:
-            seen = waited_for(lambda: len(living(token)) > 0)
+            appeared = wait_for(lambda: len(find_processes(token)) > 0)
         finally:
             parent.kill()
             parent.wait()
-        assert seen, "the command never ran"
-        assert waited_for(lambda: living(token) == [])
-        assert waited_for(lambda: containers_of(choices, parent.pid) == [])
+        assert appeared, "the command never ran"
+        assert wait_for(lambda: find_processes(token) == [])
+        assert wait_for(lambda: list_containers(choices, parent.pid) == [])
 
 
 class TestSibling(ContractFixtures):
@@ -346,13 +354,13 @@ class TestSibling(ContractFixtures):
         return Docker(workspaces, scratch, choices)
 
     @pytest.mark.parametrize("mapped", [True, False])
-    def test_its_folders_are_mapped(
+    async def test_sibling_container_needs_a_path_map(
         self, python: PythonProgram, tmp_path: Path, choices: ContainerOptions, mapped: bool
     ) -> None:
         request = python.request("print(open('hello.txt').read(), sorted(__import__('os').listdir('/run/redstart')))")
         (tmp_path / "request.json").write_text(request.model_dump_json())
-        own = choices._replace(socket="/run/d.sock", path_map=(("/data", str(tmp_path)),) if mapped else ())
-        program = PARENT.format(snapshots="/data/snapshots", scratch="/data/own", choices=own)
+        own_options = choices._replace(socket="/run/d.sock", path_map=(("/data", str(tmp_path)),) if mapped else ())
+        program = PARENT.format(snapshots="/data/snapshots", scratch="/data/own", choices=own_options)
         source = str(Path(redstart.__file__).parents[1])
         binds = [f"{choices.socket}:/run/d.sock", f"{tmp_path}:/data"]
         binds += [f"{path}:{path}:ro" for path in dict.fromkeys((source, sys.prefix, sys.base_prefix))]
@@ -366,17 +374,19 @@ class TestSibling(ContractFixtures):
         }
 
         async def run() -> bytes:
-            async with started(DaemonApi(choices.socket), description) as box:
+            async with start_container(DaemonApi(choices.socket), description) as sibling:
                 command = (sys.executable, "-c", program, "/data/request.json")
-                ran = await box.run(ContainerCommand(command, {"PYTHONPATH": source, "TMPDIR": "/data"}, limited()))
-                return ran.ended.output
+                completed = await sibling.run(
+                    ContainerCommand(command, {"PYTHONPATH": source, "TMPDIR": "/data"}, make_limits())
+                )
+                return completed.launch_end.output
 
-        told = asyncio.run(run()).decode()
+        output = (await run()).decode()
         if mapped:
-            assert told == "hello\n ['in', 'out', 'workspace']\n"
+            assert output == "hello\n ['in', 'out', 'workspace']\n"
         else:
-            assert "SandboxUnavailable" in told
-            assert "bind source path does not exist" in told
+            assert "SandboxUnavailable" in output
+            assert "bind source path does not exist" in output
 
 
 PARENT = """
@@ -391,19 +401,19 @@ print(done.output, end='')
 """
 
 
-def containers_of(choices: ContainerOptions, pid: int) -> list[str]:
+def list_containers(choices: ContainerOptions, pid: int) -> list[str]:
     filters = json.dumps({"label": ["redstart.sandbox=1"]})
-    found = asyncio.run(
+    containers = asyncio.run(
         DaemonApi(choices.socket).call("GET", "/containers/json", query={"all": "1", "filters": filters})
     )
-    return [each["Id"] for each in found if each["Labels"]["redstart.owner"].split("/")[2] == str(pid)]
+    return [entry["Id"] for entry in containers if entry["Labels"]["redstart.owner"].split("/")[2] == str(pid)]
 
 
-def waited_for(what: Callable[[], bool], seconds: float = 120.0) -> bool:
+def wait_for(condition: Callable[[], bool], seconds: float = 120.0) -> bool:
     """Poll until the condition holds, since other processes send no event; return whether it held in time."""
-    over = time.monotonic() + seconds
-    while not what():
-        if time.monotonic() > over:
+    deadline = time.monotonic() + seconds
+    while not condition():
+        if time.monotonic() > deadline:
             return False
         time.sleep(0.05)
     return True

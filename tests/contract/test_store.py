@@ -1,6 +1,6 @@
 from __future__ import annotations
 
-from redstart.testing.contracts.standing import StandingContract
+from redstart.testing.contracts.run_status import StandingContract
 from redstart.testing.contracts.store import StoreContract
 
 

@@ -42,26 +42,30 @@ class TestSqlTrials(TrialsContract):
         return SqlTrials(database, Clock())
 
 
-def test_tenants_have_evaluations_of_their_own(database: Database) -> None:
-    mine, others = SqlTrials(database, Clock()), SqlTrials(database.of("other"), Clock())
-    for trials, said in ((mine, "mine"), (others, "others")):
-        assert trials.begin("one", said) == said
-        trials.assign("one", FIRST, said)
-        trials.settle("one", FIRST, said, final=True)
-    for trials, said in ((mine, "mine"), (others, "others")):
-        assert (trials.plan("one"), trials.assigned("one"), trials.outcomes("one")) == (said, {FIRST: said}, [said])
-    assert SqlTrials(database.of("third"), Clock()).evaluations() == []
+def test_tenants_have_separate_evaluations(database: Database) -> None:
+    own_trials, other_trials = SqlTrials(database, Clock()), SqlTrials(database.for_tenant("other"), Clock())
+    for trials, label in ((own_trials, "mine"), (other_trials, "others")):
+        assert trials.begin("one", label) == label
+        trials.assign("one", FIRST, label)
+        trials.settle("one", FIRST, label, final=True)
+    for trials, label in ((own_trials, "mine"), (other_trials, "others")):
+        assert (trials.plan("one"), trials.get_assigned_runs("one"), trials.list_outcomes("one")) == (
+            label,
+            {FIRST: label},
+            [label],
+        )
+    assert SqlTrials(database.for_tenant("third"), Clock()).list_evaluations() == []
 
 
 @pytest.mark.parametrize("kind", ["sqlite", "postgres"])
-def test_what_two_processes_write_at_once_is_all_there(
+def test_concurrent_writes_of_two_processes_are_all_kept(
     request: pytest.FixtureRequest, tmp_path: Path, kind: str
 ) -> None:
     new: Callable[[], str] | None = request.getfixturevalue("new_postgres") if kind == "postgres" else None
-    where = new() if new else str(tmp_path / "store.db")
+    location = new() if new else str(tmp_path / "store.db")
     writers = [
         subprocess.Popen(
-            [sys.executable, "-W", "error", "-c", WRITER, where, name],
+            [sys.executable, "-W", "error", "-c", WRITER, location, name],
             stdin=subprocess.PIPE,
             stdout=subprocess.PIPE,
             text=True,
@@ -77,11 +81,11 @@ def test_what_two_processes_write_at_once_is_all_there(
         writer.stdin.flush()
     assert [writer.communicate(timeout=300)[0] for writer in writers] == ["", ""]
     assert [writer.returncode for writer in writers] == [-9, -9]
-    with Database.open(where if "://" in where else Path(where)) as database:
+    with Database.open(location if "://" in location else Path(location)) as database:
         trials = SqlTrials(database, Clock())
         assert trials.plan("one") in ("left", "right")
         tasks = sorted(f"{name} {number}" for name in ("left", "right", "both") for number in range(40))
-        assert sorted(trials.assigned("one")) == [EvaluationTrial(task, 0, 1) for task in tasks]
-        outcomes = trials.outcomes("one")
+        assert sorted(trials.get_assigned_runs("one")) == [EvaluationTrial(task, 0, 1) for task in tasks]
+        outcomes = trials.list_outcomes("one")
         assert [outcome.partition(" ")[2] for outcome in outcomes] == tasks
         assert {outcome.split()[0] for outcome in outcomes if "both" not in outcome} == {"left", "right"}

@@ -18,11 +18,11 @@ import pytest
 
 from redstart.core.chat import Answer, AnswerFault, Ask, Message, Role, Tier, Tool
 from redstart.core.errors import ModelRefused
-from redstart.ports.model.mask import MaskedModel
 from redstart.ports.model.port import Model, Profile
 from redstart.ports.model.providers import connect
-from redstart.toolkit.prompts.asking import AnswerOutcome, ask_for
-from redstart.toolkit.prompts.shapes import ReflectionAnswer
+from redstart.ports.model.secret_mask import MaskedModel
+from redstart.toolkit.prompts.answer_types import ReflectionAnswer
+from redstart.toolkit.prompts.ask_model import AnswerOutcome, ask_for
 from support.server import Wire
 from support.user import User
 
@@ -44,7 +44,7 @@ READ = Tool(
 )
 
 
-def base(wire: Wire) -> str:
+def build_base_url(wire: Wire) -> str:
     return f"{URL}/v1" if wire is Wire.openai else URL
 
 
@@ -53,17 +53,19 @@ def wire(request: pytest.FixtureRequest) -> Wire:
     return request.param
 
 
-def model(wire: Wire, **known: object) -> Model:
-    profile = Profile.model_validate(known)
-    return connect(f"{wire.value}:{NAME}", base_url=base(wire), api_key=KEY, deadline=SECONDS, profile=profile)
+def connect_model(wire: Wire, **profile_fields: object) -> Model:
+    profile = Profile.model_validate(profile_fields)
+    return connect(
+        f"{wire.value}:{NAME}", base_url=build_base_url(wire), api_key=KEY, deadline=SECONDS, profile=profile
+    )
 
 
-def question(user: str, system: str = "Be brief.", *, max_tokens: int = 40, **more: object) -> Ask:
+def build_question(user: str, system: str = "Be brief.", *, max_tokens: int = 40, **fields: object) -> Ask:
     messages = (Message(role=Role.system, text=system), Message(role=Role.user, text=user))
-    return Ask(question="plan", tier=Tier.fast, messages=messages, max_tokens=max_tokens).model_copy(update=more)
+    return Ask(question="plan", tier=Tier.fast, messages=messages, max_tokens=max_tokens).model_copy(update=fields)
 
 
-def answered(model: Model, ask: Ask) -> Answer:
+def ask_or_skip(model: Model, ask: Ask) -> Answer:
     try:
         return asyncio.run(model.ask(ask))
     except ModelRefused as error:
@@ -72,67 +74,79 @@ def answered(model: Model, ask: Ask) -> Answer:
         raise
 
 
-def test_a_question_is_answered_and_counted(wire):
-    said = answered(model(wire), question("Say the word: red"))
-    assert said.text.strip()
-    assert said.fault in (None, AnswerFault.truncated)
-    assert said.usage.input_tokens > 0
-    assert said.usage.output_tokens > 0
+def test_question_is_answered_and_counted(wire):
+    answer = ask_or_skip(connect_model(wire), build_question("Say the word: red"))
+    assert answer.text.strip()
+    assert answer.fault in (None, AnswerFault.truncated)
+    assert answer.usage.input_tokens > 0
+    assert answer.usage.output_tokens > 0
 
 
-def test_an_answer_that_the_limit_cuts_is_told_from_a_whole_one(wire):
-    said = answered(model(wire), question("Count from 1 to 100, one number a line.", max_tokens=8))
-    assert said.fault is AnswerFault.truncated
-    assert said.usage.output_tokens <= 8
+def test_answer_cut_by_the_limit_is_marked_truncated(wire):
+    answer = ask_or_skip(connect_model(wire), build_question("Count from 1 to 100, one number a line.", max_tokens=8))
+    assert answer.fault is AnswerFault.truncated
+    assert answer.usage.output_tokens <= 8
 
 
-def test_a_conversation_with_earlier_turns_is_taken(wire):
-    ask = question("Remember the number 41.")
+def test_conversation_with_earlier_turns_is_accepted(wire):
+    ask = build_question("Remember the number 41.")
     turns = (Message(role=Role.assistant, text="I will."), Message(role=Role.user, text="Add one to it."))
-    said = answered(model(wire), ask.model_copy(update={"messages": (*ask.messages, *turns)}))
-    assert said.text.strip()
+    answer = ask_or_skip(connect_model(wire), ask.model_copy(update={"messages": (*ask.messages, *turns)}))
+    assert answer.text.strip()
 
 
-def test_a_typed_answer_comes_with_the_repairs_that_it_needs(wire):
-    ask = question("total() returned 5 where 6 was expected: it leaves out the first price.", SYSTEM, max_tokens=150)
-    heard: AnswerOutcome[ReflectionAnswer] = asyncio.run(ask_for(MaskedModel(model(wire), {}), ask, ReflectionAnswer))
-    assert heard.value is not None or heard.fault
-    assert heard.repairs <= 2
+async def test_typed_answer_needs_at_most_two_repairs(wire):
+    ask = build_question(
+        "total() returned 5 where 6 was expected: it leaves out the first price.", SYSTEM, max_tokens=150
+    )
+    outcome: AnswerOutcome[ReflectionAnswer] = await ask_for(
+        MaskedModel(connect_model(wire), {}), ask, ReflectionAnswer
+    )
+    assert outcome.value is not None or outcome.fault
+    assert outcome.repairs <= 2
 
 
-def test_a_model_that_is_held_to_a_shape_answers_in_json():
+def test_model_bound_to_a_schema_answers_in_json():
     shape = {"type": "object", "properties": {"colour": {"type": "string"}}, "required": ["colour"]}
     shape |= {"additionalProperties": False}
     try:
-        said = answered(model(Wire.openai, shapes=True), question("Name a colour.", max_tokens=60, shape=shape))
+        answer = ask_or_skip(
+            connect_model(Wire.openai, shapes=True), build_question("Name a colour.", max_tokens=60, shape=shape)
+        )
     except ModelRefused as error:
         pytest.skip(f"the endpoint does not support shapes: {error}")
-    if said.fault is None:
-        assert isinstance(json.loads(said.text)["colour"], str)
+    if answer.fault is None:
+        assert isinstance(json.loads(answer.text)["colour"], str)
 
 
-def test_tools_are_offered_and_whatever_comes_is_an_answer(wire):
-    said = answered(model(wire), question("Use the tool to read setup.py.", max_tokens=80, tools=(READ,)))
-    assert said.calls or said.text.strip()
+def test_offered_tools_lead_to_a_call_or_an_answer(wire):
+    answer = ask_or_skip(
+        connect_model(wire), build_question("Use the tool to read setup.py.", max_tokens=80, tools=(READ,))
+    )
+    assert answer.calls or answer.text.strip()
 
 
-def test_a_whole_run_ends_with_a_verdict_whatever_the_model_says(tmp_path: Path, wire, monkeypatch):
+def test_whole_run_ends_with_a_verdict_whatever_the_model_answers(tmp_path: Path, wire, monkeypatch):
     monkeypatch.setattr("support.user.SECONDS", 5 * SECONDS)
-    answered(model(wire), question("Say: ready", max_tokens=5))
+    ask_or_skip(connect_model(wire), build_question("Say: ready", max_tokens=5))
     repo = tmp_path / "shop"
     repo.mkdir()
     (repo / "cart.py").write_text("def total(prices):\n    return sum(prices[1:])\n")
     (repo / "test_cart.py").write_text("from cart import total\n\n\ndef test_total():\n    assert total([1, 2]) == 3\n")
-    for words in (("init", "-q"), ("add", "-A"), ("-c", "user.name=a", "-c", "user.email=a@b.c", "commit", "-qm", "a")):
-        subprocess.run(["git", *words], cwd=repo, check=True)
+    for arguments in (
+        ("init", "-q"),
+        ("add", "-A"),
+        ("-c", "user.name=a", "-c", "user.email=a@b.c", "commit", "-qm", "a"),
+    ):
+        subprocess.run(["git", *arguments], cwd=repo, check=True)
     user = User(tmp_path, Path(sys.prefix))
     user.environ |= {
         "REDSTART_MODELS__STRONG": f"{wire.value}:{NAME}",
-        "REDSTART_MODELS__BASE_URL": base(wire),
+        "REDSTART_MODELS__BASE_URL": build_base_url(wire),
         "REDSTART_MODELS__DEADLINE": str(SECONDS),
         f"{wire.value.upper()}_API_KEY": KEY,
     }
-    ran = user.redstart("fix", repo, "--json", "--max-iters", "1")
-    assert ran.code in (0, 1, 4, 6, 7), ran.out + ran.err
-    if ran.code == 0:
-        assert ran.ending["result"] == "verified"
+    result = user.redstart("fix", repo, "--json", "--max-iters", "1")
+    assert result.code in (0, 1, 4, 6, 7), result.out + result.err
+    if result.code == 0:
+        assert result.ending["result"] == "verified"

@@ -31,7 +31,7 @@ RIGHT = "return $price * $count;"
 
 
 @pytest.mark.skipif(shutil.which("perl") is None, reason="there is no perl here")
-def test_a_suite_in_perl(user, tmp_path):
+def test_perl_suite_ends_unproven(user, tmp_path):
     repo = tmp_path / "shop"
     for name, text in {"lib/Price.pm": CODE, "t/all.pl": SUITE}.items():
         (repo / name).parent.mkdir(parents=True)
@@ -42,9 +42,9 @@ def test_a_suite_in_perl(user, tmp_path):
     answer = f"WHY: a total is a product\n\nlib/Price.pm\n<<<<<<< SEARCH\n{line}\n=======\n{fixed}\n>>>>>>> REPLACE\n"
     with ScriptedServer(lambda request: answer) as server:
         user.uses(server, Wire.openai)
-        how = ("--test-cmd", "perl t/all.pl", "--junit", "report.xml")
-        ran = user.redstart("fix", repo, *how, "--json", "--patch", tmp_path / "fix.patch")
+        options = ("--test-cmd", "perl t/all.pl", "--junit", "report.xml")
+        result = user.redstart("fix", repo, *options, "--json", "--patch", tmp_path / "fix.patch")
         assert "expected 6, got 5" in server.requests[0].text
-    assert ran.code == 8, ran.out + ran.err
-    assert ran.ending["result"] == "unproven"
+    assert result.code == 8, result.out + result.err
+    assert result.ending["result"] == "unproven"
     assert RIGHT in (tmp_path / "fix.patch").read_text()

@@ -16,28 +16,28 @@ import pytest
 from redstart.core.chat import Answer, AnswerFault, Ask, Message, Role, Tier, Usage
 from redstart.core.errors import ModelError
 from redstart.core.run import Limits, Result, Spend
-from redstart.engines.drive import drive
-from redstart.engines.inline import inline
+from redstart.engines.inline import run_inline
+from redstart.engines.step_driver import drive
 from redstart.ports.model.budget import RunLedger
 from redstart.ports.model.gateway import Gateway, RetryPolicy, TimeAndChance
-from redstart.ports.model.lanes import ModelRoute
 from redstart.ports.model.port import Ledger, Model, Profile, Rates
-from redstart.ports.model.prices import most, price
+from redstart.ports.model.prices import estimate_max_usage, price
 from redstart.ports.model.providers import connect
+from redstart.ports.model.routes import ModelRoute
 from support.faults import FAULTS, Spoiled
 from support.rig import CARD, RIGHT, WRONG, Rig, make_rig
-from support.scenarios import question
+from support.scenarios import parse_question
 from support.server import Reply, Request, ScriptedServer, Wire
 
 NAMES = {Wire.openai: "openai:in-house", Wire.anthropic: "anthropic:in-house"}
-UNFINISHED = Spoiled(lambda _, good: replace(good, finish=None), ModelError)
+UNFINISHED = Spoiled(lambda _, response: replace(response, finish=None), ModelError)
 UNHEARD = {name: FAULTS[name] for name in ("reset", "HTML 200", "cut JSON", "{}", "garbage")}
 """Faults after which only the provider knows the usage."""
 REFUSED = ("429", "500", "529")
 HEARD = {name: FAULTS[name] for name in (*REFUSED, "truncated")} | {"unfinished": UNFINISHED}
 
 
-async def no_wait(_: float) -> None:
+async def skip_wait(_: float) -> None:
     """Return at once: the tests of the gateway cover the waiting time."""
 
 
@@ -59,12 +59,12 @@ class Endpoint:
             return self._reply(request)
 
     def _reply(self, request: Request) -> Reply:
-        good = Reply("x" * self.luck.randrange(1, 4 * (request.max_tokens or 1)))
+        response = Reply("x" * self.luck.randrange(1, 4 * (request.max_tokens or 1)))
         name = self.luck.choice(sorted(self.faults)) if self.luck.random() < self.share else ""
         if name not in REFUSED:
-            self.billed += -(-len(request.text) // 4) + -(-len(good.text) // 4)
+            self.billed += -(-len(request.text) // 4) + -(-len(response.text) // 4)
         self.unheard += name in UNHEARD
-        return self.faults[name].spoil(request, good) if name else good
+        return self.faults[name].spoil(request, response) if name else response
 
 
 class Books(NamedTuple):
@@ -87,71 +87,71 @@ class Books(NamedTuple):
         return self.spent.usd + sum(item.usd or 0.0 for item in self.lost)
 
 
-def asks_of(luck: random.Random) -> list[Ask]:
+def generate_asks(rng: random.Random) -> list[Ask]:
     return [
         Ask(
             question="patch",
             tier=Tier.strong,
-            messages=(Message(role=Role.user, text="y" * luck.randrange(1, 4000)),),
-            max_tokens=luck.randrange(16, 900),
+            messages=(Message(role=Role.user, text="y" * rng.randrange(1, 4000)),),
+            max_tokens=rng.randrange(16, 900),
         )
-        for _ in range(luck.randrange(2, 9))
+        for _ in range(rng.randrange(2, 9))
     ]
 
 
-async def kept(model: Model, ledger: RunLedger, asks: list[Ask], *, at_once: bool) -> Books:
-    lost: list[Usage] = []
+async def ask_all(model: Model, ledger: RunLedger, asks: list[Ask], *, at_once: bool) -> Books:
+    lost_usage: list[Usage] = []
 
-    async def one(ask: Ask) -> None:
+    async def ask_one(ask: Ask) -> None:
         try:
             answer: Answer = await model.ask(ask)
         except ModelError as error:
-            lost.append(error.usage)
+            lost_usage.append(error.usage)
             return
         if answer.fault is not AnswerFault.budget or answer.usage != Usage():
             ledger.count(answer.usage)
 
     if at_once:
-        await asyncio.gather(*(one(ask) for ask in asks))
+        await asyncio.gather(*(ask_one(ask) for ask in asks))
     else:
         for ask in asks:
-            await one(ask)
-    return Books(ledger.spend_of_step, lost, asks)
+            await ask_one(ask)
+    return Books(ledger.step_spend, lost_usage, asks)
 
 
-def checked(seed: int, server: ScriptedServer, endpoint: Endpoint, models: dict[Wire, Model]) -> bool:
+async def check_run(seed: int, server: ScriptedServer, endpoint: Endpoint, models: dict[Wire, Model]) -> bool:
     """Check one random run and return whether a limit stopped it."""
-    luck = random.Random(seed)
-    wire = luck.choice(list(Wire))
-    rates = luck.choice([None, Rates(input=luck.uniform(0, 20), output=luck.uniform(0, 80))])
-    endpoint.luck, endpoint.share = random.Random(seed), luck.choice([0.0, 0.3, 0.6])
+    rng = random.Random(seed)
+    wire = rng.choice(list(Wire))
+    rates = rng.choice([None, Rates(input=rng.uniform(0, 20), output=rng.uniform(0, 80))])
+    endpoint.luck, endpoint.share = random.Random(seed), rng.choice([0.0, 0.3, 0.6])
     endpoint.unheard = endpoint.billed = 0
-    endpoint.faults = luck.choice([HEARD, HEARD | UNHEARD])
-    tokens = luck.choice([None, luck.randrange(0, 12_000)])
-    usd = luck.choice([None, luck.uniform(0, 0.3)])
-    name, asks, at_once = NAMES[wire], asks_of(luck), luck.random() < 0.3
+    endpoint.faults = rng.choice([HEARD, HEARD | UNHEARD])
+    tokens = rng.choice([None, rng.randrange(0, 12_000)])
+    usd = rng.choice([None, rng.uniform(0, 0.3)])
+    name, asks, at_once = NAMES[wire], generate_asks(rng), rng.random() < 0.3
     ledger = RunLedger(Limits(tokens=tokens, usd=usd), Spend())
-    lane = ModelRoute(name, Priced(models[wire], name, rates), profile=Profile(rates=rates))
+    route = ModelRoute(name, Priced(models[wire], name, rates), profile=Profile(rates=rates))
     gateway = Gateway(
-        lambda _: [lane], RetryPolicy(tries=3, failures=99), TimeAndChance(sleep=no_wait, luck=luck.random)
+        lambda _: [route], RetryPolicy(max_calls=3, failures=99), TimeAndChance(sleep=skip_wait, get_random=rng.random)
     )
-    before = len(server.requests)
-    books = asyncio.run(kept(gateway.under(ledger), ledger, asks, at_once=at_once))
-    requests = server.requests[before:]
-    heard = [sum(request.counted[side] for request in requests) for side in (0, 1)]
+    calls_before = len(server.requests)
+    books = await ask_all(gateway.with_ledger(ledger), ledger, asks, at_once=at_once)
+    requests = server.requests[calls_before:]
+    token_totals = [sum(request.counted[index] for request in requests) for index in (0, 1)]
     if not endpoint.unheard:
-        assert list(books.tokens) == heard, f"seed {seed}: the accounts differ from the endpoint's"
-    held = [most(name, ask, rates=rates) for ask in asks]
-    largest = [max(item.input_tokens for item in held), max(item.output_tokens for item in held)]
-    for side in (0, 1):
-        assert heard[side] <= books.tokens[side] <= heard[side] + endpoint.unheard * largest[side]
+        assert list(books.tokens) == token_totals, f"seed {seed}: the accounts differ from the endpoint's"
+    reservations = [estimate_max_usage(name, ask, rates=rates) for ask in asks]
+    largest = [max(item.input_tokens for item in reservations), max(item.output_tokens for item in reservations)]
+    for index in (0, 1):
+        assert token_totals[index] <= books.tokens[index] <= token_totals[index] + endpoint.unheard * largest[index]
     if tokens is not None:
         assert sum(books.tokens) <= tokens, f"seed {seed}: the accounts exceed the token limit"
         assert endpoint.billed <= tokens, f"seed {seed}: the bill exceeds the token limit"
     if usd is not None and rates is not None:
         assert books.usd <= usd + 1e-9, f"seed {seed}: the accounts exceed the dollar limit"
     if rates is not None:
-        assert books.usd >= (price(name, *heard, rates=rates) or 0.0) - 1e-9
+        assert books.usd >= (price(name, *token_totals, rates=rates) or 0.0) - 1e-9
     return len(requests) < len(asks)
 
 
@@ -177,51 +177,55 @@ class Priced:
 
 
 @pytest.mark.parametrize("runs", [pytest.param(40, id="few"), pytest.param(500, id="all", marks=pytest.mark.soak)])
-def test_no_cap_is_passed_and_the_books_are_the_endpoints(runs: int) -> None:
+async def test_no_limit_is_exceeded_and_spending_matches_the_endpoint(runs: int) -> None:
     endpoint = Endpoint()
     with ScriptedServer(endpoint) as server:
         urls = {Wire.openai: server.openai_url, Wire.anthropic: server.anthropic_url}
         models = {wire: connect(NAMES[wire], base_url=urls[wire], api_key="k", deadline=60) for wire in Wire}
-        stopped = [checked(seed, server, endpoint, models) for seed in range(runs)]
-    assert 0.1 < sum(stopped) / runs < 0.9, "the limits must stop some of the runs but not all"
+        was_stopped = [await check_run(seed, server, endpoint, models) for seed in range(runs)]
+    assert 0.1 < sum(was_stopped) / runs < 0.9, "the limits must stop some of the runs but not all"
 
 
 @pytest.fixture
 def rig(tmp_path: Path) -> Iterator[Rig]:
-    made = make_rig(tmp_path)
-    yield made
-    made.trees.close()
+    new_rig = make_rig(tmp_path)
+    yield new_rig
+    new_rig.trees.close()
 
 
 @pytest.mark.parametrize("wire", list(Wire))
-def test_the_spending_of_a_whole_run_is_what_the_endpoint_counted(rig: Rig, wire: Wire) -> None:
+def test_spending_of_a_whole_run_matches_the_endpoint(rig: Rig, wire: Wire) -> None:
     """Use failures that report their usage, in a run of three attempts."""
-    luck = random.Random(7)
+    rng = random.Random(7)
 
     def reply(request: Request) -> Reply:
-        asked = question(request)
-        said = RIGHT if request.text.count("number + number + 2") > 4 else WRONG
-        text = {"patch": said, "remember": CARD}.get(asked, json.dumps({"summary": "again", "subtasks": []}))
-        good = Reply(text)
-        return HEARD[luck.choice(["429", "500", "unfinished"])].spoil(request, good) if luck.random() < 0.4 else good
+        question_name = parse_question(request)
+        patch_text = RIGHT if request.text.count("number + number + 2") > 4 else WRONG
+        text = {"patch": patch_text, "remember": CARD}.get(
+            question_name, json.dumps({"summary": "again", "subtasks": []})
+        )
+        response = Reply(text)
+        return (
+            HEARD[rng.choice(["429", "500", "unfinished"])].spoil(request, response) if rng.random() < 0.4 else response
+        )
 
-    def under(model: Model, ledger: Ledger) -> Model:
+    def bind_ledger(model: Model, ledger: Ledger) -> Model:
         assert isinstance(model, Gateway)
-        return model.under(ledger)
+        return model.with_ledger(ledger)
 
     async def run(model: Model) -> Spend:
-        lane = ModelRoute(NAMES[wire], model)
-        gateway = Gateway(lambda _: [lane], RetryPolicy(tries=12, failures=99), TimeAndChance(sleep=no_wait))
-        rig.adapters = replace(rig.adapters, model=gateway, budgeted=under)
+        route = ModelRoute(NAMES[wire], model)
+        gateway = Gateway(lambda _: [route], RetryPolicy(max_calls=12, failures=99), TimeAndChance(sleep=skip_wait))
+        rig.adapters = replace(rig.adapters, model=gateway, budgeted=bind_ledger)
         run_id = await rig.begin(limits=Limits(attempts=6))
-        ended = await drive(rig.adapters, await rig.adapters.store.claim(run_id), inline)
-        assert ended.state.result in (Result.verified, Result.capped, Result.stuck)
-        return ended.state.spend
+        report = await drive(rig.adapters, await rig.adapters.store.claim(run_id), run_inline)
+        assert report.state.result in (Result.verified, Result.capped, Result.stuck)
+        return report.state.spend
 
     with ScriptedServer(reply) as server:
         url = server.openai_url if wire is Wire.openai else server.anthropic_url
-        spent = asyncio.run(run(connect(NAMES[wire], base_url=url, api_key="k", deadline=60)))
+        spend = asyncio.run(run(connect(NAMES[wire], base_url=url, api_key="k", deadline=60)))
         requests = server.requests
-    assert len(requests) > spent.calls, "no call failed"
-    assert spent.input_tokens == sum(request.counted[0] for request in requests)
-    assert spent.output_tokens == sum(request.counted[1] for request in requests)
+    assert len(requests) > spend.calls, "no call failed"
+    assert spend.input_tokens == sum(request.counted[0] for request in requests)
+    assert spend.output_tokens == sum(request.counted[1] for request in requests)

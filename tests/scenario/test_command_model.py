@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from support.sample import short_form
+from support.sample import sample_parameters
 from support.scenarios import Scenario
 from support.user import User
 
@@ -23,35 +23,37 @@ sys.path.append(sys.argv[2])
 from support.scenarios import CARD, Scenario
 ask, scenario = json.load(sys.stdin), Scenario.load(Path(sys.argv[1]))
 text = "\\n".join(message["text"] for message in ask["messages"])
-said = scenario.wrong if scenario.missing(text) else scenario.right
+said = scenario.wrong if scenario.list_missing(text) else scenario.right
 usage = {"input_tokens": 10, "output_tokens": 5, "usd": 0.01}
 print(CARD if ask["question"] == "remember" else json.dumps({"text": said, "usage": usage}))
 """
 
 
-@pytest.mark.parametrize("scenario", short_form(SCENARIOS, 1), ids=lambda scenario: scenario.name)
-def test_by_a_command(scenario: Scenario, user: User, repo_of: Callable[[str], Path], tmp_path: Path) -> None:
+@pytest.mark.parametrize("scenario", sample_parameters(SCENARIOS, 1), ids=lambda scenario: scenario.name)
+def test_command_model_solves_a_whole_run(
+    scenario: Scenario, user: User, repo_of: Callable[[str], Path], tmp_path: Path
+) -> None:
     program = tmp_path / "my model.py"
     program.write_text(PROGRAM)
-    words = shlex.join([sys.executable, str(program), str(HERE / "repos" / scenario.name), str(HERE.parent)])
-    ran = user.redstart("fix", repo_of(scenario.name), "-m", f"command:{words}", "--json")
-    assert ran.code == 0, ran.out + ran.err
+    command = shlex.join([sys.executable, str(program), str(HERE / "repos" / scenario.name), str(HERE.parent)])
+    result = user.redstart("fix", repo_of(scenario.name), "-m", f"command:{command}", "--json")
+    assert result.code == 0, result.out + result.err
     attempts = 2 if scenario.feedback else 1
-    assert (ran.ending["result"], ran.ending["attempts"]) == ("verified", attempts)
-    assert ran.ending["usd"] == pytest.approx(0.01 * attempts)
+    assert (result.ending["result"], result.ending["attempts"]) == ("verified", attempts)
+    assert result.ending["usd"] == pytest.approx(0.01 * attempts)
 
 
-def test_one_that_fails_ends_the_run_with_its_words(user: User, repo_of: Callable[[str], Path]) -> None:
-    failing = shlex.join([sys.executable, "-c", "import sys; sys.exit('the licence is over')"])
-    ran = user.redstart("fix", repo_of("pager"), "-m", f"command:{failing}")
-    assert ran.code == 3
-    assert "failed with exit code 1: the licence is over" in ran.err
-    assert "redstart resume" in ran.err
+def test_failing_command_ends_the_run_with_its_message(user: User, repo_of: Callable[[str], Path]) -> None:
+    command = shlex.join([sys.executable, "-c", "import sys; sys.exit('the licence is over')"])
+    result = user.redstart("fix", repo_of("pager"), "-m", f"command:{command}")
+    assert result.code == 3
+    assert "failed with exit code 1: the licence is over" in result.err
+    assert "redstart resume" in result.err
 
 
-def test_a_project_cannot_name_a_command(user: User, repo_of: Callable[[str], Path], tmp_path: Path) -> None:
+def test_project_cannot_set_a_command_model(user: User, repo_of: Callable[[str], Path], tmp_path: Path) -> None:
     repo = repo_of("pager")
     (repo / "redstart.toml").write_text(f'[models]\nstrong = "command:touch {tmp_path / "owned"}"\n')
-    ran = user.redstart("fix", repo)
-    assert ran.code == 2
+    result = user.redstart("fix", repo)
+    assert result.code == 2
     assert not (tmp_path / "owned").exists()

@@ -18,7 +18,7 @@ from pathlib import Path
 
 import pytest
 
-from support.scenarios import Recorded, question
+from support.scenarios import Recorded, parse_question
 from support.server import Request, ScriptedServer, Wire
 
 GOAL = "Create a Flask REST API for todos with SQLite"
@@ -184,7 +184,7 @@ if __name__ == "__main__":
 
 
 def reply(request: Request) -> str:
-    return {"plan": json.dumps(PLAN), "reproduce": TESTS, "patch": CODE}[question(request)]
+    return {"plan": json.dumps(PLAN), "reproduce": TESTS, "patch": CODE}[parse_question(request)]
 
 
 @pytest.fixture
@@ -195,28 +195,28 @@ def somebody(user):
     return user
 
 
-def installed(out: Path, into: Path) -> Path:
+def install_project(out: Path, directory: Path) -> Path:
     """Install the project in a new environment, as its manifest says. Return the interpreter."""
-    subprocess.run([sys.executable, "-m", "venv", str(into)], check=True)
-    python = into / "bin" / "python"
+    subprocess.run([sys.executable, "-m", "venv", str(directory)], check=True)
+    python = directory / "bin" / "python"
     subprocess.run([str(python), "-m", "pip", "install", "-q", ".[test]"], cwd=out, check=True)
     return python
 
 
 @contextmanager
-def serving(python: Path, folder: Path) -> Iterator[str]:
+def serve_api(python: Path, folder: Path) -> Iterator[str]:
     """Serve the API on a free loopback port, in `folder`. Yield its address."""
     command = [str(python), "-m", PACKAGE, "0", str(folder / "todos.db")]
     with subprocess.Popen(command, cwd=folder, stderr=subprocess.PIPE, text=True) as server:
         assert server.stderr is not None
         lines = (re.search(r"Running on (http://127\.0\.0\.1:\d+)", line) for line in server.stderr)
         try:
-            yield next(found[1] for found in lines if found)
+            yield next(match[1] for match in lines if match)
         finally:
             server.terminate()
 
 
-def asked(address: str, body: object = None) -> object:
+def call_api(address: str, body: object = None) -> object:
     data = None if body is None else json.dumps(body).encode()
     request = urllib.request.Request(f"{address}/todos", data, {"Content-Type": "application/json"})
     with urllib.request.urlopen(request, timeout=20) as answer:
@@ -224,7 +224,7 @@ def asked(address: str, body: object = None) -> object:
 
 
 @pytest.mark.soak
-def test_a_flask_api_is_created_after_approval_and_serves_outside(somebody, tmp_path):
+def test_flask_api_is_created_after_approval_and_runs_elsewhere(somebody, tmp_path):
     home = tmp_path / "work"
     home.mkdir()
     script = Recorded(reply)
@@ -235,18 +235,18 @@ def test_a_flask_api_is_created_after_approval_and_serves_outside(somebody, tmp_
         assert "flask (the goal asks for a Flask API)" in refused.out
         assert "--approve" in refused.out
         assert not (home / FOLDER).exists()
-        ran = somebody.redstart("create", GOAL, "--kind", "web_app", "--no-input", "--approve", cwd=home)
-        texts = {question(request): request.text for request in server.requests}
-    assert ran.code == 0, ran.out + ran.err
-    assert "10 tests written, all fail" in ran.out
-    assert "10 tests pass; they notice" in ran.out
+        result = somebody.redstart("create", GOAL, "--kind", "web_app", "--no-input", "--approve", cwd=home)
+        texts = {parse_question(request): request.text for request in server.requests}
+    assert result.code == 0, result.out + result.err
+    assert "10 tests written, all fail" in result.out
+    assert "10 tests pass; they notice" in result.out
     assert all(criterion in texts["reproduce"] for criterion in CRITERIA)
     assert "http.server" not in texts["patch"]
     out = home / FOLDER
     assert 'dependencies = ["flask"]' in (out / "pyproject.toml").read_text()
     assert re.search(r"^flask==\d", (out / "requirements.lock").read_text(), re.MULTILINE)
-    python = installed(out, tmp_path / "venv")
+    python = install_project(out, tmp_path / "venv")
     subprocess.run([str(python), "-m", "pytest", "-q"], cwd=out, check=True)
-    with serving(python, tmp_path) as address:
-        assert asked(address, {"title": "buy milk"}) == {"id": 1, "title": "buy milk", "done": False}
-        assert asked(address) == [{"id": 1, "title": "buy milk", "done": False}]
+    with serve_api(python, tmp_path) as address:
+        assert call_api(address, {"title": "buy milk"}) == {"id": 1, "title": "buy milk", "done": False}
+        assert call_api(address) == [{"id": 1, "title": "buy milk", "done": False}]

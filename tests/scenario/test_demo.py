@@ -7,10 +7,12 @@ import subprocess
 import sys
 from pathlib import Path
 
+import pytest
+
 EXPLORE = "Explore what the demo left:"
 
 
-def redstart(home: Path, *arguments: str) -> subprocess.CompletedProcess[str]:
+def run_redstart(home: Path, *arguments: str) -> subprocess.CompletedProcess[str]:
     environ = {"PATH": os.environ["PATH"], "HOME": str(home), "REDSTART_HOME": str(home / "data"), "COLUMNS": "80"}
     return subprocess.run(
         [sys.executable, "-m", "redstart.cli.main", *arguments],
@@ -23,14 +25,15 @@ def redstart(home: Path, *arguments: str) -> subprocess.CompletedProcess[str]:
     )
 
 
-def test_what_the_demo_left_can_be_explored_apart_from_ones_own_runs(tmp_path):
-    demo = redstart(tmp_path, "demo")
+@pytest.mark.soak
+def test_demo_results_can_be_explored_separately_from_own_runs(tmp_path):
+    demo = run_redstart(tmp_path, "demo")
     assert demo.returncode == 0, demo.stdout + demo.stderr
     commands = [
         line.split()[1:] for line in demo.stdout.split(EXPLORE)[1].splitlines() if line.startswith("  redstart")
     ]
-    assert [words[1] for words in commands] == ["runs", "show", "memory"]
-    runs, proof, memory = (redstart(tmp_path, *words) for words in commands)
+    assert [command[1] for command in commands] == ["runs", "show", "memory"]
+    runs, proof, memory = (run_redstart(tmp_path, *command) for command in commands)
     assert (runs.returncode, proof.returncode, memory.returncode) == (0, 0, 0), (
         runs.stderr + proof.stderr + memory.stderr
     )
@@ -38,4 +41,4 @@ def test_what_the_demo_left_can_be_explored_apart_from_ones_own_runs(tmp_path):
     assert "demo-2" in runs.stdout
     assert "tests/test_basket.py::test_only_unpriced_items" in proof.stdout
     assert "dict.get()" in memory.stdout
-    assert "demo-1" not in redstart(tmp_path, "runs", "list").stdout
+    assert "demo-1" not in run_redstart(tmp_path, "runs", "list").stdout

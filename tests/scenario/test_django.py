@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from support.scenarios import CARD, question
+from support.scenarios import CARD, parse_question
 from support.server import ScriptedServer, Wire
 
 DJANGO = "5.2.19"
@@ -91,8 +91,8 @@ def environment(tmp_path_factory) -> Path:
     uv = shutil.which("uv")
     assert uv, "uv is needed to make the environment"
     subprocess.run([uv, "venv", "-q", "--python", sys.executable, str(folder)], check=True)
-    wanted = ["--python", str(folder / "bin" / "python"), f"django=={DJANGO}"]
-    subprocess.run([uv, "pip", "install", "-q", "--compile-bytecode", *wanted], check=True)
+    pip_arguments = ["--python", str(folder / "bin" / "python"), f"django=={DJANGO}"]
+    subprocess.run([uv, "pip", "install", "-q", "--compile-bytecode", *pip_arguments], check=True)
     return folder
 
 
@@ -107,24 +107,24 @@ def shop(tmp_path) -> Path:
 
 
 @pytest.mark.parametrize("command", [(), ("--test-cmd", "python manage.py test cart --parallel 2 --failfast")])
-def test_the_tests_of_a_django_project_are_fixed_in_its_own_environment(command, user, environment, shop):
+def test_django_tests_are_fixed_in_their_own_environment(command, user, environment, shop):
     user.environ["VIRTUAL_ENV"] = str(environment)
-    with ScriptedServer(lambda request: CARD if question(request) == "remember" else FIX) as server:
+    with ScriptedServer(lambda request: CARD if parse_question(request) == "remember" else FIX) as server:
         user.uses(server, Wire.openai)
-        ran = user.redstart("fix", shop, "--json", *command)
-    assert (ran.code, ran.ending["result"]) == (0, "verified"), ran.out + ran.err
-    found = next(event for event in ran.events if event["name"] == "reproduce" and event["phase"] == "end")
-    assert found["data"]["targets"] == [RED]
-    assert (found["data"]["red"], found["data"]["passed"]) == (1, 2)
+        result = user.redstart("fix", shop, "--json", *command)
+    assert (result.code, result.ending["result"]) == (0, "verified"), result.out + result.err
+    reproduce_event = next(event for event in result.events if event["name"] == "reproduce" and event["phase"] == "end")
+    assert reproduce_event["data"]["targets"] == [RED]
+    assert (reproduce_event["data"]["red"], reproduce_event["data"]["passed"]) == (1, 2)
 
 
-def test_a_server_that_does_not_answer_is_an_environment_problem_with_commands_to_paste(user, environment, shop):
+def test_unreachable_server_is_an_environment_problem_with_commands(user, environment, shop):
     (shop / "cart/apps.py").write_text("import socket\n\nsocket.create_connection(('127.0.0.1', 5432), 1)\n")
     settings = shop / "shop/settings.py"
     settings.write_text(settings.read_text().replace('["cart"]', '["cart.apps.CartConfig"]'))
     user.environ |= {"VIRTUAL_ENV": str(environment), "REDSTART_MODELS__STRONG": "manual"}
-    ran = user.redstart("fix", shop, "--json", "--no-input")
-    assert (ran.code, ran.ending["result"]) == (3, "environment"), ran.out + ran.err
-    reason = ran.ending["reason"]
+    result = user.redstart("fix", shop, "--json", "--no-input")
+    assert (result.code, result.ending["result"]) == (3, "environment"), result.out + result.err
+    reason = result.ending["reason"]
     assert reason.startswith("refused connection: [Errno 111] Connection refused. What to do: start the server")
     assert "REDSTART_SANDBOX__SERVICES='[\"127.0.0.1:PORT\"]' redstart fix" in reason

@@ -32,43 +32,43 @@ def repo(tmp_path: Path) -> Path:
     return folder
 
 
-def keys_sent(server: ScriptedServer) -> set[str]:
+def list_sent_keys(server: ScriptedServer) -> set[str]:
     assert server.requests, "the model was not asked"
     return {request.headers["authorization"] for request in server.requests}
 
 
 @pytest.mark.parametrize("wire", list(Wire))
-def test_code_and_key_go_to_the_proxy(user, server, repo, wire):
+def test_prompts_and_key_go_to_the_proxy(user, server, repo, wire):
     openai = wire is Wire.openai
     variable, key = ("OPENAI_BASE_URL", "OPENAI_API_KEY") if openai else ("ANTHROPIC_BASE_URL", "ANTHROPIC_API_KEY")
     user.environ |= {variable: server.openai_url if openai else server.anthropic_url, key: "sk-company"}
-    ran = user.redstart("audit", repo, "-m", f"{wire.value}:scripted")
-    assert ran.code == 0, ran.out + ran.err
-    assert keys_sent(server) == {"Bearer sk-company"}
+    result = user.redstart("audit", repo, "-m", f"{wire.value}:scripted")
+    assert result.code == 0, result.out + result.err
+    assert list_sent_keys(server) == {"Bearer sk-company"}
 
 
-def test_a_server_that_is_down_is_named_by_its_host(user, repo):
+def test_unreachable_server_is_named_by_its_host(user, repo):
     user.environ |= {"OPENAI_BASE_URL": "http://user:hunter2@127.0.0.1:9/v1", "REDSTART_MODELS__TRIES": "1"}
-    ran = user.redstart("audit", repo, "-m", "openai:gpt-5")
-    assert "openai:gpt-5 at 127.0.0.1:9 cannot be reached" in ran.out + ran.err
-    assert "hunter2" not in ran.out + ran.err
+    result = user.redstart("audit", repo, "-m", "openai:gpt-5")
+    assert "openai:gpt-5 at 127.0.0.1:9 cannot be reached" in result.out + result.err
+    assert "hunter2" not in result.out + result.err
 
 
-def test_an_env_file_gives_keys_and_no_settings(user, server, repo):
+def test_env_file_provides_keys_but_no_settings(user, server, repo):
     user.environ |= {"OPENAI_BASE_URL": server.openai_url}
     file = repo.parent / "team.env"
     file.write_text(
         "# of the team\nexport OPENAI_API_KEY='sk-from-the-file'  # ours\nOPENAI_BASE_URL=http://127.0.0.1:9/v1\n"
         "REDSTART_LIMITS__DOLLARS=77\nREDSTART_MODELS__BASE_URL=http://127.0.0.1:9/v1\nDATABASE_URL=postgresql://x\n"
     )
-    ran = user.redstart("audit", repo, "-m", "openai:scripted", "--env-file", file)
-    assert ran.code == 0, ran.out + ran.err
-    assert keys_sent(server) == {"Bearer sk-from-the-file"}
-    assert f"{file}: read 1 API key (OPENAI_API_KEY) and nothing else" in ran.err
-    assert "sk-from-the-file" not in ran.out + ran.err
+    result = user.redstart("audit", repo, "-m", "openai:scripted", "--env-file", file)
+    assert result.code == 0, result.out + result.err
+    assert list_sent_keys(server) == {"Bearer sk-from-the-file"}
+    assert f"{file}: read 1 API key (OPENAI_API_KEY) and nothing else" in result.err
+    assert "sk-from-the-file" not in result.out + result.err
 
 
-def test_a_key_of_a_variable_that_the_settings_name_is_taken_too(user, server, repo):
+def test_custom_key_variable_is_read_from_the_env_file(user, server, repo):
     user.environ["REDSTART_MODELS__OPTIONS"] = (
         f'{{"openai:scripted": {{"base_url": "{server.openai_url}", "key_variable": "TEAM_KEY"}}}}'
     )
@@ -77,32 +77,32 @@ def test_a_key_of_a_variable_that_the_settings_name_is_taken_too(user, server, r
     assert (refused.code, server.requests) == (2, [])
     assert "takes its key from TEAM_KEY, which is not set" in refused.err
     assert refused.err.count("note: .env is not loaded; to read API keys from it, add --env-file .env") == 1
-    ran = user.redstart("audit", ".", "-m", "openai:scripted", "--env-file", ".env", cwd=repo)
-    assert ran.code == 0, ran.out + ran.err
-    assert keys_sent(server) == {"Bearer sk-team"}
-    assert "not loaded" not in ran.err
+    result = user.redstart("audit", ".", "-m", "openai:scripted", "--env-file", ".env", cwd=repo)
+    assert result.code == 0, result.out + result.err
+    assert list_sent_keys(server) == {"Bearer sk-team"}
+    assert "not loaded" not in result.err
 
 
 @pytest.mark.parametrize("command", ["fix", "improve", "audit", "doctor", "models"])
-def test_an_env_file_that_is_none_is_refused(user, repo, command):
-    ran = user.redstart(command, "--env-file", "none.env", cwd=repo)
-    assert ran.code == 2
-    assert "none.env is not a file" in ran.err
+def test_missing_env_file_is_refused(user, repo, command):
+    result = user.redstart(command, "--env-file", "none.env", cwd=repo)
+    assert result.code == 2
+    assert "none.env is not a file" in result.err
 
 
 @pytest.mark.parametrize("command", ["fix", "improve"])
-def test_a_missing_folder_is_said_before_a_missing_model(user, tmp_path, command):
-    ran = user.redstart(command, "nosuchdir", cwd=tmp_path)
-    assert ran.code == 2
-    assert "nosuchdir does not exist" in ran.err
-    assert "no model" not in ran.err
+def test_missing_directory_is_reported_before_a_missing_model(user, tmp_path, command):
+    result = user.redstart(command, "nosuchdir", cwd=tmp_path)
+    assert result.code == 2
+    assert "nosuchdir does not exist" in result.err
+    assert "no model" not in result.err
 
 
-def test_a_model_without_its_provider_gets_a_suggestion_and_begins_no_run(user, repo):
-    ran = user.redstart("fix", repo, "-m", "gpt-5")
-    assert ran.code == 2
-    assert "unknown model 'gpt-5'" in ran.err
-    assert "did you mean openai:gpt-5?" in ran.err
+def test_model_without_a_provider_gets_a_suggestion_and_starts_no_run(user, repo):
+    result = user.redstart("fix", repo, "-m", "gpt-5")
+    assert result.code == 2
+    assert "unknown model 'gpt-5'" in result.err
+    assert "did you mean openai:gpt-5?" in result.err
     for form in ("provider:name", "manual", "command:", "replay:"):
-        assert form in ran.err
+        assert form in result.err
     assert not list(user.home.rglob("*.db"))

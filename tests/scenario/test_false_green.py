@@ -12,7 +12,7 @@ from pathlib import Path
 
 import pytest
 
-from support.sample import short_form
+from support.sample import sample_parameters
 from support.server import Reply, ScriptedServer, Wire
 
 BUGGY, FIXED = "PRICE = 1\n", "PRICE = 2\n"
@@ -51,8 +51,8 @@ def site(tmp_path: Path, user) -> Path:
     uv = shutil.which("uv")
     assert uv
     subprocess.run([uv, "venv", "-q", "--python", sys.executable, str(venv)], check=True)
-    wanted = ["-q", "--python", str(venv / "bin" / "python"), f"pytest=={version('pytest')}"]
-    subprocess.run([uv, "pip", "install", *wanted], check=True)
+    pip_arguments = ["-q", "--python", str(venv / "bin" / "python"), f"pytest=={version('pytest')}"]
+    subprocess.run([uv, "pip", "install", *pip_arguments], check=True)
     user.environ["VIRTUAL_ENV"] = str(venv)
     return next((venv / "lib").glob("python3*")) / "site-packages"
 
@@ -63,61 +63,63 @@ def fix(user, repo: Path, answer: str = RIGHT):
         return user.redstart("fix", repo, "--max-iters", "1"), len(server.requests)
 
 
-def is_green(site: Path, repo: Path) -> bool:
+def is_passing(site: Path, repo: Path) -> bool:
     """Return whether the tests pass when a user runs them by hand."""
     python = site.parents[2] / "bin" / "python"
     command = [str(python), "-B", "-m", "pytest", "-q", "-p", "no:cacheprovider"]
     return subprocess.run(command, cwd=repo, capture_output=True, check=False).returncode == 0
 
 
-def test_an_editable_install_of_this_checkout_is_the_workspace(user, repo, site):
+def test_editable_install_of_this_checkout_uses_the_workspace(user, repo, site):
     (site / "shop.pth").write_text(f"{repo}/src\n")
-    ran, _ = fix(user, repo, WRONG)
-    assert ran.code == 1, "a wrong patch is red although the original is what the environment names"
-    ran, _ = fix(user, repo)
-    assert ran.code == 0, ran.out + ran.err
-    assert not is_green(site, repo)
+    result, _ = fix(user, repo, WRONG)
+    assert result.code == 1, "a wrong patch is red although the original is what the environment names"
+    result, _ = fix(user, repo)
+    assert result.code == 0, result.out + result.err
+    assert not is_passing(site, repo)
     assert user.redstart("apply", cwd=repo).code == 0
-    assert is_green(site, repo)
+    assert is_passing(site, repo)
 
 
-@pytest.mark.parametrize("code", short_form([FIXED, BUGGY], 1))
-def test_an_editable_install_of_another_checkout_is_3(user, repo, site, tmp_path, code):
-    other = make(tmp_path / "elsewhere" / "shop", code)
-    (site / "shop.pth").write_text(f"{other}/src\n")
-    ran, asked = fix(user, repo)
-    assert (ran.code, asked) == (3, 0), ran.out + ran.err
-    assert "pip install -e ." in ran.out
+@pytest.mark.parametrize("code", sample_parameters([FIXED, BUGGY], 1))
+def test_editable_install_of_another_checkout_exits_with_3(user, repo, site, tmp_path, code):
+    other_checkout = make(tmp_path / "elsewhere" / "shop", code)
+    (site / "shop.pth").write_text(f"{other_checkout}/src\n")
+    result, request_count = fix(user, repo)
+    assert (result.code, request_count) == (3, 0), result.out + result.err
+    assert "pip install -e ." in result.out
 
 
-@pytest.mark.parametrize("code", short_form([BUGGY, FIXED], 1))
-def test_an_installed_copy_is_3(user, repo, site, code):
+@pytest.mark.parametrize("code", sample_parameters([BUGGY, FIXED], 1))
+def test_installed_copy_exits_with_3(user, repo, site, code):
     (site / "shop").mkdir()
     (site / "shop" / "__init__.py").write_text(code)
-    ran, asked = fix(user, repo)
-    assert (ran.code, asked) == (3, 0), ran.out + ran.err
-    assert "A copy of the project is installed" in ran.out
+    result, request_count = fix(user, repo)
+    assert (result.code, request_count) == (3, 0), result.out + result.err
+    assert "A copy of the project is installed" in result.out
 
 
-def test_a_stale_pyc_beside_the_source_says_nothing(user, repo, site):
+def test_stale_bytecode_does_not_affect_the_verdict(user, repo, site):
     (site / "shop.pth").write_text(f"{repo}/src\n")
     source = repo / "src" / "shop" / "__init__.py"
     source.write_text(FIXED)
     py_compile.compile(str(source), invalidation_mode=py_compile.PycInvalidationMode.UNCHECKED_HASH)
     source.write_text(BUGGY)
-    assert is_green(site, repo), "by hand the stale byte code hides the bug"
-    ran, _ = fix(user, repo, WRONG)
-    assert ran.code == 1, ran.out + ran.err
-    ran, _ = fix(user, repo)
-    assert "1 failing test now passes" in ran.out
+    assert is_passing(site, repo), "by hand the stale byte code hides the bug"
+    result, _ = fix(user, repo, WRONG)
+    assert result.code == 1, result.out + result.err
+    result, _ = fix(user, repo)
+    assert "1 failing test now passes" in result.out
 
 
 @pytest.mark.soak
-def test_a_path_in_the_users_shell_does_not_reach_the_tests(user, repo, site, tmp_path):
+def test_pythonpath_of_the_shell_does_not_reach_the_tests(user, repo, site, tmp_path):
     (site / "shop.pth").write_text(f"{repo}/src\n")
-    other = make(tmp_path / "elsewhere" / "shop", FIXED)
-    user.environ["PYTHONPATH"] = os.pathsep.join([str(other / "src"), *user.environ.get("PYTHONPATH", "").split()])
-    ran, _ = fix(user, repo, WRONG)
-    assert ran.code == 1, ran.out + ran.err
-    ran, _ = fix(user, repo)
-    assert (ran.code, "1 failing test now passes" in ran.out) == (0, True), ran.out + ran.err
+    other_checkout = make(tmp_path / "elsewhere" / "shop", FIXED)
+    user.environ["PYTHONPATH"] = os.pathsep.join(
+        [str(other_checkout / "src"), *user.environ.get("PYTHONPATH", "").split()]
+    )
+    result, _ = fix(user, repo, WRONG)
+    assert result.code == 1, result.out + result.err
+    result, _ = fix(user, repo)
+    assert (result.code, "1 failing test now passes" in result.out) == (0, True), result.out + result.err

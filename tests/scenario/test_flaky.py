@@ -14,10 +14,10 @@ from pathlib import Path
 import pytest
 
 from redstart.app.proof.schema import Proof
-from redstart.core.noun import FrozenValue
+from redstart.core.frozen import FrozenValue
 from redstart.core.run import Level
-from support.sample import short_form
-from support.scenarios import CARD, question
+from support.sample import sample_parameters
+from support.scenarios import CARD, parse_question
 from support.server import Request, ScriptedServer, Wire
 from support.user import Ran, User
 
@@ -52,8 +52,8 @@ class Flake(FrozenValue):
             (folder / path).write_text(text.lstrip())
         return folder
 
-    def names(self, told: str) -> bool:
-        return any(item in told for item in self.flaky) and self.says in told
+    def is_named_in(self, text: str) -> bool:
+        return any(item in text for item in self.flaky) and self.says in text
 
 
 def load(path: Path) -> Flake:
@@ -98,24 +98,24 @@ def answer(edits: Sequence[Replace]) -> str:
 
 def fix(user: User, repo: Path, level: Level, *attempts: Sequence[Replace]) -> Ran:
     """Run `redstart fix` with a model that makes these edits, one list per attempt."""
-    left = [answer(edits) for edits in attempts]
+    remaining_answers = [answer(edits) for edits in attempts]
 
     def reply(request: Request) -> str:
-        asked = question(request)
-        if asked == "patch":
-            return left.pop(0)
-        return '{"summary": "again", "subtasks": []}' if asked == "plan" else CARD
+        question_name = parse_question(request)
+        if question_name == "patch":
+            return remaining_answers.pop(0)
+        return '{"summary": "again", "subtasks": []}' if question_name == "plan" else CARD
 
     with ScriptedServer(reply) as server:
         user.uses(server, Wire.openai)
         return user.redstart("fix", repo, "--json", "--max-iters", str(len(attempts)), "--verify", level.value)
 
 
-def reproduced(ran: Ran) -> dict[str, object]:
+def find_reproduction(ran: Ran) -> dict[str, object]:
     return next(event["data"] for event in ran.events if (event["name"], event["phase"]) == ("reproduce", "end"))
 
 
-def test_every_kind_of_flake_is_there():
+def test_every_kind_of_flake_is_covered():
     kinds = [flake.kind for flake in FLAKES]
     assert set(kinds) == {"order", "time", "time zone", "randomness", "hash seed", "leftover files"}
     assert len(kinds) >= 12
@@ -123,42 +123,44 @@ def test_every_kind_of_flake_is_there():
     assert len(BESIDE) >= 6
 
 
-@pytest.mark.parametrize("flake", short_form(ALONE, 1), ids=lambda flake: flake.name)
-def test_where_nothing_else_is_red_the_flake_is_named_and_no_model_is_asked(flake: Flake, user, tmp_path):
-    ran = fix(user, flake.write(tmp_path / "project"), flake.level, flake.pretend)
-    assert (ran.code, ran.ending["result"], ran.ending["calls"]) == (1, "unsolved", 0), ran.out + ran.err
-    found = reproduced(ran)
-    assert found["red"], "the flake was green at the baseline"
-    assert found["target_count"] == 0
-    assert found["flaky"]
-    assert all(flake.names(str(item)) for item in found["flaky"])
-    assert flake.names(ran.ending["reason"])
+@pytest.mark.parametrize("flake", sample_parameters(ALONE, 1), ids=lambda flake: flake.name)
+def test_lone_flake_is_reported_and_no_model_is_asked(flake: Flake, user, tmp_path):
+    result = fix(user, flake.write(tmp_path / "project"), flake.level, flake.pretend)
+    assert (result.code, result.ending["result"], result.ending["calls"]) == (1, "unsolved", 0), result.out + result.err
+    reproduction = find_reproduction(result)
+    assert reproduction["red"], "the flake was green at the baseline"
+    assert reproduction["target_count"] == 0
+    assert reproduction["flaky"]
+    assert all(flake.is_named_in(str(item)) for item in reproduction["flaky"])
+    assert flake.is_named_in(result.ending["reason"])
 
 
-@pytest.mark.parametrize("flake", short_form(BESIDE, 1), ids=lambda flake: flake.name)
-def test_what_is_truly_red_is_fixed_and_the_flake_beside_it_is_never_counted(flake: Flake, user, tmp_path):
+@pytest.mark.parametrize("flake", sample_parameters(BESIDE, 1), ids=lambda flake: flake.name)
+def test_real_failure_is_fixed_and_the_flake_beside_it_is_not_counted(flake: Flake, user, tmp_path):
     repo = flake.write(tmp_path / "project")
-    ran = fix(user, repo, flake.level, [UNRELATED], flake.pretend, [*flake.fix, *flake.pretend])
-    assert (ran.code, ran.ending["result"], ran.ending["attempts"]) == (0, "verified", 3), ran.out + ran.err
-    assert ran.ending["reason"].startswith(f"{len(flake.red)} failing test now passes")
-    assert tuple(reproduced(ran)["targets"]) == flake.red
-    judged = [event["data"] for event in ran.events if (event["name"], event["phase"]) == ("test", "end")]
-    told = [(item["fixed"], item["still_red"]) for item in judged]
-    assert told == [(0, len(flake.red)), (0, len(flake.red)), (len(flake.red), 0)]
+    result = fix(user, repo, flake.level, [UNRELATED], flake.pretend, [*flake.fix, *flake.pretend])
+    assert (result.code, result.ending["result"], result.ending["attempts"]) == (0, "verified", 3), (
+        result.out + result.err
+    )
+    assert result.ending["reason"].startswith(f"{len(flake.red)} failing test now passes")
+    assert tuple(find_reproduction(result)["targets"]) == flake.red
+    test_events = [event["data"] for event in result.events if (event["name"], event["phase"]) == ("test", "end")]
+    outcomes = [(item["fixed"], item["still_red"]) for item in test_events]
+    assert outcomes == [(0, len(flake.red)), (0, len(flake.red)), (len(flake.red), 0)]
     proof = Proof.model_validate_json(user.redstart("show", "--proof", "--json", cwd=repo).out)
     assert {case.id for case in proof.cases if case.target} == set(flake.red)
     assert len(proof.flaky) == len(flake.flaky)
-    assert all(flake.names(item) for item in proof.flaky), proof.flaky
+    assert all(flake.is_named_in(item) for item in proof.flaky), proof.flaky
 
 
-@pytest.mark.parametrize("chance", short_form(list(CHANCES), 1))
-def test_what_is_green_by_chance_is_never_counted_as_fixed(chance: str, user, tmp_path):
+@pytest.mark.parametrize("chance", sample_parameters(list(CHANCES), 1))
+def test_chance_pass_is_never_counted_as_fixed(chance: str, user, tmp_path):
     """Strict needs 1 + 8 failures before, 2 + 8 passes after and one more failure: at most 1 in a million by chance."""
     repo = tmp_path / "project"
     repo.mkdir()
     (repo / "lucky.py").write_text(CHANCES[chance])
     (repo / "test_lucky.py").write_text("from lucky import lucky\n\n\ndef test_lucky():\n    assert lucky()\n")
-    ran = fix(user, repo, Level.strict, [UNRELATED])
-    result = ran.ending["result"]
-    assert result in ("unsolved", "already_green"), ran.out + ran.err
-    assert result == "unsolved" or not reproduced(ran)["red"]
+    fix_result = fix(user, repo, Level.strict, [UNRELATED])
+    result = fix_result.ending["result"]
+    assert result in ("unsolved", "already_green"), fix_result.out + fix_result.err
+    assert result == "unsolved" or not find_reproduction(fix_result)["red"]

@@ -11,8 +11,8 @@ from pathlib import Path
 
 import pytest
 
-from support.sample import short_form
-from support.scenarios import question
+from support.sample import sample_parameters
+from support.scenarios import parse_question
 from support.server import Request, ScriptedServer, Wire
 
 HERE = Path(__file__).parent
@@ -24,13 +24,17 @@ ASKED = ["plan", "reproduce", "patch", "plan", "plan", "plan", "plan", "reproduc
 
 def reply(request: Request) -> str:
     """Answer by the question alone, however often the command was killed before."""
-    done = set(re.findall(r"cycle (\d)", request.text)) if question(request) == "plan" else set()
-    name = NAMES[len(done)] if question(request) == "plan" else re.findall(r"add the function (\w+)", request.text)[-1]
+    finished_cycles = set(re.findall(r"cycle (\d)", request.text)) if parse_question(request) == "plan" else set()
+    name = (
+        NAMES[len(finished_cycles)]
+        if parse_question(request) == "plan"
+        else re.findall(r"add the function (\w+)", request.text)[-1]
+    )
     if name == "garbage":
         return "I would rather talk about the weather."
-    if question(request) == "plan":
+    if parse_question(request) == "plan":
         return json.dumps({"kind": "feature", "title": f"add the function {name}", "criteria": []})
-    if question(request) == "reproduce":
+    if parse_question(request) == "reproduce":
         test = f"from bag import {name}\n\n\ndef test_{name}():\n    assert {name}() == 1\n"
         return f"SURE: high\n\ntests/test_{name}.py\n<<<<<<< SEARCH\n=======\n{test}>>>>>>> REPLACE\n"
     search = "def total(numbers):\n" if name == "one" or "Already tried" in request.text else "def nothing():\n"
@@ -42,8 +46,8 @@ KILLS = [("record", 5), ("commit", 4), ("create", 1)]
 
 
 @pytest.mark.soak
-@pytest.mark.parametrize(("kind", "count"), short_form([pytest.param(*kill) for kill in KILLS], 1))
-def test_kill_again_and_again(user, tmp_path, kind, count):
+@pytest.mark.parametrize(("kind", "count"), sample_parameters([pytest.param(*kill) for kill in KILLS], 1))
+def test_repeatedly_killed_run_ends_the_same_and_asks_nothing_twice(user, tmp_path, kind, count):
     repo = tmp_path / "projects" / "bag"
     repo.mkdir(parents=True)
     (repo / "bag.py").write_text(CODE)
@@ -53,17 +57,17 @@ def test_kill_again_and_again(user, tmp_path, kind, count):
     deaths = 0
     with ScriptedServer(reply) as server:
         user.uses(server, Wire.openai)
-        ran = user.python(HERE / "drivers" / "crash_after.py", str(count), kind, *command, cwd=repo)
-        while ran.code == -signal.SIGKILL:
+        result = user.python(HERE / "drivers" / "crash_after.py", str(count), kind, *command, cwd=repo)
+        while result.code == -signal.SIGKILL:
             deaths += 1
-            ran = user.python(HERE / "drivers" / "crash_after.py", str(count), kind, "resume", cwd=repo)
-        asked = [question(request) for request in server.requests]
-    assert ran.code == 0, ran.out + ran.err
+            result = user.python(HERE / "drivers" / "crash_after.py", str(count), kind, "resume", cwd=repo)
+        question_names = [parse_question(request) for request in server.requests]
+    assert result.code == 0, result.out + result.err
     assert deaths >= 3
-    assert asked == ASKED
-    assert "kept 2 improvements of 3 cycles" in ran.out
-    replayed = user.redstart("runs", "replay", cwd=repo)
-    assert "0 tokens spent" in replayed.out, replayed.err
+    assert question_names == ASKED
+    assert "kept 2 improvements of 3 cycles" in result.out
+    replay_result = user.redstart("runs", "replay", cwd=repo)
+    assert "0 tokens spent" in replay_result.out, replay_result.err
     assert user.redstart("apply", cwd=repo).code == 0
     assert re.findall(r"^def (\w+)", (repo / "bag.py").read_text(), re.MULTILINE) == ["one", "two", "total"]
     outside = subprocess.run(

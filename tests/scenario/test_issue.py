@@ -12,8 +12,8 @@ from pathlib import Path
 
 import pytest
 
-from support.sample import short_form
-from support.scenarios import CARD, question
+from support.sample import sample_parameters
+from support.scenarios import CARD, parse_question
 from support.server import Request, ScriptedServer, Wire
 
 ISSUE = "mean([]) raises ZeroDivisionError. It should return None for an empty list."
@@ -31,20 +31,20 @@ stats.py
 GOOD = "from stats import mean\n\n\ndef test_an_empty_list_has_no_mean():\n    assert mean([]) is None\n"
 
 
-def written(text: str, path: str = "tests/test_empty.py", sure: str = "high, the issue says so") -> str:
+def format_answer(text: str, path: str = "tests/test_empty.py", confidence: str = "high, the issue says so") -> str:
     """Return a model's answer with one new file."""
-    return f"SURE: {sure}\n\n{path}\n<<<<<<< SEARCH\n=======\n{text}>>>>>>> REPLACE\n"
+    return f"SURE: {confidence}\n\n{path}\n<<<<<<< SEARCH\n=======\n{text}>>>>>>> REPLACE\n"
 
 
-def script(*tests: str) -> Callable[[Request], str]:
+def create_model(*tests: str) -> Callable[[Request], str]:
     """Return a model that answers with these tests in turn, repeating the last, and with the right patch."""
-    left = list(tests)
+    remaining_tests = list(tests)
 
     def reply(request: Request) -> str:
-        asked = question(request)
-        if asked == "reproduce":
-            return left.pop(0) if len(left) > 1 else left[0]
-        return RIGHT if asked == "patch" else CARD
+        question_name = parse_question(request)
+        if question_name == "reproduce":
+            return remaining_tests.pop(0) if len(remaining_tests) > 1 else remaining_tests[0]
+        return RIGHT if question_name == "patch" else CARD
 
     return reply
 
@@ -59,20 +59,22 @@ def repo(tmp_path: Path) -> Path:
     return folder
 
 
-def test_a_red_test_is_written_first_and_stays_in_the_patch(user, repo, tmp_path):
+def test_failing_test_is_written_first_and_stays_in_the_patch(user, repo, tmp_path):
     patch = tmp_path / "it.patch"
-    with ScriptedServer(script(written(GOOD))) as server:
+    with ScriptedServer(create_model(format_answer(GOOD))) as server:
         user.uses(server, Wire.openai)
-        ran = user.redstart("fix", repo, "--issue", ISSUE, "--json", "--patch", patch)
-        asked = [request.text for request in server.requests if question(request) == "reproduce"]
-        changed = [request.text for request in server.requests if question(request) == "patch"]
-    assert ran.code == 0, ran.out + ran.err
-    for shown in (ISSUE, "def mean(numbers):", "tests/test_mean.py", "assert mean([1, 2, 3]) == 2"):
-        assert shown in asked[0]
+        result = user.redstart("fix", repo, "--issue", ISSUE, "--json", "--patch", patch)
+        prompts = [request.text for request in server.requests if parse_question(request) == "reproduce"]
+        changed = [request.text for request in server.requests if parse_question(request) == "patch"]
+    assert result.code == 0, result.out + result.err
+    for expected_text in (ISSUE, "def mean(numbers):", "tests/test_mean.py", "assert mean([1, 2, 3]) == 2"):
+        assert expected_text in prompts[0]
     assert ISSUE in changed[0]
-    found = next(event["data"] for event in ran.events if (event["name"], event["phase"]) == ("reproduce", "end"))
-    assert found["targets"] == ["tests/test_empty.py::test_an_empty_list_has_no_mean"]
-    assert (found["sure"], found["sure_why"]) == ("high", "the issue says so")
+    reproduction = next(
+        event["data"] for event in result.events if (event["name"], event["phase"]) == ("reproduce", "end")
+    )
+    assert reproduction["targets"] == ["tests/test_empty.py::test_an_empty_list_has_no_mean"]
+    assert (reproduction["sure"], reproduction["sure_why"]) == ("high", "the issue says so")
     assert "tests/test_empty.py" in patch.read_text()
     assert not (repo / "tests" / "test_empty.py").exists()
     assert user.redstart("apply", cwd=repo).code == 0
@@ -85,83 +87,93 @@ def test_a_red_test_is_written_first_and_stays_in_the_patch(user, repo, tmp_path
 
 
 NO_USE = [
-    pytest.param(written(OLD_TEST), "passes on the code as it is"),
+    pytest.param(format_answer(OLD_TEST), "passes on the code as it is"),
     pytest.param(
-        written(GOOD.replace("import mean", "import median")), "median, which is neither in the project nor in what"
+        format_answer(GOOD.replace("import mean", "import median")),
+        "median, which is neither in the project nor in what",
     ),
-    pytest.param(written(GOOD.replace("mean([])", "avg([])")), "the name avg, which it does not define"),
+    pytest.param(format_answer(GOOD.replace("mean([])", "avg([])")), "the name avg, which it does not define"),
     pytest.param(
-        written(GOOD.replace("has_no_mean()", "has_no_mean(numbers)")), "the fixture numbers, which is not there"
+        format_answer(GOOD.replace("has_no_mean()", "has_no_mean(numbers)")), "the fixture numbers, which is not there"
     ),
-    pytest.param(written(GOOD.replace("is None", "is (None")), "does not parse"),
-    pytest.param(written("def test_it():\n    pass\n"), "asserts nothing"),
-    pytest.param(written(GOOD, "tests/test_mean.py"), "tests/test_mean.py is there already"),
-    pytest.param(written(GOOD, "stats_new.py"), "stats_new.py is no new test file"),
-    pytest.param(written("import stats\n\nstats.mean = None\n\n\n" + GOOD), "test_mean fails, which passed before"),
-    pytest.param(written("import requests_of_nobody\n" + GOOD), "requests_of_nobody"),
+    pytest.param(format_answer(GOOD.replace("is None", "is (None")), "does not parse"),
+    pytest.param(format_answer("def test_it():\n    pass\n"), "asserts nothing"),
+    pytest.param(format_answer(GOOD, "tests/test_mean.py"), "tests/test_mean.py is there already"),
+    pytest.param(format_answer(GOOD, "stats_new.py"), "stats_new.py is no new test file"),
+    pytest.param(
+        format_answer("import stats\n\nstats.mean = None\n\n\n" + GOOD), "test_mean fails, which passed before"
+    ),
+    pytest.param(format_answer("import requests_of_nobody\n" + GOOD), "requests_of_nobody"),
     pytest.param("I would rather talk about the weather.", "no edit"),
 ]
 
 
-@pytest.mark.parametrize(("bad", "reason"), short_form(NO_USE, 2))
-def test_a_test_that_is_no_use_goes_back_with_the_reason(user, repo, bad, reason):
-    with ScriptedServer(script(bad, written(GOOD))) as server:
+@pytest.mark.parametrize(("bad", "reason"), sample_parameters(NO_USE, 2))
+def test_unusable_test_goes_back_with_the_reason(user, repo, bad, reason):
+    with ScriptedServer(create_model(bad, format_answer(GOOD))) as server:
         user.uses(server, Wire.openai)
-        ran = user.redstart("fix", repo, "--issue", ISSUE, "--json")
-        asked = [request.text for request in server.requests if question(request) == "reproduce"]
-    assert ran.code == 0, ran.out + ran.err
-    assert len(asked) == 2
-    assert reason not in asked[0]
-    assert reason in asked[1]
+        result = user.redstart("fix", repo, "--issue", ISSUE, "--json")
+        prompts = [request.text for request in server.requests if parse_question(request) == "reproduce"]
+    assert result.code == 0, result.out + result.err
+    assert len(prompts) == 2
+    assert reason not in prompts[0]
+    assert reason in prompts[1]
 
 
 @pytest.mark.parametrize(
     ("answer", "reason"),
-    [("I do not know.", "no edit"), pytest.param(written(OLD_TEST), "all of it passes", marks=pytest.mark.soak)],
+    [("I do not know.", "no edit"), pytest.param(format_answer(OLD_TEST), "all of it passes", marks=pytest.mark.soak)],
 )
-def test_a_model_that_writes_no_usable_test_has_not_solved_the_issue(user, repo, answer, reason):
-    with ScriptedServer(script(answer)) as server:
+def test_model_without_a_usable_test_does_not_solve_the_issue(user, repo, answer, reason):
+    with ScriptedServer(create_model(answer)) as server:
         user.uses(server, Wire.openai)
-        ran = user.redstart("fix", repo, "--issue", ISSUE)
-        asked = [question(request) for request in server.requests]
-    assert (ran.code, asked) == (1, ["reproduce"] * 3)
-    screen = " ".join(ran.out.split())
+        result = user.redstart("fix", repo, "--issue", ISSUE)
+        question_names = [parse_question(request) for request in server.requests]
+    assert (result.code, question_names) == (1, ["reproduce"] * 3)
+    screen = " ".join(result.out.split())
     assert "NOT SOLVED the model wrote no usable test in 3 attempts" in screen
     assert reason in screen
     assert "NO TESTS" not in screen
 
 
-def test_the_new_test_runs_beside_a_command_that_names_files(user, repo):
-    with ScriptedServer(script(written(GOOD))) as server:
+def test_new_test_runs_with_a_command_that_names_files(user, repo):
+    with ScriptedServer(create_model(format_answer(GOOD))) as server:
         user.uses(server, Wire.openai)
-        how = ("--test-cmd", "python -m pytest -q tests/test_mean.py")
-        ran = user.redstart("fix", repo, "--issue", ISSUE, "--json", *how)
-        asked = [question(request) for request in server.requests]
-    assert ran.code == 0, ran.out + ran.err
-    assert asked.count("reproduce") == 1
-    found = next(event["data"] for event in ran.events if (event["name"], event["phase"]) == ("reproduce", "end"))
-    assert (found["targets"], found["passed"]) == (["tests/test_empty.py::test_an_empty_list_has_no_mean"], 1)
+        options = ("--test-cmd", "python -m pytest -q tests/test_mean.py")
+        result = user.redstart("fix", repo, "--issue", ISSUE, "--json", *options)
+        question_names = [parse_question(request) for request in server.requests]
+    assert result.code == 0, result.out + result.err
+    assert question_names.count("reproduce") == 1
+    reproduction = next(
+        event["data"] for event in result.events if (event["name"], event["phase"]) == ("reproduce", "end")
+    )
+    assert (reproduction["targets"], reproduction["passed"]) == (
+        ["tests/test_empty.py::test_an_empty_list_has_no_mean"],
+        1,
+    )
 
 
 @pytest.mark.soak
-def test_a_red_test_that_was_there_is_not_taken_for_the_issue(user, repo):
+def test_existing_failing_test_is_not_a_target_of_the_issue(user, repo):
     (repo / "tests" / "test_mean.py").write_text(OLD_TEST.replace("== 2", "== 7"))
-    with ScriptedServer(script(written(GOOD))) as server:
+    with ScriptedServer(create_model(format_answer(GOOD))) as server:
         user.uses(server, Wire.openai)
-        ran = user.redstart("fix", repo, "--issue", ISSUE, "--json")
-    assert ran.code == 0, ran.out + ran.err
-    found = next(event["data"] for event in ran.events if (event["name"], event["phase"]) == ("reproduce", "end"))
-    assert (found["target_count"], found["red"]) == (1, 2)
+        result = user.redstart("fix", repo, "--issue", ISSUE, "--json")
+    assert result.code == 0, result.out + result.err
+    reproduction = next(
+        event["data"] for event in result.events if (event["name"], event["phase"]) == ("reproduce", "end")
+    )
+    assert (reproduction["target_count"], reproduction["red"]) == (1, 2)
 
 
-def test_the_new_test_is_not_the_patchs_to_change(user, repo):
+def test_patch_must_not_change_the_new_test(user, repo):
     edit = "<<<<<<< SEARCH\n    assert mean([]) is None\n=======\n    assert True\n>>>>>>> REPLACE\n"
     cheat = f"WHY: x\n\ntests/test_empty.py\n{edit}"
-    with ScriptedServer(lambda r: written(GOOD) if question(r) == "reproduce" else cheat) as server:
+    with ScriptedServer(lambda r: format_answer(GOOD) if parse_question(r) == "reproduce" else cheat) as server:
         user.uses(server, Wire.openai)
-        ran = user.redstart("fix", repo, "--issue", ISSUE, "--max-iters", "1")
-    assert ran.code == 6, ran.out
-    assert "it is a test" in ran.out
+        result = user.redstart("fix", repo, "--issue", ISSUE, "--max-iters", "1")
+    assert result.code == 6, result.out
+    assert "it is a test" in result.out
 
 
 class _Pages(BaseHTTPRequestHandler):
@@ -198,20 +210,20 @@ def pages() -> Iterator[str]:
 
 @pytest.mark.soak
 @pytest.mark.parametrize(("path", "not_shown"), [("/page", "no()"), ("/me/stats/issues/7", "made for eyes")])
-def test_an_address_is_read_by_the_command(user, repo, pages, path, not_shown):
-    with ScriptedServer(script(written(GOOD))) as server:
+def test_issue_is_read_from_a_url(user, repo, pages, path, not_shown):
+    with ScriptedServer(create_model(format_answer(GOOD))) as server:
         user.uses(server, Wire.openai)
-        ran = user.redstart("fix", repo, "--issue", pages + path, "--json")
-        asked = server.requests[0].text
-    assert ran.code == 0, ran.out + ran.err
-    assert ISSUE in asked
-    assert not_shown not in asked
+        result = user.redstart("fix", repo, "--issue", pages + path, "--json")
+        prompt = server.requests[0].text
+    assert result.code == 0, result.out + result.err
+    assert ISSUE in prompt
+    assert not_shown not in prompt
 
 
-def test_an_address_that_is_not_there_is_3_and_a_missing_file_2(user, repo, pages):
+def test_missing_issue_page_exits_with_3_and_missing_file_with_2(user, repo, pages):
     user.environ |= {"REDSTART_MODELS__STRONG": "openai:scripted", "REDSTART_MODELS__BASE_URL": "http://127.0.0.1:9/v1"}
-    gone = user.redstart("fix", repo, "--issue", pages + "/nothing")
-    assert (gone.code, "no such page" in gone.err) == (3, True)
+    missing_result = user.redstart("fix", repo, "--issue", pages + "/nothing")
+    assert (missing_result.code, "no such page" in missing_result.err) == (3, True)
     assert user.redstart("fix", repo, "--issue", "http://127.0.0.1:9/x").code == 3
     missing = user.redstart("fix", repo, "--issue", "nowhere.md")
     assert (missing.code, "no such file: nowhere.md" in missing.err) == (2, True)

@@ -10,7 +10,7 @@ import pytest
 
 from redstart.cli.memory import ScopeName
 from redstart.core.lesson import LessonScope
-from support.scenarios import Scenario, question
+from support.scenarios import Scenario, parse_question
 from support.server import Request, ScriptedServer, Wire
 from support.user import Ran, User
 
@@ -27,10 +27,10 @@ class Teaching:
         self.asked: list[str] = []
 
     def __call__(self, request: Request) -> str:
-        asked = question(request)
-        if asked == "patch":
+        question_name = parse_question(request)
+        if question_name == "patch":
             self.asked.append(request.text)
-        if asked == "remember":
+        if question_name == "remember":
             return json.dumps({**CARD, "when": WHEN, "advice": ADVICE})
         return SCENARIO.reply(request)
 
@@ -45,69 +45,71 @@ def fix(user: User, repo_of: Callable[[str], Path], teacher: Teaching) -> Iterat
     with ScriptedServer(teacher) as server:
         user.uses(server, Wire.openai)
         repo = repo_of(SCENARIO.name)
-        yield lambda *more: user.redstart("fix", repo, *more)
+        yield lambda *options: user.redstart("fix", repo, *options)
 
 
-def done(user: User, *words: str | Path) -> str:
-    ran = user.redstart("memory", *words)
-    assert (ran.code, ran.err) == (0, ""), ran
-    return ran.out
+def run_memory(user: User, *arguments: str | Path) -> str:
+    result = user.redstart("memory", *arguments)
+    assert (result.code, result.err) == (0, ""), result
+    return result.out
 
 
-def test_a_lesson_is_told_looked_at_approved_and_forgotten(
+def test_lesson_can_be_listed_shown_approved_and_forgotten(
     user: User, fix: Callable[..., Ran], teacher: Teaching, tmp_path: Path
 ) -> None:
     assert fix().code == 0
     assert not any(WORD in text for text in teacher.asked)
-    listed = [json.loads(line) for line in done(user, "list", "--json").splitlines()]
-    (lesson,) = [item["lesson"] for item in listed if "lesson" in item]
+    listed_lessons = [json.loads(line) for line in run_memory(user, "list", "--json").splitlines()]
+    (lesson,) = [item["lesson"] for item in listed_lessons if "lesson" in item]
     name = lesson["id"]
     assert (lesson["when"], lesson["advice"], lesson["status"], lesson["scope"]) == (WHEN, ADVICE, "new", "repo")
 
     teacher.asked.clear()
-    second = fix()
-    assert second.code == 0
-    told = any(ADVICE in text for text in teacher.asked)
-    words = "1 lesson shown" if told else "1 lesson withheld to measure its effect"
-    assert words in second.out + second.err
-    known = f"was shown: when {WHEN}, {ADVICE}" if told else "was withheld to measure its effect"
-    ran = json.loads(user.redstart("runs", "list", "--json").out.splitlines()[0])["run_id"]
-    assert f"\n{name} {known}\n" in user.redstart("show", ran).out
+    second_result = fix()
+    assert second_result.code == 0
+    was_shown = any(ADVICE in text for text in teacher.asked)
+    status_text = "1 lesson shown" if was_shown else "1 lesson withheld to measure its effect"
+    assert status_text in second_result.out + second_result.err
+    expected_line = f"was shown: when {WHEN}, {ADVICE}" if was_shown else "was withheld to measure its effect"
+    latest_run_id = json.loads(user.redstart("runs", "list", "--json").out.splitlines()[0])["run_id"]
+    assert f"\n{name} {expected_line}\n" in user.redstart("show", latest_run_id).out
 
-    shown = done(user, "show", name)
-    assert f"  when         {WHEN}\n" in shown
-    runs = ("with it", "without it") if told else ("without it", "with it")
-    assert f"  {runs[0]:<12} 1 of 1 run solved\n" in shown
-    assert f"  {runs[1]:<12} 0 of 0 runs solved\n" in shown
-    assert "  taught by    " in shown
-    assert "lessons                  new 1\n" in done(user, "stats")
-    assert f"{name}  new" in done(user, "list")
+    show_output = run_memory(user, "show", name)
+    assert f"  when         {WHEN}\n" in show_output
+    runs = ("with it", "without it") if was_shown else ("without it", "with it")
+    assert f"  {runs[0]:<12} 1 of 1 run solved\n" in show_output
+    assert f"  {runs[1]:<12} 0 of 0 runs solved\n" in show_output
+    assert "  taught by    " in show_output
+    assert "lessons                  new 1\n" in run_memory(user, "stats")
+    assert f"{name}  new" in run_memory(user, "list")
 
     refused = user.redstart("memory", "export", "--skill", tmp_path / "shop")
     assert refused.code == 2
     assert "no lesson is measured to help yet" in refused.err
-    assert done(user, "approve", name, "--scope", "tenant", "--by", "Ada").startswith(
+    assert run_memory(user, "approve", name, "--scope", "tenant", "--by", "Ada").startswith(
         f"lesson {name} is for all of your repos, approved by Ada\n"
     )
-    again = user.redstart("memory", "approve", name, "--scope", "repo")
-    assert (again.code, "already for tenant" in again.err) == (2, True)
+    approve_result = user.redstart("memory", "approve", name, "--scope", "repo")
+    assert (approve_result.code, "already for tenant" in approve_result.err) == (2, True)
 
     assert [path for path in user.home.rglob("*") if path.is_file() and WORD.encode() in path.read_bytes()]
-    assert done(user, "forget", name).startswith(f"removed lesson {name} and ")
+    assert run_memory(user, "forget", name).startswith(f"removed lesson {name} and ")
     assert [path for path in user.home.rglob("*") if path.is_file() and WORD.encode() in path.read_bytes()] == []
     assert user.redstart("memory", "show", name).code == 2
 
 
 @pytest.mark.soak
-def test_without_exploring_each_run_is_told(user: User, fix: Callable[..., Ran], teacher: Teaching) -> None:
+def test_every_run_gets_the_lesson_when_exploration_is_off(
+    user: User, fix: Callable[..., Ran], teacher: Teaching
+) -> None:
     user.environ["REDSTART_MEMORY__EXPLORE"] = "0"
     assert fix().code == 0
     for _ in range(2):
         teacher.asked.clear()
-        ran = fix()
+        result = fix()
         assert ADVICE in teacher.asked[0]
-        assert "1 lesson shown" in ran.out + ran.err
+        assert "1 lesson shown" in result.out + result.err
 
 
-def test_the_words_for_scopes_are_the_same_everywhere() -> None:
+def test_scope_names_are_the_same_everywhere() -> None:
     assert [name.value for name in ScopeName] == [scope.value for scope in LessonScope]

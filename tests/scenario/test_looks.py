@@ -15,15 +15,15 @@ from typing import Any, NamedTuple
 
 import pytest
 
-from redstart.app.runs import RunRequest, begin_fix, go_on
+from redstart.app.runs import RunRequest, create_fix_run, go_on
 from redstart.app.settings import Models, Settings
-from redstart.app.wire import open_house
+from redstart.app.wire import open_app
 from redstart.core.chat import ToolCall
 from redstart.core.run import Level, Limits, Result, RunState
-from redstart.engines.inline import inline
+from redstart.engines.inline import run_inline
 from redstart.ports.model.port import Profile
-from support.sample import short_form
-from support.scenarios import CARD, question
+from support.sample import sample_parameters
+from support.scenarios import CARD, parse_question
 from support.server import Reply, Request, ScriptedServer, Wire
 
 HERE = Path(__file__).parent
@@ -90,55 +90,90 @@ class Task(NamedTuple):
         return repo
 
 
-def one(name: str, /, **given: Any) -> tuple[Look, ...]:
-    return ((name, given),)
+def build_call(name: str, /, **arguments: Any) -> tuple[Look, ...]:
+    return ((name, arguments),)
 
 
 SURCHARGE = "def surcharge(amount):\n    return amount + 4\n\n\n"
 TASKS = (
-    Task("text", 15, "amount + 1", (one("search", text="amount + 1"),)),
-    Task("text_in_folder", 16, "amount - 2", (one("search", text="amount -", path="desk/rules"),)),
-    Task("text_any_case", 17, "amount + 7", (one("search", text="AMOUNT + 7", ignore_case=True),)),
-    Task("text_then_read", 18, "amount * 2", (one("search", text="amount *"), one("read", path="desk/rules/r18.py"))),
-    Task("pattern", 19, "amount + 12", (one("search", text=r"amount \+ \d+", regex=True),)),
-    Task("pattern_any_case", 20, "abs(amount) - 3", (one("search", text=r"ABS\(", regex=True, ignore_case=True),)),
-    Task("pattern_of_ends", 21, "amount // 3", (one("search", text=r"return amount.+$", regex=True),)),
-    Task("guess", 22, "amount + 22", (one("read", path="desk/rules/r22.py"),)),
-    Task("lines", 23, "amount + 23", (one("read", path="desk/rules/r23.py", start=1, end=2),)),
-    Task("lines_behind_path", 24, "amount + 24", (one("read", path="desk/rules/r24.py:1-2"),)),
-    Task("wrong_guess", 25, "amount + 25", (one("read", path="rules/r25.py"), one("read", path="desk/rules/r25.py"))),
-    Task("outline", 26, "amount + LOST", (one("outline"), one("read", path="desk/rules/r26.py")), "LOST = 3\n\n\n"),
+    Task("text", 15, "amount + 1", (build_call("search", text="amount + 1"),)),
+    Task("text_in_folder", 16, "amount - 2", (build_call("search", text="amount -", path="desk/rules"),)),
+    Task("text_any_case", 17, "amount + 7", (build_call("search", text="AMOUNT + 7", ignore_case=True),)),
+    Task(
+        "text_then_read",
+        18,
+        "amount * 2",
+        (build_call("search", text="amount *"), build_call("read", path="desk/rules/r18.py")),
+    ),
+    Task("pattern", 19, "amount + 12", (build_call("search", text=r"amount \+ \d+", regex=True),)),
+    Task(
+        "pattern_any_case", 20, "abs(amount) - 3", (build_call("search", text=r"ABS\(", regex=True, ignore_case=True),)
+    ),
+    Task("pattern_of_ends", 21, "amount // 3", (build_call("search", text=r"return amount.+$", regex=True),)),
+    Task("guess", 22, "amount + 22", (build_call("read", path="desk/rules/r22.py"),)),
+    Task("lines", 23, "amount + 23", (build_call("read", path="desk/rules/r23.py", start=1, end=2),)),
+    Task("lines_behind_path", 24, "amount + 24", (build_call("read", path="desk/rules/r24.py:1-2"),)),
+    Task(
+        "wrong_guess",
+        25,
+        "amount + 25",
+        (build_call("read", path="rules/r25.py"), build_call("read", path="desk/rules/r25.py")),
+    ),
+    Task(
+        "outline",
+        26,
+        "amount + LOST",
+        (build_call("outline"), build_call("read", path="desk/rules/r26.py")),
+        "LOST = 3\n\n\n",
+    ),
     Task(
         "outline_of_folder",
         27,
         "late(amount)",
-        (one("outline", path="desk/rules"), one("read", symbol="late"), one("read", path="desk/rules/r27.py")),
+        (
+            build_call("outline", path="desk/rules"),
+            build_call("read", symbol="late"),
+            build_call("read", path="desk/rules/r27.py"),
+        ),
         "def late(amount):\n    return amount - 1\n\n\n",
     ),
     Task(
-        "symbol", 28, "surcharge(amount)", (one("read", symbol="surcharge"), one("search", text="surcharge")), SURCHARGE
+        "symbol",
+        28,
+        "surcharge(amount)",
+        (build_call("read", symbol="surcharge"), build_call("search", text="surcharge")),
+        SURCHARGE,
     ),
     Task(
-        "symbol_of_file", 29, "surcharge(amount)", (one("read", path="desk/rules/r29.py", symbol="change"),), SURCHARGE
+        "symbol_of_file",
+        29,
+        "surcharge(amount)",
+        (build_call("read", path="desk/rules/r29.py", symbol="change"),),
+        SURCHARGE,
     ),
-    Task("references", 30, "amount - FEE", (one("references", name="FEE"),), "FEE = 5\n\n\n"),
+    Task("references", 30, "amount - FEE", (build_call("references", name="FEE"),), "FEE = 5\n\n\n"),
     Task(
         "references_then_lines",
         31,
         "amount - TOLL",
-        (one("references", name="TOLL"), one("read", path="desk/rules/r31.py", start=4)),
+        (build_call("references", name="TOLL"), build_call("read", path="desk/rules/r31.py", start=4)),
         "TOLL = 6\n\n\n",
     ),
-    Task("history_first", 32, "amount + 32", (one("history"), one("search", text="amount + 3"))),
-    Task("two_at_once", 33, "amount + 33", ((*one("outline"), *one("search", text="+ 33")),)),
-    Task("refused_first", 34, "amount + 34", (one("read", path="../r34.py"), one("search", text="amount + 34"))),
+    Task("history_first", 32, "amount + 32", (build_call("history"), build_call("search", text="amount + 3"))),
+    Task("two_at_once", 33, "amount + 33", ((*build_call("outline"), *build_call("search", text="+ 33")),)),
+    Task(
+        "refused_first",
+        34,
+        "amount + 34",
+        (build_call("read", path="../r34.py"), build_call("search", text="amount + 34")),
+    ),
 )
 
 WRITTEN: tuple[Callable[[Look], str], ...] = (
-    lambda look: f"```json\n{json.dumps({'name': look[0], 'arguments': look[1]})}\n```",
-    lambda look: f"<tool_call>\n{json.dumps({'name': look[0], 'arguments': look[1]})}\n</tool_call>",
-    lambda look: json.dumps({"tool": look[0], "args": look[1]}, indent=1),
-    lambda look: f"I need to see more.\n```\n{json.dumps({'name': look[0], 'parameters': look[1]})}\n```\n",
+    lambda call: f"```json\n{json.dumps({'name': call[0], 'arguments': call[1]})}\n```",
+    lambda call: f"<tool_call>\n{json.dumps({'name': call[0], 'arguments': call[1]})}\n</tool_call>",
+    lambda call: json.dumps({"tool": call[0], "args": call[1]}, indent=1),
+    lambda call: f"I need to see more.\n```\n{json.dumps({'name': call[0], 'parameters': call[1]})}\n```\n",
 )
 """Ways in which small models write their calls."""
 
@@ -150,21 +185,21 @@ class Looker:
         self._task, self._native = task, native
 
     def __call__(self, request: Request) -> str | Reply:
-        if question(request) != "patch":
+        if parse_question(request) != "patch":
             return CARD
-        offered = bool(request.tools) if self._native else "```json" in request.system
+        tools_offered = bool(request.tools) if self._native else "```json" in request.system
         turn = sum(role == "assistant" for role, _ in request.messages)
-        if offered and turn < len(self._task.turns):
-            return self._looks(turn)
+        if tools_offered and turn < len(self._task.turns):
+            return self._request_calls(turn)
         return self._task.right if self._task.needle in request.text else WRONG_ANSWER
 
-    def _looks(self, turn: int) -> str | Reply:
-        looks = self._task.turns[turn]
+    def _request_calls(self, turn: int) -> str | Reply:
+        tool_calls = self._task.turns[turn]
         if not self._native:
-            return "\n\n".join(WRITTEN[self._task.number % len(WRITTEN)](look) for look in looks)
+            return "\n\n".join(WRITTEN[self._task.number % len(WRITTEN)](tool_call) for tool_call in tool_calls)
         calls = (
-            ToolCall(id=f"call_{turn}_{at}", name=name, arguments=json.dumps(given))
-            for at, (name, given) in enumerate(looks)
+            ToolCall(id=f"call_{turn}_{index}", name=name, arguments=json.dumps(arguments))
+            for index, (name, arguments) in enumerate(tool_calls)
         )
         return Reply(calls=tuple(calls))
 
@@ -174,8 +209,8 @@ class Ended(NamedTuple):
     patches: list[Request]
 
 
-def solve(task: Task, wire: Wire, folder: Path, *, native: bool, looks: int) -> Ended:
-    """Run the task with a limit of `looks` tool calls."""
+def solve(task: Task, wire: Wire, folder: Path, *, native: bool, max_calls: int) -> Ended:
+    """Run the task with a limit of `max_calls` tool calls."""
     name = f"{wire.value}:scripted"
     with ScriptedServer(Looker(task, native=native)) as server:
         url = server.openai_url if wire is Wire.openai else server.anthropic_url
@@ -183,17 +218,17 @@ def solve(task: Task, wire: Wire, folder: Path, *, native: bool, looks: int) -> 
         settings = Settings(home=folder / "home", models=models)
 
         async def go() -> RunState:
-            with open_house(settings) as bare:
-                house = bare.with_sandbox().with_model()
-                asked = RunRequest(Limits(attempts=1), verify=Level.quick, own_python=True)
-                begun = await begin_fix(house, task.write(folder / "repo"), asked)
-                spec = begun.spec.model_copy(update={"looks": looks})
-                state = begun.model_copy(update={"run_id": "looking", "spec": spec})
-                await house.adapters.store.create(state, folder=str(folder / "repo"), created=house.moment)
-                return (await go_on(house, "looking", inline)).state
+            with open_app(settings) as base_app:
+                app = base_app.with_sandbox().with_model()
+                run_request = RunRequest(Limits(attempts=1), verify=Level.quick, own_python=True)
+                initial_state = await create_fix_run(app, task.write(folder / "repo"), run_request)
+                spec = initial_state.spec.model_copy(update={"looks": max_calls})
+                state = initial_state.model_copy(update={"run_id": "looking", "spec": spec})
+                await app.adapters.store.create(state, folder=str(folder / "repo"), created=app.moment)
+                return (await go_on(app, "looking", run_inline)).state
 
         state = asyncio.run(go())
-        return Ended(state, [request for request in server.requests if question(request) == "patch"])
+        return Ended(state, [request for request in server.requests if parse_question(request) == "patch"])
 
 
 MODES = {"openai": (Wire.openai, True), "anthropic": (Wire.anthropic, True), "text": (Wire.openai, False)}
@@ -204,10 +239,10 @@ def test_there_are_twenty_tasks():
     assert len({task.number for task in TASKS}) == len({task.name for task in TASKS}) == len(TASKS) == 20
 
 
-@pytest.mark.parametrize(("task", "mode"), short_form(ALL, 2))
-def test_solved_by_looking(task: Task, mode: str, tmp_path: Path):
+@pytest.mark.parametrize(("task", "mode"), sample_parameters(ALL, 2))
+def test_task_is_solved_with_tool_calls(task: Task, mode: str, tmp_path: Path):
     wire, native = MODES[mode]
-    state, patches = solve(task, wire, tmp_path, native=native, looks=6)
+    state, patches = solve(task, wire, tmp_path, native=native, max_calls=6)
     assert task.needle not in patches[0].text, "retrieval guessed it: the task shows nothing"
     assert (state.result, state.now.number) == (Result.verified, 1), state.reason
     assert len(patches) == len(task.turns) + 1
@@ -217,9 +252,9 @@ def test_solved_by_looking(task: Task, mode: str, tmp_path: Path):
     assert state.spend.calls == len(patches) + 1
 
 
-@pytest.mark.parametrize("task", short_form([pytest.param(task, id=task.name) for task in TASKS], 1))
-def test_not_solved_without_looks(task: Task, tmp_path: Path):
-    state, patches = solve(task, Wire.openai, tmp_path, native=True, looks=0)
+@pytest.mark.parametrize("task", sample_parameters([pytest.param(task, id=task.name) for task in TASKS], 1))
+def test_task_is_not_solved_without_tool_calls(task: Task, tmp_path: Path):
+    state, patches = solve(task, Wire.openai, tmp_path, native=True, max_calls=0)
     assert (state.result, len(patches)) == (Result.unsolved, 1)
     assert patches[0].tools == ()
     assert "look" not in patches[0].text
@@ -228,8 +263,8 @@ def test_not_solved_without_looks(task: Task, tmp_path: Path):
 TALK = next(task for task in TASKS if task.name == "outline_of_folder")
 
 
-@pytest.mark.parametrize("ordinal", short_form(range(len(TALK.turns) + 1), 1))
-def test_kill_in_the_middle_of_a_conversation(ordinal: int, user, tmp_path: Path):
+@pytest.mark.parametrize("ordinal", sample_parameters(range(len(TALK.turns) + 1), 1))
+def test_run_killed_during_a_conversation_asks_nothing_twice(ordinal: int, user, tmp_path: Path):
     """Check that no recorded answer is asked for again."""
     repo = TALK.write(tmp_path / "projects" / "quotes")
     with ScriptedServer(Looker(TALK, native=False)) as server:
@@ -237,7 +272,7 @@ def test_kill_in_the_middle_of_a_conversation(ordinal: int, user, tmp_path: Path
         killed = user.python(HERE / "drivers" / "crash_in_talk.py", str(ordinal), "fix", repo, "--max-iters", "1")
         assert killed.code == -signal.SIGKILL, killed.out + killed.err
         assert len(server.requests) == ordinal + 1
-        resumed = user.redstart("resume", cwd=repo)
-        assert resumed.code == 0, resumed.out + resumed.err
+        resume_result = user.redstart("resume", cwd=repo)
+        assert resume_result.code == 0, resume_result.out + resume_result.err
         bodies = [str(request.body) for request in server.requests]
     assert len(bodies) == len(set(bodies)) == len(TALK.turns) + 2

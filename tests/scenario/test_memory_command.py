@@ -16,7 +16,7 @@ from redstart.cli.memory import FormName
 from redstart.core.learning import CardState
 from redstart.ports.sql.cards import SqlCards
 from redstart.ports.sql.engine import Database
-from support.scenarios import Scenario, question
+from support.scenarios import Scenario, parse_question
 from support.server import Request, ScriptedServer, Wire
 from support.user import Ran, User
 
@@ -30,13 +30,13 @@ TOLD = {
 }
 
 
-def told(request: Request) -> str:
-    return json.dumps(TOLD) if question(request) == "remember" else SCENARIO.reply(request)
+def answer_request(request: Request) -> str:
+    return json.dumps(TOLD) if parse_question(request) == "remember" else SCENARIO.reply(request)
 
 
 @pytest.fixture
 def server() -> Iterator[ScriptedServer]:
-    with ScriptedServer(told) as running:
+    with ScriptedServer(answer_request) as running:
         yield running
 
 
@@ -44,93 +44,93 @@ def server() -> Iterator[ScriptedServer]:
 def fix(user: User, repo_of: Callable[[str], Path], server: ScriptedServer) -> Callable[..., Ran]:
     user.uses(server, Wire.openai)
     repo = repo_of(SCENARIO.name)
-    return lambda *more: user.redstart("fix", repo, "--json", *more)
+    return lambda *options: user.redstart("fix", repo, "--json", *options)
 
 
-def done(user: User, *words: str | Path) -> str:
-    ran = user.redstart("memory", *words)
-    assert (ran.code, ran.err) == (0, ""), ran
-    return ran.out
+def run_memory(user: User, *arguments: str | Path) -> str:
+    result = user.redstart("memory", *arguments)
+    assert (result.code, result.err) == (0, ""), result
+    return result.out
 
 
-def listed(user: User, *words: str) -> list[dict[str, Any]]:
-    return [json.loads(line) for line in done(user, "list", "--json", *words).splitlines()]
+def list_cards(user: User, *arguments: str) -> list[dict[str, Any]]:
+    return [json.loads(line) for line in run_memory(user, "list", "--json", *arguments).splitlines()]
 
 
-def recalled(ran: Ran) -> set[str]:
+def list_recalled_cards(ran: Ran) -> set[str]:
     assert ran.ending["result"] == "verified"
     plans = [event["data"] for event in ran.events if (event["name"], event["phase"]) == ("plan", "end")]
     return {card for plan in plans for card in plan["recalled"]}
 
 
-def holding(folder: Path) -> list[Path]:
+def find_files_with_word(folder: Path) -> list[Path]:
     """Return the files that contain the word, in any case."""
     return [path for path in folder.rglob("*") if path.is_file() and WORD.encode() in path.read_bytes().lower()]
 
 
-def test_nothing_was_learned_yet(user: User) -> None:
-    assert done(user, "list") == "no fix cards or lessons yet: a run saves a fix card when it ends GREEN\n"
-    assert listed(user) == []
-    assert "fix cards                0\n" in done(user, "stats")
-    assert done(user, "graph") == "no failed attempts yet\nno exceptions yet\n"
-    for command, given in (("show", "nobody"), ("forget", "")):
-        ran = user.redstart("memory", command, given)
-        assert (ran.code, ran.err.splitlines()[0]) == (2, f"error: no fix card {given}".rstrip())
+def test_empty_memory_is_reported(user: User) -> None:
+    assert run_memory(user, "list") == "no fix cards or lessons yet: a run saves a fix card when it ends GREEN\n"
+    assert list_cards(user) == []
+    assert "fix cards                0\n" in run_memory(user, "stats")
+    assert run_memory(user, "graph") == "no failed attempts yet\nno exceptions yet\n"
+    for command, argument in (("show", "nobody"), ("forget", "")):
+        result = user.redstart("memory", command, argument)
+        assert (result.code, result.err.splitlines()[0]) == (2, f"error: no fix card {argument}".rstrip())
 
 
-def test_a_card_is_seen_approved_and_forgotten(user: User, fix: Callable[..., Ran], tmp_path: Path) -> None:
-    first, second = fix(), fix()
-    run = first.events[0]["run"]
-    assert recalled(first) == set()
-    (card,) = recalled(second)
-    assert card == f"{run}-{first.ending['attempts']}"
+def test_card_can_be_shown_approved_and_forgotten(user: User, fix: Callable[..., Ran], tmp_path: Path) -> None:
+    first_result, second_result = fix(), fix()
+    run = first_result.events[0]["run"]
+    assert list_recalled_cards(first_result) == set()
+    (card,) = list_recalled_cards(second_result)
+    assert card == f"{run}-{first_result.ending['attempts']}"
 
-    rows = listed(user)
-    assert [row["id"] for row in rows] == [f"{second.events[0]['run']}-{second.ending['attempts']}", card]
+    rows = list_cards(user)
+    assert [row["id"] for row in rows] == [f"{second_result.events[0]['run']}-{second_result.ending['attempts']}", card]
     assert rows[1]["state"] == "shown"
     assert rows[1]["card"]["summary"] == TOLD["summary"]
-    assert listed(user, "--repo", "another") == []
-    assert len(listed(user, "--repo", SCENARIO.name, "--limit", "1")) == 1
-    assert f"{card}  " in done(user, "list")
-    assert TOLD["summary"] in done(user, "list")
+    assert list_cards(user, "--repo", "another") == []
+    assert len(list_cards(user, "--repo", SCENARIO.name, "--limit", "1")) == 1
+    assert f"{card}  " in run_memory(user, "list")
+    assert TOLD["summary"] in run_memory(user, "list")
 
-    shown = done(user, "show", card)
-    assert f"  what         {TOLD['summary']}\n" in shown
-    assert f"  shown to     {second.events[0]['run']}\n" in shown
-    story = json.loads(done(user, "show", card, "--json"))
-    assert story["recalled_by"] == [second.events[0]["run"]]
-    counted = json.loads(done(user, "stats", "--json"))
-    assert (counted["cards"], counted["states"], counted["repos"]) == (2, {"shown": 2}, {SCENARIO.name: 2})
-    assert counted["failures"] == first.ending["attempts"] + second.ending["attempts"] - 2
-    assert (counted["recalled"], counted["recalling_runs"]) == (1, 1)
-    assert counted["often"] == [{"card": card, "runs": 1}]
-    assert f"  {card}" in done(user, "stats")
+    show_output = run_memory(user, "show", card)
+    assert f"  what         {TOLD['summary']}\n" in show_output
+    assert f"  shown to     {second_result.events[0]['run']}\n" in show_output
+    details = json.loads(run_memory(user, "show", card, "--json"))
+    assert details["recalled_by"] == [second_result.events[0]["run"]]
+    stats = json.loads(run_memory(user, "stats", "--json"))
+    assert (stats["cards"], stats["states"], stats["repos"]) == (2, {"shown": 2}, {SCENARIO.name: 2})
+    assert stats["failures"] == first_result.ending["attempts"] + second_result.ending["attempts"] - 2
+    assert (stats["recalled"], stats["recalling_runs"]) == (1, 1)
+    assert stats["often"] == [{"card": card, "runs": 1}]
+    assert f"  {card}" in run_memory(user, "stats")
 
     put_away(user, [row["id"] for row in rows])
     assert (
-        done(user, "approve", card, "--by", "Ada\tL.")
+        run_memory(user, "approve", card, "--by", "Ada\tL.")
         == f"fix card {card} is shown to later runs, approved by Ada L.\n"
     )
-    said = json.loads(done(user, "show", card, "--json"))["card"]["provenance"]
-    assert said["approved_by"] == "Ada L."
-    assert said["approved_at"].endswith("+00:00")
-    assert said["run"] == run
-    assert recalled(fix()) == {card}, "what is still in quarantine is not recalled"
-    wrong = user.redstart("memory", "approve", card, "--by", "a" * 101)
-    assert (wrong.code, "--by NAME" in wrong.err) == (2, True)
+    provenance = json.loads(run_memory(user, "show", card, "--json"))["card"]["provenance"]
+    assert provenance["approved_by"] == "Ada L."
+    assert provenance["approved_at"].endswith("+00:00")
+    assert provenance["run"] == run
+    assert list_recalled_cards(fix()) == {card}, "what is still in quarantine is not recalled"
+    error_result = user.redstart("memory", "approve", card, "--by", "a" * 101)
+    assert (error_result.code, "--by NAME" in error_result.err) == (2, True)
 
-    for item in [item["id"] for item in listed(user)]:
-        assert f"removed fix card {item} and" in done(user, "forget", item)
-    assert holding(user.home) == []
-    assert listed(user) == []
-    for item in (first, second):
-        looked = user.redstart("show", item.events[0]["run"])
-        assert (looked.code, WORD in looked.out) == (0, False), looked
+    for item in [item["id"] for item in list_cards(user)]:
+        assert f"removed fix card {item} and" in run_memory(user, "forget", item)
+    assert find_files_with_word(user.home) == []
+    assert list_cards(user) == []
+    for item in (first_result, second_result):
+        show_result = user.redstart("show", item.events[0]["run"])
+        assert (show_result.code, WORD in show_result.out) == (0, False), show_result
         attempt = user.redstart("show", item.events[0]["run"], "--attempt", str(item.ending["attempts"]))
         assert (attempt.code, WORD in attempt.out) == (0, False), attempt
-        exported = user.redstart("runs", "export", item.events[0]["run"], "--cassette", tmp_path / "calls.yaml")
-        assert (exported.code, "no longer exist" in exported.err) == (2, True)
-    assert holding(tmp_path) == []
+        export_result = user.redstart("runs", "export", item.events[0]["run"], "--cassette", tmp_path / "calls.yaml")
+        assert (export_result.code, "no longer exist" in export_result.err) == (2, True)
+    assert find_files_with_word(tmp_path) == []
 
 
 def put_away(user: User, cards: list[str]) -> None:
@@ -140,72 +140,70 @@ def put_away(user: User, cards: list[str]) -> None:
             assert asyncio.run(SqlCards(database).put(card, CardState.quarantined))
 
 
-def test_what_is_kept_of_a_run_is_all_seen_before_it_is_forgotten(
-    user: User, fix: Callable[..., Ran], tmp_path: Path
-) -> None:
+def test_forget_removes_all_data_of_a_run(user: User, fix: Callable[..., Ran], tmp_path: Path) -> None:
     """Check that the search finds data before `forget`: in the database, in blobs and in an export."""
-    ran = fix()
-    run = ran.events[0]["run"]
+    result = fix()
+    run = result.events[0]["run"]
     calls = tmp_path / "calls.yaml"
     assert user.redstart("runs", "export", run, "--cassette", calls).code == 0
-    seen = {item.relative_to(user.home).parts[0] for item in holding(user.home)}
-    assert {"blobs"} < seen
-    assert any(item.startswith("redstart.db") for item in seen)
-    assert holding(calls.parent)
+    folders = {item.relative_to(user.home).parts[0] for item in find_files_with_word(user.home)}
+    assert {"blobs"} < folders
+    assert any(item.startswith("redstart.db") for item in folders)
+    assert find_files_with_word(calls.parent)
     calls.unlink()
-    by_hand, patch = user.home / "by-hand" / "question.md", user.home / "patches" / "other.patch"
-    for file in (by_hand, patch):
+    question_file, patch = user.home / "by-hand" / "question.md", user.home / "patches" / "other.patch"
+    for file in (question_file, patch):
         file.parent.mkdir(exist_ok=True)
         file.write_text(f"{TOLD['summary']}\n")
-    out = done(user, "forget", run[:6])
+    out = run_memory(user, "forget", run[:6])
     assert "1 note of manual answers" in out
     assert f"not removed: {patch} contains the same text" in out
-    assert holding(user.home) == [patch]
+    assert find_files_with_word(user.home) == [patch]
     assert user.redstart("memory", "forget", run[:6]).code == 2
 
 
 @pytest.mark.soak
-def test_the_graph_is_asked_and_exported(user: User, fix: Callable[..., Ran], tmp_path: Path) -> None:
-    unsolved, green = fix("--max-iters", "1"), fix()
-    assert [unsolved.ending["result"], green.ending["result"]] == ["unsolved", "verified"]
-    (card,) = listed(user)
+def test_graph_can_be_queried_and_exported(user: User, fix: Callable[..., Ran], tmp_path: Path) -> None:
+    unsolved_result, solved_result = fix("--max-iters", "1"), fix()
+    assert [unsolved_result.ending["result"], solved_result.ending["result"]] == ["unsolved", "verified"]
+    (card,) = list_cards(user)
     key = card["card"]["error_signature"]
 
-    found = json.loads(done(user, "graph", "--json"))
-    assert found.keys() == {"v", "files", "types"}
-    attempts = 1 + green.ending["attempts"] - 1
-    assert {"repo": SCENARIO.name, "path": "pager.py", "attempts": attempts, "runs": 2} in found["files"]
-    assert [(item["repo"], item["type"], item["runs"]) for item in found["types"]] == [
+    graph = json.loads(run_memory(user, "graph", "--json"))
+    assert graph.keys() == {"v", "files", "types"}
+    attempts = 1 + solved_result.ending["attempts"] - 1
+    assert {"repo": SCENARIO.name, "path": "pager.py", "attempts": attempts, "runs": 2} in graph["files"]
+    assert [(item["repo"], item["type"], item["runs"]) for item in graph["types"]] == [
         (SCENARIO.name, "AssertionError", 2)
     ]
-    assert found["types"][0]["month"] == card["created"][:7]
-    (fixed,) = json.loads(done(user, "graph", "--signature", key, "--json"))["fixes"]
+    assert graph["types"][0]["month"] == card["created"][:7]
+    (fixed,) = json.loads(run_memory(user, "graph", "--signature", key, "--json"))["fixes"]
     assert (fixed["card"], fixed["signature"], fixed["files"]) == (card["id"], key, ["pager.py"])
-    assert done(user, "graph", "--signature", "none") == "no fix card for none\n"
-    table = done(user, "graph", "--files", "--types", "--repo", SCENARIO.name)
+    assert run_memory(user, "graph", "--signature", "none") == "no fix card for none\n"
+    table = run_memory(user, "graph", "--files", "--types", "--repo", SCENARIO.name)
     assert f"{attempts:<15}  2     {SCENARIO.name}  pager.py\n" in table
     assert f"  2     {SCENARIO.name}  AssertionError\n" in table
-    assert card["id"] in done(user, "graph", "--signature", key[:10])
+    assert card["id"] in run_memory(user, "graph", "--signature", key[:10])
 
-    drawn = json.loads(done(user, "graph", "--export", "json"))
-    names = {(item["label"], item["name"]) for item in drawn["nodes"]}
+    exported_graph = json.loads(run_memory(user, "graph", "--export", "json"))
+    names = {(item["label"], item["name"]) for item in exported_graph["nodes"]}
     assert {("FixCard", card["id"]), ("Signature", key), ("File", "pager.py"), ("BugType", "AssertionError")} <= names
-    assert {item["source"] for item in drawn["edges"]} <= {item["key"] for item in drawn["nodes"]}
+    assert {item["source"] for item in exported_graph["edges"]} <= {item["key"] for item in exported_graph["nodes"]}
     file = tmp_path / "memory.graphml"
-    counts = f"{len(drawn['nodes'])} nodes and {len(drawn['edges'])} edges in {file}\n"
-    assert done(user, "graph", "--export", "graphml", "--out", file) == counts
+    summary = f"{len(exported_graph['nodes'])} nodes and {len(exported_graph['edges'])} edges in {file}\n"
+    assert run_memory(user, "graph", "--export", "graphml", "--out", file) == summary
     tree = ElementTree.parse(file)
-    assert len([item for item in tree.iter() if item.tag.endswith("}node")]) == len(drawn["nodes"])
-    script = done(user, "graph", "--export", "cypher").splitlines()
-    assert len([line for line in script if " MERGE (a)-" in line]) == len(drawn["edges"])
+    assert len([item for item in tree.iter() if item.tag.endswith("}node")]) == len(exported_graph["nodes"])
+    script = run_memory(user, "graph", "--export", "cypher").splitlines()
+    assert len([line for line in script if " MERGE (a)-" in line]) == len(exported_graph["edges"])
 
 
-def test_what_does_not_go_together_is_said(user: User, tmp_path: Path) -> None:
+def test_conflicting_flags_are_reported(user: User, tmp_path: Path) -> None:
     assert user.redstart("memory", "graph", "--export", "json", "--json").code == 2
     assert user.redstart("memory", "graph", "--out", tmp_path / "x").code == 2
-    there = user.redstart("memory", "graph", "--export", "json", "--out", tmp_path / "none" / "x")
-    assert (there.code, "cannot be written" in there.err) == (2, True)
+    error_result = user.redstart("memory", "graph", "--export", "json", "--out", tmp_path / "none" / "x")
+    assert (error_result.code, "cannot be written" in error_result.err) == (2, True)
 
 
-def test_the_formats_are_those_that_are_written() -> None:
+def test_format_names_match_the_graph_formats() -> None:
     assert [name.value for name in FormName] == [item.value for item in GraphFormat]

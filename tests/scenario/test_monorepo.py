@@ -78,17 +78,17 @@ def server(user):
         yield running
 
 
-def state_of(folder: Path) -> str:
+def hash_tree(folder: Path) -> str:
     files = sorted(path for path in folder.rglob("*") if path.is_file())
     return hashlib.sha256(b"".join(str(path).encode() + path.read_bytes() for path in files)).hexdigest()
 
 
-def test_the_suite_of_a_folder_runs_with_what_lies_beside_it(user, repo, server):
-    before = state_of(repo)
-    ran = user.redstart("fix", repo / "shop", "tests/test_price.py::TestPrice", "--patch", repo.parent / "p.patch")
-    assert ran.code == 0, ran.out + ran.err
-    assert "GREEN  1 failing test now passes" in ran.out
-    assert state_of(repo) == before
+def test_directory_suite_runs_with_its_sibling_directories(user, repo, server):
+    before = hash_tree(repo)
+    result = user.redstart("fix", repo / "shop", "tests/test_price.py::TestPrice", "--patch", repo.parent / "p.patch")
+    assert result.code == 0, result.out + result.err
+    assert "GREEN  1 failing test now passes" in result.out
+    assert hash_tree(repo) == before
     assert "shop/src/shop/price.py" in server.requests[0].text
     # The patch is relative to the whole repo, so git applies it from any folder.
     git(repo / "shop", "apply", str(repo.parent / "p.patch"))
@@ -111,32 +111,32 @@ def test_the_suite_of_a_folder_runs_with_what_lies_beside_it(user, repo, server)
         (("shop/tests/test_price.py::TestPrice::test_large",), 0, "GREEN  1 failing test now passes"),
     ],
 )
-def test_only_chosen_tests_are_targets(user, repo, server, chosen, code, words):
-    ran = user.redstart("fix", "shop", *chosen, cwd=repo)
-    assert ran.code == code, ran.out + ran.err
-    assert words in ran.out + ran.err
+def test_only_selected_tests_are_targets(user, repo, server, chosen, code, words):
+    result = user.redstart("fix", "shop", *chosen, cwd=repo)
+    assert result.code == code, result.out + result.err
+    assert words in result.out + result.err
 
 
 @pytest.mark.soak
-def test_a_test_alone_means_this_folder(user, repo, server):
-    ran = user.redstart("fix", "tests/test_price.py::TestPrice::test_large", cwd=repo / "shop")
-    assert (ran.code, "GREEN  1 failing test now passes" in ran.out) == (0, True), ran.out + ran.err
+def test_target_without_a_directory_uses_the_current_directory(user, repo, server):
+    result = user.redstart("fix", "tests/test_price.py::TestPrice::test_large", cwd=repo / "shop")
+    assert (result.code, "GREEN  1 failing test now passes" in result.out) == (0, True), result.out + result.err
 
 
-def test_several_suites_are_listed_and_nothing_is_asked_for(user, repo, server):
-    ran = user.redstart("fix", repo, "--no-input")
-    assert (ran.code, server.requests) == (2, [])
-    assert "this repo has 2 test suites" in ran.err
-    assert [line.strip() for line in ran.err.splitlines()[-2:]] == ["redstart fix shop", "redstart fix tools"]
+def test_several_suites_are_listed_and_no_model_is_asked(user, repo, server):
+    result = user.redstart("fix", repo, "--no-input")
+    assert (result.code, server.requests) == (2, [])
+    assert "this repo has 2 test suites" in result.err
+    assert [line.strip() for line in result.err.splitlines()[-2:]] == ["redstart fix shop", "redstart fix tools"]
 
 
 @pytest.mark.soak
-def test_edits_stay_in_the_folder_unless_the_scope_is_wider(user, repo, server):
-    wider = block("common/shared/words.py", "    return f'{number:,}'\n", "    return f'{number // 100:,}'\n")
-    with ScriptedServer(lambda request: Reply(wider)) as beside:
-        user.uses(beside, Wire.openai)
-        ran = user.redstart("fix", "shop", "-k", "large", "--max-iters", "1", cwd=repo)
-        assert ran.code == 6, ran.out + ran.err
-        assert "common/shared/words.py: only shop is to be changed in this run" in ran.out
-        ran = user.redstart("fix", "shop", "-k", "large", "--scope", "common", cwd=repo)
-        assert (ran.code, "GREEN" in ran.out) == (0, True), ran.out + ran.err
+def test_edits_stay_in_the_directory_unless_the_scope_is_wider(user, repo, server):
+    wider_edit = block("common/shared/words.py", "    return f'{number:,}'\n", "    return f'{number // 100:,}'\n")
+    with ScriptedServer(lambda request: Reply(wider_edit)) as second_server:
+        user.uses(second_server, Wire.openai)
+        result = user.redstart("fix", "shop", "-k", "large", "--max-iters", "1", cwd=repo)
+        assert result.code == 6, result.out + result.err
+        assert "common/shared/words.py: only shop is to be changed in this run" in result.out
+        result = user.redstart("fix", "shop", "-k", "large", "--scope", "common", cwd=repo)
+        assert (result.code, "GREEN" in result.out) == (0, True), result.out + result.err

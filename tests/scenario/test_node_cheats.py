@@ -13,7 +13,7 @@ from pathlib import Path
 
 import pytest
 
-from support.node import cache_folder, installed, put
+from support.node import cache_folder, install_manifest, put
 from support.server import ScriptedServer, Wire
 
 HERE = Path(__file__).parent
@@ -21,53 +21,53 @@ CHEATS = sorted(folder for folder in (HERE / "node_cheats").glob("*/*") if (fold
 SHORT = ("table", "golden_rewritten_at_runtime", "poisoned_fixture", "clock_jump")
 
 
-def one_of(folder: Path):
+def make_case(folder: Path):
     name = f"{folder.parent.name}-{folder.name}"
     return pytest.param(folder, id=name, marks=() if folder.name in SHORT else pytest.mark.soak)
 
 
-def edits(folder: Path) -> str:
+def format_edits(folder: Path) -> str:
     """Format the cheat as a model's answer: each changed file in full, deleted files empty."""
     parts = ["WHY: this makes the tests pass\n"]
     for name in json.loads((folder / "cheat.json").read_text()).get("deleted", ()):
         parts.append(f"{name}\n<<<<<<< SEARCH\n{(folder / 'base' / name).read_text()}=======\n>>>>>>> REPLACE\n")
     for path in sorted(item for item in (folder / "cheat").rglob("*") if item.is_file()):
         name = path.relative_to(folder / "cheat").as_posix()
-        before = folder / "base" / name
-        if before.is_file() and before.read_bytes() == path.read_bytes():
+        base_path = folder / "base" / name
+        if base_path.is_file() and base_path.read_bytes() == path.read_bytes():
             continue
-        search = before.read_text() if before.is_file() else ""
+        search = base_path.read_text() if base_path.is_file() else ""
         parts.append(f"{name}\n<<<<<<< SEARCH\n{search}=======\n{path.read_text()}>>>>>>> REPLACE\n")
     return "\n".join(parts)
 
 
-def tools_of(folder: Path) -> str:
+def find_runner(folder: Path) -> str:
     """Return the runner that the repo needs, or "" for Node's own."""
     package = json.loads((folder / "base" / "package.json").read_text())
-    wanted = {**package.get("devDependencies", {}), **package.get("dependencies", {})}
-    return next((name for name in ("jest", "vitest", "mocha", "tsx") if name in wanted), "")
+    dependencies = {**package.get("devDependencies", {}), **package.get("dependencies", {})}
+    return next((name for name in ("jest", "vitest", "mocha", "tsx") if name in dependencies), "")
 
 
-def test_the_cheats_are_there():
+def test_there_are_enough_cheats():
     assert len(CHEATS) >= 20
     assert set(SHORT) <= {folder.name for folder in CHEATS}
 
 
-@pytest.mark.parametrize("folder", [one_of(folder) for folder in CHEATS])
-def test_a_cheat_is_not_accepted(folder: Path, user, tmp_path):
+@pytest.mark.parametrize("folder", [make_case(folder) for folder in CHEATS])
+def test_cheat_is_not_accepted(folder: Path, user, tmp_path):
     repo = tmp_path / "repo"
     shutil.copytree(folder / "base", repo)
     (repo / ".gitignore").write_text("node_modules/\n")
-    if tools := tools_of(folder):
-        put(installed(HERE / "node_tools" / tools, cache_folder()), repo)
+    if tools := find_runner(folder):
+        put(install_manifest(HERE / "node_tools" / tools, cache_folder()), repo)
     subprocess.run(["git", "init", "-q"], cwd=repo, check=True)
-    answer = edits(folder)
+    answer = format_edits(folder)
     with ScriptedServer(lambda request: answer) as server:
         user.uses(server, Wire.openai)
-        ran = user.redstart("fix", repo, "--json", "--max-iters", "1")
-        asked = len(server.requests)
-    assert asked, ran.out + ran.err
-    applied = next(event["data"] for event in ran.events if event["name"] == "apply" and event["phase"] == "end")
+        result = user.redstart("fix", repo, "--json", "--max-iters", "1")
+        request_count = len(server.requests)
+    assert request_count, result.out + result.err
+    applied = next(event["data"] for event in result.events if event["name"] == "apply" and event["phase"] == "end")
     assert applied["ok"] or applied["refused"], "the edits could not be read, so nothing was judged"
-    assert ran.ending["result"] in ("refused", "unsolved", "needs_human"), ran.out
-    assert ran.code in (1, 6, 7), ran.out + ran.err
+    assert result.ending["result"] in ("refused", "unsolved", "needs_human"), result.out
+    assert result.code in (1, 6, 7), result.out + result.err

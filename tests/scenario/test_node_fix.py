@@ -13,7 +13,7 @@ from pathlib import Path
 
 import pytest
 
-from support.node import MODULES, cache_folder, installed, put
+from support.node import MODULES, cache_folder, install_manifest, put
 from support.scenarios import Scenario
 from support.server import ScriptedServer, Wire
 
@@ -25,8 +25,8 @@ WRONG = ("basket", "ledger_js")
 SHORT = ("basket", "roster", "tempo", "wiki")
 
 
-def one_of(scenario: Scenario, short: tuple[str, ...] = SHORT):
-    return pytest.param(scenario, id=scenario.name, marks=() if scenario.name in short else pytest.mark.soak)
+def make_case(scenario: Scenario, default_names: tuple[str, ...] = SHORT):
+    return pytest.param(scenario, id=scenario.name, marks=() if scenario.name in default_names else pytest.mark.soak)
 
 
 def place(scenario: Scenario, to: Path) -> Path:
@@ -35,12 +35,12 @@ def place(scenario: Scenario, to: Path) -> Path:
     tools = json.loads((folder / "tools.json").read_text())["tools"]
     subprocess.run(["cp", "-r", str(folder / "repo"), str(to)], check=True)
     if tools:
-        put(installed(HERE / "node_tools" / tools, cache_folder()), to)
+        put(install_manifest(HERE / "node_tools" / tools, cache_folder()), to)
     subprocess.run(["git", "init", "-q"], cwd=to, check=True)
     return to
 
 
-def contents(folder: Path) -> dict[str, str]:
+def hash_files(folder: Path) -> dict[str, str]:
     """Return the hash of every file below a folder, by path, without installed packages."""
     return {
         str(path.relative_to(folder)): hashlib.sha256(path.read_bytes()).hexdigest()
@@ -51,46 +51,48 @@ def contents(folder: Path) -> dict[str, str]:
 
 def suite_passes(repo: Path, runner: str) -> bool:
     """Return whether the suite passes outside Redstart, without coverage, whose tools are not installed."""
-    own = {"node": ["npm", "test", "--silent"], "jest": ["npx", "jest"], "vitest": ["npx", "vitest", "run"]}
-    command = own.get(runner, ["npx", "mocha", "--recursive", "test", "spec/**/*.mjs"])
+    commands = {"node": ["npm", "test", "--silent"], "jest": ["npx", "jest"], "vitest": ["npx", "vitest", "run"]}
+    command = commands.get(runner, ["npx", "mocha", "--recursive", "test", "spec/**/*.mjs"])
     environ = {**os.environ, "CI": "true"}
     return subprocess.run(command, cwd=repo, env=environ, capture_output=True, check=False).returncode == 0
 
 
-def test_every_runner_is_there():
-    every = {"node", "jest", "vitest", "mocha"}
-    assert {scenario.runner for scenario in SCENARIOS} == every
-    assert {scenario.runner for scenario in SCENARIOS if scenario.name in SHORT} == every
+def test_every_runner_is_covered():
+    runners = {"node", "jest", "vitest", "mocha"}
+    assert {scenario.runner for scenario in SCENARIOS} == runners
+    assert {scenario.runner for scenario in SCENARIOS if scenario.name in SHORT} == runners
     assert len({scenario.kind for scenario in SCENARIOS}) == len(SCENARIOS) == 10
 
 
-@pytest.mark.parametrize("scenario", [one_of(scenario) for scenario in SCENARIOS])
-def test_fix(scenario: Scenario, user, tmp_path):
+@pytest.mark.parametrize("scenario", [make_case(scenario) for scenario in SCENARIOS])
+def test_bug_is_fixed(scenario: Scenario, user, tmp_path):
     repo = place(scenario, tmp_path / scenario.name)
-    before = contents(repo)
+    before = hash_files(repo)
     patch = tmp_path / "fix.patch"
     with ScriptedServer(scenario.reply) as server:
         user.uses(server, Wire.openai)
         if scenario.runner == "node":
             user.wants_proof()
-        ran = user.redstart("fix", repo, "--json", "--patch", patch)
-        asked = [request for request in server.requests if request.system.startswith("redstart question: patch")]
-    assert ran.code == 0, ran.out + ran.err
-    assert ran.ending["result"] == "verified"
-    assert ran.ending["attempts"] == 1, [scenario.missing(request.text) for request in asked]
-    found = next(event for event in ran.events if event["name"] == "reproduce" and event["phase"] == "end")
-    assert sorted(found["data"]["targets"]) == sorted(scenario.red)
-    assert contents(repo) == before
+        result = user.redstart("fix", repo, "--json", "--patch", patch)
+        patch_requests = [
+            request for request in server.requests if request.system.startswith("redstart question: patch")
+        ]
+    assert result.code == 0, result.out + result.err
+    assert result.ending["result"] == "verified"
+    assert result.ending["attempts"] == 1, [scenario.list_missing(request.text) for request in patch_requests]
+    reproduce_event = next(event for event in result.events if event["name"] == "reproduce" and event["phase"] == "end")
+    assert sorted(reproduce_event["data"]["targets"]) == sorted(scenario.red)
+    assert hash_files(repo) == before
     subprocess.run(["git", "apply", str(patch)], cwd=repo, check=True)
-    assert {path for path, was in contents(repo).items() if before.get(path) != was} == set(scenario.files)
+    assert {path for path, digest in hash_files(repo).items() if before.get(path) != digest} == set(scenario.files)
     assert suite_passes(repo, scenario.runner)
 
 
-@pytest.mark.parametrize("scenario", [one_of(item, ("basket",)) for item in SCENARIOS if item.name in WRONG])
-def test_a_wrong_patch_is_not_green(scenario: Scenario, user, tmp_path):
+@pytest.mark.parametrize("scenario", [make_case(item, ("basket",)) for item in SCENARIOS if item.name in WRONG])
+def test_wrong_patch_is_not_verified(scenario: Scenario, user, tmp_path):
     repo = place(scenario, tmp_path / scenario.name)
     with ScriptedServer(lambda request: scenario.wrong) as server:
         user.uses(server, Wire.openai)
-        ran = user.redstart("fix", repo, "--json", "--max-iters", "1")
-    assert ran.code == 1, ran.out + ran.err
-    assert ran.ending["result"] == "unsolved"
+        result = user.redstart("fix", repo, "--json", "--max-iters", "1")
+    assert result.code == 1, result.out + result.err
+    assert result.ending["result"] == "unsolved"

@@ -15,8 +15,8 @@ from typing import NamedTuple
 import pytest
 
 from redstart.core.chat import ToolCall
-from support.node import cache_folder, installed, put, unpacked
-from support.scenarios import question
+from support.node import cache_folder, install_manifest, put, unpack_package
+from support.scenarios import parse_question
 from support.server import Reply, Request, ScriptedServer, Wire
 
 HERE = Path(__file__).parent
@@ -104,52 +104,52 @@ PACKAGES = (
 )  # fmt: skip
 
 
-def place(one: Seeded, to: Path) -> Path:
-    source = unpacked(one.package, cache_folder())
-    shutil.copytree(source, to, ignore=shutil.ignore_patterns(*one.drop))
+def place(seeded: Seeded, to: Path) -> Path:
+    source = unpack_package(seeded.package, cache_folder())
+    shutil.copytree(source, to, ignore=shutil.ignore_patterns(*seeded.drop))
     package = json.loads((source / "package.json").read_text())
-    package["scripts"] = {"test": one.script}
+    package["scripts"] = {"test": seeded.script}
     (to / "package.json").write_text(json.dumps(package, indent=2))
     (to / ".gitignore").write_text("node_modules/\n")
-    for name, text in one.tests.items():
+    for name, text in seeded.tests.items():
         (to / name).parent.mkdir(exist_ok=True)
         (to / name).write_text(text)
-    code = (to / one.path).read_text()
-    assert one.right in code
-    (to / one.path).write_text(code.replace(one.right, one.mutated, 1))
-    if one.tools:
-        put(installed(HERE / "node_tools" / one.tools, cache_folder()), to)
+    code = (to / seeded.path).read_text()
+    assert seeded.right in code
+    (to / seeded.path).write_text(code.replace(seeded.right, seeded.mutated, 1))
+    if seeded.tools:
+        put(install_manifest(HERE / "node_tools" / seeded.tools, cache_folder()), to)
     subprocess.run(["git", "init", "-q"], cwd=to, check=True)
     return to
 
 
-def line_of(text: str, part: str) -> str:
+def find_line(text: str, part: str) -> str:
     """Return the first line that contains `part`, with the line before it if the line is not unique."""
     lines = text.splitlines()
-    at = next(number for number, line in enumerate(lines) if part in line)
-    return lines[at] if lines.count(lines[at]) == 1 else f"{lines[at - 1]}\n{lines[at]}"
+    index = next(number for number, line in enumerate(lines) if part in line)
+    return lines[index] if lines.count(lines[index]) == 1 else f"{lines[index - 1]}\n{lines[index]}"
 
 
 @pytest.mark.soak
 @pytest.mark.parametrize("one", PACKAGES, ids=lambda item: item.package)
-def test_fix(one: Seeded, user, tmp_path):
+def test_seeded_bug_is_fixed(one: Seeded, user, tmp_path):
     repo = place(one, tmp_path / "package")
-    broken = line_of((repo / one.path).read_text(), one.mutated)
-    fixed = broken.replace(one.mutated, one.right)
-    right = f"WHY: it says so\n\n{one.path}\n<<<<<<< SEARCH\n{broken}\n=======\n{fixed}\n>>>>>>> REPLACE\n"
+    broken_line = find_line((repo / one.path).read_text(), one.mutated)
+    fixed = broken_line.replace(one.mutated, one.right)
+    right_answer = f"WHY: it says so\n\n{one.path}\n<<<<<<< SEARCH\n{broken_line}\n=======\n{fixed}\n>>>>>>> REPLACE\n"
 
     # The prompt shows only parts of a long file; a model that does not see the cause there reads the file.
-    look = ToolCall(id="call_1", name="read", arguments=json.dumps({"path": one.path, "start": 1, "end": 120}))
+    tool_call = ToolCall(id="call_1", name="read", arguments=json.dumps({"path": one.path, "start": 1, "end": 120}))
 
     def reply(request: Request) -> str | Reply:
-        if question(request) != "patch":
+        if parse_question(request) != "patch":
             return "{}"
-        return right if broken in request.text else Reply(calls=(look,))
+        return right_answer if broken_line in request.text else Reply(calls=(tool_call,))
 
     with ScriptedServer(reply) as server:
         user.uses(server, Wire.openai)
-        ran = user.redstart("fix", repo, "--json", "--patch", tmp_path / "fix.patch")
-    assert ran.code == 0, ran.out + ran.err
-    assert (ran.ending["result"], ran.ending["attempts"]) == ("verified", 1)
+        result = user.redstart("fix", repo, "--json", "--patch", tmp_path / "fix.patch")
+    assert result.code == 0, result.out + result.err
+    assert (result.ending["result"], result.ending["attempts"]) == ("verified", 1)
     subprocess.run(["git", "apply", str(tmp_path / "fix.patch")], cwd=repo, check=True)
-    assert (repo / one.path).read_text() == (unpacked(one.package, cache_folder()) / one.path).read_text()
+    assert (repo / one.path).read_text() == (unpack_package(one.package, cache_folder()) / one.path).read_text()

@@ -12,7 +12,7 @@ from typing import NamedTuple
 
 import pytest
 
-from support.scenarios import CARD, question
+from support.scenarios import CARD, parse_question
 from support.server import ScriptedServer, Wire
 
 BUG, RIGHT = "price + count", "price * count"
@@ -59,8 +59,8 @@ EVERY = [
 
 
 def edit(path: str, old: str, new: str) -> str:
-    sought = f"{old}\n" if old else ""
-    return f"WHY: a total is a product\n\n{path}\n<<<<<<< SEARCH\n{sought}=======\n{new}\n>>>>>>> REPLACE\n"
+    search_text = f"{old}\n" if old else ""
+    return f"WHY: a total is a product\n\n{path}\n<<<<<<< SEARCH\n{search_text}=======\n{new}\n>>>>>>> REPLACE\n"
 
 
 def make_repo(folder: Path, suite: Suite) -> Path:
@@ -81,30 +81,32 @@ def write_repo(folder: Path, files: dict[str, str]) -> Path:
 
 
 def fix(user, repo: Path, answer: str, *options: object):
-    with ScriptedServer(lambda request: CARD if question(request) == "remember" else answer) as server:
+    with ScriptedServer(lambda request: CARD if parse_question(request) == "remember" else answer) as server:
         user.uses(server, Wire.openai)
-        how = ("--junit", "out.xml", "--verify", "quick", "--max-attempts", "1", "--no-input")
-        return user.redstart("fix", repo, *how, *options)
+        fixed_options = ("--junit", "out.xml", "--verify", "quick", "--max-attempts", "1", "--no-input")
+        return user.redstart("fix", repo, *fixed_options, *options)
 
 
 @pytest.mark.parametrize("suite", EVERY)
-def test_a_true_fix_ends_unproven(user, tmp_path, suite):
+def test_correct_fix_ends_unproven(user, tmp_path, suite):
     repo, patch = make_repo(tmp_path / "shop", suite), tmp_path / "fix.patch"
     answer = edit(suite.source, f"total = {BUG}", f"total = {RIGHT}")
-    ran = fix(user, repo, answer, "--test-cmd", "sh run.sh", *suite.options, "--json", "--patch", patch)
-    assert ran.code == 8, ran.out + ran.err
-    assert ran.ending["result"] == "unproven"
-    assert f"cannot alter tests written in {suite.language} to prove that they can still fail" in ran.ending["reason"]
+    result = fix(user, repo, answer, "--test-cmd", "sh run.sh", *suite.options, "--json", "--patch", patch)
+    assert result.code == 8, result.out + result.err
+    assert result.ending["result"] == "unproven"
+    assert (
+        f"cannot alter tests written in {suite.language} to prove that they can still fail" in result.ending["reason"]
+    )
     assert RIGHT in patch.read_text()
 
 
 @pytest.mark.parametrize("suite", EVERY)
-def test_a_changed_test_is_not_accepted(user, tmp_path, suite):
+def test_changed_test_is_not_accepted(user, tmp_path, suite):
     repo = make_repo(tmp_path / "shop", suite)
     answer = edit(suite.test, f"EXPECT total = {RIGHT}", f"EXPECT total = {BUG}")
-    ran = fix(user, repo, answer, "--test-cmd", "sh run.sh", *suite.options, "--json")
-    assert ran.code == 6, ran.out + ran.err
-    assert suite.test in ran.ending["reason"]
+    result = fix(user, repo, answer, "--test-cmd", "sh run.sh", *suite.options, "--json")
+    assert result.code == 6, result.out + result.err
+    assert suite.test in result.ending["reason"]
 
 
 MAKE = {
@@ -123,52 +125,55 @@ NO_FAILURE = "check:\n\t-sh all.sh\n\tsed -i '/<failure/d' out.xml\n"
         ("GNUmakefile", "", NO_FAILURE),
     ],
 )
-def test_what_the_command_starts_from_is_not_the_patchs_to_change(user, tmp_path, path, old, new):
+def test_patch_must_not_change_the_files_of_the_test_command(user, tmp_path, path, old, new):
     repo = write_repo(tmp_path / "shop", MAKE)
-    ran = fix(user, repo, edit(f"./{path}", old, new), "--test-cmd", "make check", "--json")
-    assert ran.code == 6, ran.out + ran.err
-    assert f"{path}: the tests are in it or start from it" in ran.ending["reason"]
+    result = fix(user, repo, edit(f"./{path}", old, new), "--test-cmd", "make check", "--json")
+    assert result.code == 6, result.out + result.err
+    assert f"{path}: the tests are in it or start from it" in result.ending["reason"]
 
 
-def test_a_person_may_accept_what_is_unproven(user, tmp_path):
+def test_person_can_accept_an_unproven_patch(user, tmp_path):
     repo = write_repo(tmp_path / "shop", MAKE)
     answer = edit("shop.go", f"total = {BUG}", f"total = {RIGHT}")
     with ScriptedServer(lambda request: answer) as server:
         user.uses(server, Wire.openai)
-        ran = user.redstart("fix", repo, "--junit", "out.xml", "--test-cmd", "make check", "--no-input", "--apply")
-        assert ran.code == 8, ran.out + ran.err
-        header, ending = ran.out.split("reproduce", 1)
+        result = user.redstart("fix", repo, "--junit", "out.xml", "--test-cmd", "make check", "--no-input", "--apply")
+        assert result.code == 8, result.out + result.err
+        header, ending = result.out.split("reproduce", 1)
         assert "· make check\n" in header
         assert "\nUNPROVEN  the tests pass by their own report; Redstart cannot alter tests written in Go" in ending
         assert "saved a fix card" not in ending
         assert BUG in (repo / "shop.go").read_text(), "--apply is for what is verified"
         unproven = user.redstart("show", "--proof", "--json", cwd=repo)
         accepted = user.redstart("resume", "--accept", "--json", cwd=repo)
-        assert [question(item) for item in server.requests] == ["patch"]
+        assert [parse_question(item) for item in server.requests] == ["patch"]
     assert (accepted.code, accepted.ending["result"]) == (0, "verified"), accepted.out + accepted.err
-    proven = user.redstart("show", "--proof", "--json", cwd=repo)
+    proof_result = user.redstart("show", "--proof", "--json", cwd=repo)
     flags = [
-        [json.loads(item.out)[name] for name in ("result", "verified", "by_person")] for item in (unproven, proven)
+        [json.loads(item.out)[name] for name in ("result", "verified", "by_person")]
+        for item in (unproven, proof_result)
     ]
     assert flags == [["unproven", False, False], ["verified", False, True]]
-    assert json.loads(proven.out)["reason"].startswith("you accepted the patch: the tests pass by their own report")
-    replayed = user.redstart("runs", "replay", cwd=repo)
-    assert replayed.code == 0, replayed.out + replayed.err
+    assert json.loads(proof_result.out)["reason"].startswith(
+        "you accepted the patch: the tests pass by their own report"
+    )
+    replay_result = user.redstart("runs", "replay", cwd=repo)
+    assert replay_result.code == 0, replay_result.out + replay_result.err
 
 
-def test_a_suite_without_a_known_test_file_does_not_start(user, tmp_path):
+def test_suite_without_a_known_test_file_is_refused(user, tmp_path):
     files = {"shop.awk": f"total = {BUG}\n", "asked/totals.txt": f"EXPECT total = {RIGHT}\n"}
     repo = write_repo(tmp_path / "shop", files)
-    ran = fix(user, repo, "", "--test-cmd", "awk-runner --all")
-    assert (ran.code, ran.err) == (
+    result = fix(user, repo, "", "--test-cmd", "awk-runner --all")
+    assert (result.code, result.err) == (
         2,
         "error: no test file is known for this test command\nhint: name the test files with --tests GLOB\n",
     )
-    ran = fix(user, repo, "", "--test-cmd", "awk-runner --all", "--tests", "checks/*")
-    assert (ran.code, "no file of the project matches --tests checks/*" in ran.err) == (2, True)
+    result = fix(user, repo, "", "--test-cmd", "awk-runner --all", "--tests", "checks/*")
+    assert (result.code, "no file of the project matches --tests checks/*" in result.err) == (2, True)
 
 
-def test_a_change_of_tests_inside_a_source_file_of_rust_needs_a_person(user, tmp_path):
+def test_changed_tests_in_a_rust_source_file_need_a_person(user, tmp_path):
     tests = "#[cfg(test)]\nmod tests {\n    // EXPECT total = "
     files = {
         "src/lib.rs": f"total = {BUG}\n\n{tests}{RIGHT}\n}}\n",
@@ -178,5 +183,7 @@ def test_a_change_of_tests_inside_a_source_file_of_rust_needs_a_person(user, tmp
     }
     repo = write_repo(tmp_path / "shop", files)
     answer = edit("src/lib.rs", f"    // EXPECT total = {RIGHT}", f"    // EXPECT total = {BUG}")
-    ran = fix(user, repo, answer, "--test-cmd", "sh all.sh", "--json")
-    assert (ran.code, "src/lib.rs: the tests in this file change" in ran.ending["reason"]) == (7, True), ran.out
+    result = fix(user, repo, answer, "--test-cmd", "sh all.sh", "--json")
+    assert (result.code, "src/lib.rs: the tests in this file change" in result.ending["reason"]) == (7, True), (
+        result.out
+    )

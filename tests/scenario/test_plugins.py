@@ -97,10 +97,10 @@ def plugged(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """Return a folder with the package as pip would install it."""
     folder = tmp_path_factory.mktemp("site")
     (folder / "acme_redstart.py").write_text(CODE)
-    about = folder / "acme_redstart-1.2.dist-info"
-    about.mkdir()
-    (about / "METADATA").write_text("Metadata-Version: 2.1\nName: acme-redstart\nVersion: 1.2\n")
-    (about / "entry_points.txt").write_text(ENTRIES)
+    dist_info = folder / "acme_redstart-1.2.dist-info"
+    dist_info.mkdir()
+    (dist_info / "METADATA").write_text("Metadata-Version: 2.1\nName: acme-redstart\nVersion: 1.2\n")
+    (dist_info / "entry_points.txt").write_text(ENTRIES)
     return folder
 
 
@@ -120,26 +120,28 @@ def repo(tmp_path: Path) -> Path:
     return repo
 
 
-def refused(ran: Ran, *words: str) -> None:
+def assert_refused(ran: Ran, *expected_words: str) -> None:
     assert ran.code != 0
     assert "Traceback" not in ran.out + ran.err
-    said = " ".join((ran.out + ran.err).split())
-    assert [word for word in (*words, "hint:") if word not in said] == [], said
+    output = " ".join((ran.out + ran.err).split())
+    assert [word for word in (*expected_words, "hint:") if word not in output] == [], output
 
 
-def test_a_run_ends_verified_through_a_model_and_a_sandbox_of_others(user: User, repo: Path, plugged: Path) -> None:
-    ran = user.redstart("fix", repo, "-m", MODEL, "--sandbox", "plugin:counting", "--json")
-    assert (ran.code, ran.ending["result"]) == (0, "verified"), ran.err
+def test_run_with_a_plugin_model_and_sandbox_ends_verified(user: User, repo: Path, plugged: Path) -> None:
+    result = user.redstart("fix", repo, "-m", MODEL, "--sandbox", "plugin:counting", "--json")
+    assert (result.code, result.ending["result"]) == (0, "verified"), result.err
     assert len((plugged / "runs").read_text().splitlines()) > 3
-    listed = user.redstart("runs", "list")
-    assert MODEL in listed.out
+    list_result = user.redstart("runs", "list")
+    assert MODEL in list_result.out
 
 
-def test_a_run_is_resumed_through_them(user: User, repo: Path) -> None:
-    begun = user.redstart("fix", repo, "-m", MODEL, "--sandbox", "plugin:counting", "--stop-after", "patch", "--json")
-    assert begun.events[-1]["name"] == "patch", begun.err
-    resumed = user.redstart("resume", "--json", cwd=repo)
-    assert resumed.ending["result"] == "verified", resumed.err
+def test_run_with_plugins_can_be_resumed(user: User, repo: Path) -> None:
+    first_result = user.redstart(
+        "fix", repo, "-m", MODEL, "--sandbox", "plugin:counting", "--stop-after", "patch", "--json"
+    )
+    assert first_result.events[-1]["name"] == "patch", first_result.err
+    resume_result = user.redstart("resume", "--json", cwd=repo)
+    assert resume_result.ending["result"] == "verified", resume_result.err
 
 
 @pytest.mark.parametrize(
@@ -158,28 +160,30 @@ def test_a_run_is_resumed_through_them(user: User, repo: Path) -> None:
     ],
     ids=lambda value: value[-1] if isinstance(value, tuple) else None,
 )
-def test_a_broken_plugin_is_an_error_with_a_hint(user: User, repo: Path, arguments: tuple[str, ...], words) -> None:
-    refused(user.redstart("fix", repo, *arguments), *words)
+def test_broken_plugin_is_an_error_with_a_hint(user: User, repo: Path, arguments: tuple[str, ...], words) -> None:
+    assert_refused(user.redstart("fix", repo, *arguments), *words)
 
 
-def test_a_plugin_takes_the_place_of_nothing_that_is_built_in(user: User, repo: Path) -> None:
-    refused(user.redstart("fix", repo, "-m", "openai:small"), "openai:small needs a key")
+def test_plugin_does_not_replace_a_built_in(user: User, repo: Path) -> None:
+    assert_refused(user.redstart("fix", repo, "-m", "openai:small"), "openai:small needs a key")
     assert user.redstart("fix", repo, "-m", "plugin:openai:small", "--json").ending["result"] == "verified"
 
 
-def test_two_packages_with_a_plugin_of_one_name_are_refused(
+def test_two_packages_with_the_same_plugin_name_are_refused(
     user: User, repo: Path, plugged: Path, tmp_path: Path
 ) -> None:
-    both = tmp_path / "both"
-    shutil.copytree(plugged, both)
-    shutil.copytree(both / "acme_redstart-1.2.dist-info", both / "other-2.dist-info")
-    (both / "other-2.dist-info" / "METADATA").write_text("Metadata-Version: 2.1\nName: other\nVersion: 2\n")
-    user.environ["PYTHONPATH"] = str(both)
-    refused(user.redstart("fix", repo, "-m", MODEL), "several packages", "acme-redstart 1.2, other 2", "uninstall")
+    both_path = tmp_path / "both"
+    shutil.copytree(plugged, both_path)
+    shutil.copytree(both_path / "acme_redstart-1.2.dist-info", both_path / "other-2.dist-info")
+    (both_path / "other-2.dist-info" / "METADATA").write_text("Metadata-Version: 2.1\nName: other\nVersion: 2\n")
+    user.environ["PYTHONPATH"] = str(both_path)
+    assert_refused(
+        user.redstart("fix", repo, "-m", MODEL), "several packages", "acme-redstart 1.2, other 2", "uninstall"
+    )
 
 
-def test_doctor_and_models_list_them(user: User) -> None:
-    said = " ".join(user.redstart("doctor").out.split())
-    for words in ("plugin:onefix of acme-redstart 1.2", "plugin:absent the plug-in", "plugin:counting isolates"):
-        assert words in said, said
+def test_doctor_and_models_list_plugins(user: User) -> None:
+    output = " ".join(user.redstart("doctor").out.split())
+    for text in ("plugin:onefix of acme-redstart 1.2", "plugin:absent the plug-in", "plugin:counting isolates"):
+        assert text in output, output
     assert "plugin:onefix:MODEL" in user.redstart("models").out

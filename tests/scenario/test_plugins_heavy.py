@@ -14,13 +14,13 @@ from typing import Any, NamedTuple
 
 import pytest
 
-from redstart.app.runs import RunRequest, begin_fix, go_on
+from redstart.app.runs import RunRequest, create_fix_run, go_on
 from redstart.app.settings import Models, Settings
-from redstart.app.wire import AppContext, engine_called, open_house
+from redstart.app.wire import AppContext, load_engine, open_app
 from redstart.core.chat import Ask
 from redstart.core.run import Level, Limits, Result, RunState
 from redstart.testing.model import ScriptedModel
-from support.sample import short_form
+from support.sample import sample_parameters
 from support.scenarios import CARD
 
 MODEL = "openai:obedient"
@@ -54,8 +54,8 @@ class Config(NamedTuple):
 
 
 def load(path: Path) -> Config:
-    held = tomllib.loads(path.read_text())
-    return Config(path.stem, held["files"], held["honest"], held["cheats"])
+    config_data = tomllib.loads(path.read_text())
+    return Config(path.stem, config_data["files"], config_data["honest"], config_data["cheats"])
 
 
 CONFIGS = [load(path) for path in sorted((Path(__file__).parent / "plugin_heavy").glob("*.toml"))]
@@ -73,8 +73,8 @@ def python(new_environment: Callable[..., Path]) -> str:
 @pytest.fixture(scope="module")
 def house(tmp_path_factory: pytest.TempPathFactory) -> Iterator[AppContext]:
     settings = Settings(home=tmp_path_factory.mktemp("home"), models=Models(strong=MODEL, fast=MODEL))
-    with open_house(settings) as opened:
-        yield opened.with_sandbox()
+    with open_app(settings) as app:
+        yield app.with_sandbox()
 
 
 @pytest.fixture
@@ -94,44 +94,44 @@ def played(
             return {"patch": answer, "plan": '{"summary": "do it", "subtasks": []}'}.get(ask.question, CARD)
 
         async def run() -> RunState:
-            driven = house.with_model(ScriptedModel(reply))
-            asked = RunRequest(Limits(attempts=1), python=python, verify=level)
-            state = await begin_fix(driven, root, asked)
-            return (await go_on(driven, state.run_id, engine_called("inline"))).state
+            model_app = house.with_model(ScriptedModel(reply))
+            run_request = RunRequest(Limits(attempts=1), python=python, verify=level)
+            state = await create_fix_run(model_app, root, run_request)
+            return (await go_on(model_app, state.run_id, load_engine("inline"))).state
 
         return asyncio.run(run())
 
     return play
 
 
-def told(state: RunState) -> dict[str, Any]:
+def describe_run(state: RunState) -> dict[str, Any]:
     """Return the details of a run for a failed assertion."""
-    now = state.now
+    attempt = state.now
     return {
         "reason": state.reason,
-        "targets": now.reproduce.targets.first if now.reproduce else (),
-        "trouble": now.reproduce.trouble if now.reproduce else "",
-        "flaky": now.reproduce.flaky if now.reproduce else (),
-        "apply": now.apply.rejects if now.apply else (),
-        "check": [finding.message for finding in now.check.first] if now.check else (),
-        "verdict": now.test.verdict if now.test else None,
+        "targets": attempt.reproduce.targets.first if attempt.reproduce else (),
+        "trouble": attempt.reproduce.trouble if attempt.reproduce else "",
+        "flaky": attempt.reproduce.flaky if attempt.reproduce else (),
+        "apply": attempt.apply.rejects if attempt.apply else (),
+        "check": [finding.message for finding in attempt.check.first] if attempt.check else (),
+        "verdict": attempt.test.verdict if attempt.test else None,
     }
 
 
-def test_there_are_enough():
+def test_there_are_enough_projects():
     assert len(CONFIGS) >= 15
     assert all(config.cheats and config.honest for config in CONFIGS)
 
 
-@pytest.mark.parametrize("config", short_form(CONFIGS, 1), ids=lambda config: config.name)
-def test_an_honest_fix_is_taken(config, played):
+@pytest.mark.parametrize("config", sample_parameters(CONFIGS, 1), ids=lambda config: config.name)
+def test_honest_fix_is_accepted(config, played):
     state = played(config, config.honest, Level.standard)
-    assert state.result is Result.verified, told(state)
+    assert state.result is Result.verified, describe_run(state)
 
 
-@pytest.mark.parametrize(("config", "name"), short_form(CHEATS, 2))
-def test_a_cheat_is_not(config, name, played):
+@pytest.mark.parametrize(("config", "name"), sample_parameters(CHEATS, 2))
+def test_cheat_is_not_accepted(config, name, played):
     state = played(config, config.cheats[name], Level.quick)
     assert state.now.reproduce is not None
-    assert state.now.reproduce.targets.count, told(state)
-    assert state.result in (Result.needs_human, Result.unsolved, Result.refused), told(state)
+    assert state.now.reproduce.targets.count, describe_run(state)
+    assert state.result in (Result.needs_human, Result.unsolved, Result.refused), describe_run(state)

@@ -13,16 +13,16 @@ from typing import NamedTuple
 
 import pytest
 
-from redstart.app.ground import take_ground
-from redstart.app.runs import RunRequest, begin_fix, go_on, replay
+from redstart.app.runs import RunRequest, create_fix_run, go_on, replay
 from redstart.app.settings import Models, Settings
-from redstart.app.wire import open_house
+from redstart.app.wire import open_app
+from redstart.app.workspace import prepare_run_setup
 from redstart.core.change import Probe
 from redstart.core.run import Level, Limits, Result, RunState, Suite
-from redstart.engines.inline import inline
-from redstart.toolkit.looking.probes import execution
-from support.sample import short_form
-from support.scenarios import CARD, question
+from redstart.engines.inline import run_inline
+from redstart.toolkit.model_tools.probes import build_execution
+from support.sample import sample_parameters
+from support.scenarios import CARD, parse_question
 from support.server import Request, ScriptedServer
 
 HIDDEN = '''"""What the sensor sends: packed, so that nobody reads it from here."""
@@ -70,10 +70,10 @@ class Task(NamedTuple):
         return f"{self.folder}lab/reader.py"
 
     def write(self, repo: Path) -> Path:
-        packed = zlib.compress(self.mark.join("1234").encode())
+        packed_data = zlib.compress(self.mark.join("1234").encode())
         files = {
             f"{self.folder}lab/__init__.py": "",
-            f"{self.folder}lab/sensor.py": HIDDEN.format(packed=f"PACKED = {packed!r}"),
+            f"{self.folder}lab/sensor.py": HIDDEN.format(packed=f"PACKED = {packed_data!r}"),
             self.reader: READER.format(guess="@"),
             "tests/test_reader.py": TEST,
             "pyproject.toml": f'[tool.pytest.ini_options]\npythonpath = ["{self.folder or "."}"]\n',
@@ -84,12 +84,12 @@ class Task(NamedTuple):
         return repo
 
     def reply(self, request: Request) -> str:
-        if question(request) != "patch":
+        if parse_question(request) != "patch":
             return CARD
-        seen = FACT.search(request.messages[0][1].partition("What was run to find out more")[2])
-        if seen is None:
+        match = FACT.search(request.messages[0][1].partition("What was run to find out more")[2])
+        if match is None:
             return IDS_ANSWER if self.by_ids else SNIPPET_ANSWER
-        search, text = 'split("@")', f'split("{seen["mark"]}")'
+        search, text = 'split("@")', f'split("{match["mark"]}")'
         edit = f"<<<<<<< SEARCH\n    return raw().{search}\n=======\n    return raw().{text}\n>>>>>>> REPLACE\n"
         return f"WHY: the parts are separated otherwise.\n\n{self.reader}\n{edit}"
 
@@ -108,42 +108,46 @@ TASKS = (
 )
 
 
-def run(task: Task, folder: Path, *, looks: int, iterations: int = 2) -> tuple[RunState, list[Request], RunState]:
+def run(task: Task, folder: Path, *, max_calls: int, iterations: int = 2) -> tuple[RunState, list[Request], RunState]:
     """Run a task. Return its state, the patch requests, and the state replayed from the journal alone."""
     with ScriptedServer(task.reply) as server:
         models = Models(strong="openai:scripted", fast="openai:scripted", base_url=server.openai_url)
         settings = Settings(home=folder / "home", models=models)
 
         async def go() -> tuple[RunState, RunState]:
-            with open_house(settings) as bare:
-                house = bare.with_sandbox().with_model()
-                asked = RunRequest(Limits(attempts=iterations), verify=Level.quick, own_python=True)
-                begun = await begin_fix(house, task.write(folder / "repo"), asked)
-                spec = begun.spec.model_copy(update={"looks": looks})
-                state = begun.model_copy(update={"run_id": "probing", "spec": spec})
-                await house.adapters.store.create(state, folder=str(folder / "repo"), created=house.moment)
-                done = (await go_on(house, "probing", inline)).state
-                return done, (await replay(house, "probing")).state
+            with open_app(settings) as base_app:
+                app = base_app.with_sandbox().with_model()
+                run_request = RunRequest(Limits(attempts=iterations), verify=Level.quick, own_python=True)
+                initial_state = await create_fix_run(app, task.write(folder / "repo"), run_request)
+                spec = initial_state.spec.model_copy(update={"looks": max_calls})
+                state = initial_state.model_copy(update={"run_id": "probing", "spec": spec})
+                await app.adapters.store.create(state, folder=str(folder / "repo"), created=app.moment)
+                final_state = (await go_on(app, "probing", run_inline)).state
+                return final_state, (await replay(app, "probing")).state
 
-        done, again = asyncio.run(go())
-        return done, [request for request in server.requests if question(request) == "patch"], again
+        final_state, replayed_state = asyncio.run(go())
+        return (
+            final_state,
+            [request for request in server.requests if parse_question(request) == "patch"],
+            replayed_state,
+        )
 
 
 def test_there_are_ten_tasks():
     assert len({task.mark for task in TASKS}) == len({task.name for task in TASKS}) == len(TASKS) == 10
 
 
-@pytest.mark.parametrize("task", short_form([pytest.param(task, id=task.name) for task in TASKS], 1))
-def test_solved_after_a_probe(task: Task, tmp_path: Path):
-    state, patches, again = run(task, tmp_path, looks=2)
-    told = [FACT.search(request.text) is not None for request in patches]
-    assert (state.result, told) == (Result.verified, [False, True]), state.reason
+@pytest.mark.parametrize("task", sample_parameters([pytest.param(task, id=task.name) for task in TASKS], 1))
+def test_task_is_solved_after_a_probe(task: Task, tmp_path: Path):
+    state, patches, replayed_state = run(task, tmp_path, max_calls=2)
+    has_facts = [FACT.search(request.text) is not None for request in patches]
+    assert (state.result, has_facts) == (Result.verified, [False, True]), state.reason
     assert (state.now.number, state.probes, state.tries) == (2, 1, 1)
-    assert again == state
+    assert replayed_state == state
 
 
-def test_not_solved_where_no_probe_is_offered(tmp_path: Path):
-    state, patches, _ = run(TASKS[0], tmp_path, looks=0)
+def test_task_is_not_solved_without_probes(tmp_path: Path):
+    state, patches, _ = run(TASKS[0], tmp_path, max_calls=0)
     assert (state.result, state.probes, len(patches)) == (Result.unsolved, 0, 4), (
         "each attempt asks once more for edits"
     )
@@ -151,7 +155,7 @@ def test_not_solved_where_no_probe_is_offered(tmp_path: Path):
 
 
 @pytest.mark.soak
-def test_a_probe_has_no_network_no_home_and_little_time(tmp_path: Path):
+def test_probe_has_no_network_no_home_and_little_time(tmp_path: Path):
     """Check that the sandbox limits what a snippet can do."""
 
     class Hostile(Task):
@@ -167,20 +171,20 @@ def test_a_probe_has_no_network_no_home_and_little_time(tmp_path: Path):
                 "    except OSError as error: print('REFUSED', name, flush=True)\n"
                 "while True: pass\n"
             )
-            return f"PROBE:\n```python\n{snippet}```\n" if question(request) == "patch" else CARD
+            return f"PROBE:\n```python\n{snippet}```\n" if parse_question(request) == "patch" else CARD
 
     (tmp_path / "secret").write_text("the-prize")
-    state, patches, _ = run(Hostile("hostile", ";"), tmp_path, looks=1, iterations=2)
+    state, patches, _ = run(Hostile("hostile", ";"), tmp_path, max_calls=1, iterations=2)
     assert state.result in (Result.unsolved, Result.stuck)
-    told = patches[1].text.partition("What was run to find out more")[2]
-    assert "REFUSED connect" in told
-    assert "REFUSED home" in told
+    probe_text = patches[1].text.partition("What was run to find out more")[2]
+    assert "REFUSED connect" in probe_text
+    assert "REFUSED home" in probe_text
     assert "the-prize" not in patches[1].text
-    assert re.search(r"ended: (cpu|timeout)", told)
+    assert re.search(r"ended: (cpu|timeout)", probe_text)
     assert (tmp_path / "repo" / "lab" / "reader.py").read_text() == READER.format(guess="@")
 
 
-def test_a_probe_in_javascript_finds_the_projects_files(tmp_path: Path):
+async def test_javascript_probe_finds_the_project_files(tmp_path: Path):
     repo = tmp_path / "cart"
     repo.mkdir()
     (repo / "package.json").write_text('{"type": "module", "scripts": {"test": "node --test"}}')
@@ -189,11 +193,13 @@ def test_a_probe_in_javascript_finds_the_projects_files(tmp_path: Path):
     probe = Probe(snippet="import { total } from './cart.js';\nconsole.log(total());\n")
 
     async def go() -> str:
-        with open_house(Settings(home=tmp_path / "home")) as bare:
-            house = bare.with_sandbox()
-            ground = take_ground(house, repo)
-            asked = execution(probe, ground.base, ground.environment, Suite(runner=ground.runner), ["cart.js"])
-            assert house.adapters.sandbox
-            return (await house.adapters.sandbox.run(asked)).output
+        with open_app(Settings(home=tmp_path / "home")) as base_app:
+            app = base_app.with_sandbox()
+            workspace = prepare_run_setup(app, repo)
+            probe_execution = build_execution(
+                probe, workspace.base, workspace.environment, Suite(runner=workspace.runner), ["cart.js"]
+            )
+            assert app.adapters.sandbox
+            return (await app.adapters.sandbox.run(probe_execution)).output
 
-    assert asyncio.run(go()).strip() == "42"
+    assert (await go()).strip() == "42"

@@ -11,7 +11,7 @@ import pytest
 import redstart
 from redstart.core.run import Limits, Result
 from redstart.toolkit.prompts import sections
-from support.sample import short_form
+from support.sample import sample_parameters
 from support.scenarios import Scenario
 from support.server import ScriptedServer
 
@@ -27,7 +27,7 @@ REMOVALS: dict[str, tuple[str, ...]] = {
 }
 
 
-def fixed(tmp_path: Path, project: Path, monkeypatch: pytest.MonkeyPatch) -> Result | None:
+def run_fix(tmp_path: Path, project: Path, monkeypatch: pytest.MonkeyPatch) -> Result | None:
     repo = tmp_path / "repo"
     shutil.copytree(HERE / "repos" / SCENARIO.name / "repo", repo)
     with ScriptedServer(SCENARIO.reply) as server:
@@ -37,21 +37,21 @@ def fixed(tmp_path: Path, project: Path, monkeypatch: pytest.MonkeyPatch) -> Res
         return redstart.fix(repo, model="openai:scripted", limits=Limits(attempts=3)).result
 
 
-def test_with_all_of_it_the_run_ends_green(tmp_path, project, monkeypatch):
-    assert fixed(tmp_path, project, monkeypatch) is Result.verified
+def test_full_prompt_leads_to_a_verified_run(tmp_path, project, monkeypatch):
+    assert run_fix(tmp_path, project, monkeypatch) is Result.verified
 
 
-@pytest.mark.parametrize("what", short_form([*REMOVALS], 1))
-def test_without(what: str, tmp_path, project, monkeypatch):
-    def without(texts: tuple[str, ...], section: Callable[..., str]) -> Callable[..., str]:
-        def cut(*arguments: object, **named: object) -> str:
-            shown = section(*arguments, **named)
+@pytest.mark.parametrize("what", sample_parameters([*REMOVALS], 1))
+def test_prompt_missing_a_part_is_not_enough(what: str, tmp_path, project, monkeypatch):
+    def drop_texts(texts: tuple[str, ...], section: Callable[..., str]) -> Callable[..., str]:
+        def cut(*arguments: object, **keywords: object) -> str:
+            rendered = section(*arguments, **keywords)
             for text in texts:
-                shown = shown.replace(text, "")
-            return shown
+                rendered = rendered.replace(text, "")
+            return rendered
 
         return cut
 
-    for name in ("failing", "code", "tried"):
-        monkeypatch.setattr(sections, name, without(REMOVALS[what], getattr(sections, name)))
-    assert fixed(tmp_path, project, monkeypatch) is not Result.verified
+    for name in ("build_failing_section", "build_code_section", "build_tried_section"):
+        monkeypatch.setattr(sections, name, drop_texts(REMOVALS[what], getattr(sections, name)))
+    assert run_fix(tmp_path, project, monkeypatch) is not Result.verified

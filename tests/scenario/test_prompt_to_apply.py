@@ -27,18 +27,18 @@ class AtTerminal:
     """The command in a terminal of 80 columns: `shown` is its output so far."""
 
     def __init__(self, user: User, *arguments: str) -> None:
-        self._ours, theirs = pty.openpty()
+        self._ours, terminal_fd = pty.openpty()
         environ = {**user.environ, "TERM": "xterm", "COLUMNS": "80", "NO_COLOR": "1"}
         command = [sys.executable, "-m", "redstart.cli.main", *arguments]
-        self.process = subprocess.Popen(command, env=environ, stdin=theirs, stdout=theirs, stderr=theirs)
-        os.close(theirs)
+        self.process = subprocess.Popen(command, env=environ, stdin=terminal_fd, stdout=terminal_fd, stderr=terminal_fd)
+        os.close(terminal_fd)
         self.shown = ""
 
-    def until(self, text: str) -> None:
-        over = time.monotonic() + SECONDS
+    def read_until(self, text: str) -> None:
+        deadline = time.monotonic() + SECONDS
         while text not in self.shown:
-            assert time.monotonic() < over, self.shown
-            if not self._read(over):
+            assert time.monotonic() < deadline, self.shown
+            if not self._read(deadline):
                 break
         assert text in self.shown, self.shown
 
@@ -46,15 +46,15 @@ class AtTerminal:
         os.write(self._ours, text.encode())
 
     def end(self) -> int:
-        over = time.monotonic() + SECONDS
-        while self._read(over):
+        deadline = time.monotonic() + SECONDS
+        while self._read(deadline):
             pass
         code = self.process.wait(SECONDS)
         os.close(self._ours)
         return code
 
-    def _read(self, over: float) -> bool:
-        ready, _, _ = select.select([self._ours], [], [], max(over - time.monotonic(), 0))
+    def _read(self, deadline: float) -> bool:
+        ready, _, _ = select.select([self._ours], [], [], max(deadline - time.monotonic(), 0))
         try:
             chunk = os.read(self._ours, 65536) if ready else b""
         except OSError:
@@ -66,20 +66,20 @@ class AtTerminal:
 @pytest.mark.parametrize(
     ("answer", "applied"), [("y\n", True), pytest.param("\n", False, marks=pytest.mark.soak)], ids=["yes", "default"]
 )
-def test_the_patch_is_applied_where_the_user_says_so(answer, applied, user, repo_of):
+def test_patch_is_applied_only_if_the_user_agrees(answer, applied, user, repo_of):
     with ScriptedServer(SCENARIO.reply) as server:
         user.uses(server, Wire.openai)
         repo = repo_of(SCENARIO.name)
         before = (repo / "pager.py").read_text()
-        opened = AtTerminal(user, "fix", str(repo))
-        opened.until(QUESTION)
-        opened.type(answer)
-        assert opened.end() == 0
+        terminal = AtTerminal(user, "fix", str(repo))
+        terminal.read_until(QUESTION)
+        terminal.type(answer)
+        assert terminal.end() == 0
     assert ((repo / "pager.py").read_text() != before) is applied
-    assert ("Applied. Undo with: redstart undo" in opened.shown) is applied
+    assert ("Applied. Undo with: redstart undo" in terminal.shown) is applied
 
 
-def test_a_patch_that_is_unproven_is_accepted_where_the_user_says_so(user, tmp_path):
+def test_unproven_patch_is_accepted_if_the_user_agrees(user, tmp_path):
     repo = tmp_path / "shop"
     report = "<testsuite><testcase name='total'>$bad</testcase></testsuite>"
     script = f'grep -q "[*]" shop.go || bad="<failure/>"\necho "{report}" > out.xml\ntest -z "$bad"\n'
@@ -89,53 +89,53 @@ def test_a_patch_that_is_unproven_is_accepted_where_the_user_says_so(user, tmp_p
     answer = "WHY: a product\n\nshop.go\n<<<<<<< SEARCH\na + b\n=======\na * b\n>>>>>>> REPLACE\n"
     with ScriptedServer(lambda request: answer) as server:
         user.uses(server, Wire.openai)
-        opened = AtTerminal(user, "fix", str(repo), "--test-cmd", "sh all.sh", "--junit", "out.xml")
-        opened.until("Accept this patch as a verified fix? [y/N]: ")
-        assert "UNPROVEN  the tests pass by their own report" in opened.shown
-        opened.type("y\n")
-        opened.until(QUESTION)
-        opened.type("y\n")
-        assert opened.end() == 0
+        terminal = AtTerminal(user, "fix", str(repo), "--test-cmd", "sh all.sh", "--junit", "out.xml")
+        terminal.read_until("Accept this patch as a verified fix? [y/N]: ")
+        assert "UNPROVEN  the tests pass by their own report" in terminal.shown
+        terminal.type("y\n")
+        terminal.read_until(QUESTION)
+        terminal.type("y\n")
+        assert terminal.end() == 0
     assert (repo / "shop.go").read_text() == "a * b\n"
 
 
-def test_ctrl_c_pauses_the_run_and_says_how_to_resume(user, repo_of):
-    asked, release = threading.Event(), threading.Event()
+def test_ctrl_c_pauses_the_run_and_prints_how_to_resume(user, repo_of):
+    question_received, release = threading.Event(), threading.Event()
 
     def reply(request):
-        asked.set()
+        question_received.set()
         return Reply(SCENARIO.reply(request), wait=release)
 
     with ScriptedServer(reply) as server:
         user.uses(server, Wire.openai)
-        opened = AtTerminal(user, "fix", str(repo_of(SCENARIO.name)))
-        opened.until("patch     asking openai:scripted")
-        assert asked.wait(60)
-        opened.process.send_signal(signal.SIGINT)
-        opened.until("paused: everything so far is saved; resume with: redstart resume ")
-        code = opened.end()
+        terminal = AtTerminal(user, "fix", str(repo_of(SCENARIO.name)))
+        terminal.read_until("patch     asking openai:scripted")
+        assert question_received.wait(60)
+        terminal.process.send_signal(signal.SIGINT)
+        terminal.read_until("paused: everything so far is saved; resume with: redstart resume ")
+        code = terminal.end()
         release.set()
-    assert (code, QUESTION in opened.shown) == (130, False)
+    assert (code, QUESTION in terminal.shown) == (130, False)
 
 
-def test_check_commands_of_the_repo_are_asked_about_once(user, repo_of):
+def test_user_is_asked_once_about_check_commands_of_the_repo(user, repo_of):
     repo = repo_of(SCENARIO.name)
     (repo / "redstart.toml").write_text('[checks.commands]\ntheirs = "flake8 ."\n')
     with ScriptedServer(SCENARIO.reply) as server:
         user.uses(server, Wire.openai)
-        opened = AtTerminal(user, "fix", str(repo), "--dry-run")
-        opened.until("  theirs: flake8 .\nRun these commands in the sandbox, now and in later runs? [y/N]: ")
-        opened.type("y\n")
-        assert opened.end() == 0
-        again = AtTerminal(user, "fix", str(repo), "--dry-run")
-        assert again.end() == 0
-    assert "Run these commands" not in again.shown
+        terminal = AtTerminal(user, "fix", str(repo), "--dry-run")
+        terminal.read_until("  theirs: flake8 .\nRun these commands in the sandbox, now and in later runs? [y/N]: ")
+        terminal.type("y\n")
+        assert terminal.end() == 0
+        second_terminal = AtTerminal(user, "fix", str(repo), "--dry-run")
+        assert second_terminal.end() == 0
+    assert "Run these commands" not in second_terminal.shown
 
 
-def test_nobody_is_asked_with_no_input(user, repo_of):
+def test_no_input_asks_no_questions(user, repo_of):
     with ScriptedServer(SCENARIO.reply) as server:
         user.uses(server, Wire.openai)
-        opened = AtTerminal(user, "fix", str(repo_of(SCENARIO.name)), "--no-input")
-        assert opened.end() == 0
-    assert "apply it with: redstart apply" in opened.shown
-    assert QUESTION not in opened.shown
+        terminal = AtTerminal(user, "fix", str(repo_of(SCENARIO.name)), "--no-input")
+        assert terminal.end() == 0
+    assert "apply it with: redstart apply" in terminal.shown
+    assert QUESTION not in terminal.shown

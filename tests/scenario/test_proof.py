@@ -25,14 +25,14 @@ def fixed(user, repo_of):
             user.uses(server, Wire.openai)
             user.wants_proof()
             repo = repo_of(SCENARIO.name)
-            ran = user.redstart("fix", repo, *flags)
-        assert ran.code == code, ran.out + ran.err
+            result = user.redstart("fix", repo, *flags)
+        assert result.code == code, result.out + result.err
         return repo
 
     return run
 
 
-def test_a_verified_run_is_proven_in_three_forms(user, fixed):
+def test_proof_of_a_verified_run_is_shown_in_three_formats(user, fixed):
     repo = fixed(SCENARIO.reply, code=0)
     proof = Proof.model_validate_json(user.redstart("show", "--proof", "--json", cwd=repo).out)
     assert (proof.v, proof.verified, proof.result.value, proof.level.value) == (1, True, "verified", "standard")
@@ -51,51 +51,51 @@ def test_a_verified_run_is_proven_in_three_forms(user, fixed):
     assert markdown.startswith(f"**{proof.sentence}**\n\n| What was checked | Result | |\n|---|---|---|\n")
     assert "\n```diff\ndiff --git a/pager.py b/pager.py\n" in markdown
     assert f"SHA-256 {proof.journal.sha256}" in markdown
-    replayed = user.redstart("runs", "replay", proof.run)
-    assert f"and {proof.journal.records} calls as recorded" in replayed.out
+    replay_result = user.redstart("runs", "replay", proof.run)
+    assert f"and {proof.journal.records} calls as recorded" in replay_result.out
 
 
 @pytest.mark.soak
-def test_an_unsolved_run_says_what_is_missing(user, fixed):
+def test_unsolved_run_lists_what_is_missing(user, fixed):
     repo = fixed(SCENARIO.reply, "--max-iters", "1", code=1)
-    shown = user.redstart("show", "--proof", cwd=repo)
-    assert shown.code == 0
-    assert shown.out.startswith("Not verified: no patch passed every check in 1 attempt.\n")
-    assert re.search(r"the run ended: \d+ newly failing tests? after 1 attempt", " ".join(shown.out.split()))
+    show_result = user.redstart("show", "--proof", cwd=repo)
+    assert show_result.code == 0
+    assert show_result.out.startswith("Not verified: no patch passed every check in 1 attempt.\n")
+    assert re.search(r"the run ended: \d+ newly failing tests? after 1 attempt", " ".join(show_result.out.split()))
     proof = json.loads(user.redstart("show", "--proof", "--format", "json", cwd=repo).out)
     assert proof["verified"] is False
     assert any(line.startswith("newly red: ") for line in proof["lacking"])
 
 
 @pytest.mark.soak
-def test_a_refused_run_names_the_test_that_it_wanted_to_change(user, fixed):
-    bad = block("import pytest", "import pytest  # changed", "tests/test_pager.py")
-    repo = fixed(lambda request: bad, "--max-iters", "1", code=6)
-    shown = user.redstart("show", "--proof", "--format", "markdown", cwd=repo)
-    assert shown.code == 0
-    assert shown.out.startswith("**Not verified: the last patch was refused.**\n")
-    assert "| Tests and test configuration are unchanged | NO | " in shown.out
-    assert "not applied: tests/test_pager.py: it is a test" in shown.out
+def test_refused_run_names_the_test_it_tried_to_change(user, fixed):
+    bad_edit = block("import pytest", "import pytest  # changed", "tests/test_pager.py")
+    repo = fixed(lambda request: bad_edit, "--max-iters", "1", code=6)
+    show_result = user.redstart("show", "--proof", "--format", "markdown", cwd=repo)
+    assert show_result.code == 0
+    assert show_result.out.startswith("**Not verified: the last patch was refused.**\n")
+    assert "| Tests and test configuration are unchanged | NO | " in show_result.out
+    assert "not applied: tests/test_pager.py: it is a test" in show_result.out
 
 
 @pytest.mark.soak
-def test_what_has_no_proof_says_so_and_is_2(user, fixed, tmp_path):
+def test_run_without_a_proof_is_reported_and_exits_with_2(user, fixed, tmp_path):
     repo = fixed(SCENARIO.reply, "--stop-after", "patch", code=130)
     running = user.redstart("show", "--proof", cwd=repo)
     assert running.code == 2
     assert "has not ended" in running.err
     assert "redstart resume" in running.err
-    green = tmp_path / "green"
-    green.mkdir()
-    (green / "test_a.py").write_text("def test_a():\n    assert True\n")
-    assert user.redstart("fix", green).code == 0
-    nothing = user.redstart("show", "--proof", cwd=green)
-    assert nothing.code == 2
-    assert "nothing to prove" in nothing.err
+    passing_repo = tmp_path / "green"
+    passing_repo.mkdir()
+    (passing_repo / "test_a.py").write_text("def test_a():\n    assert True\n")
+    assert user.redstart("fix", passing_repo).code == 0
+    error_result = user.redstart("show", "--proof", cwd=passing_repo)
+    assert error_result.code == 2
+    assert "nothing to prove" in error_result.err
 
 
 @pytest.mark.parametrize(
     "flags", [("--format", "markdown"), ("--proof", "--attempt", "1"), ("--proof", "--format", "x")]
 )
-def test_flags_that_do_not_go_together_are_2(user, flags):
+def test_conflicting_flags_exit_with_2(user, flags):
     assert user.redstart("show", *flags).code == 2

@@ -37,11 +37,11 @@ def server(user):
         yield running
 
 
-def test_the_change_is_shown_side_by_side_and_taken_on_a_yes(user, repo, server):
-    ran = user.redstart("fix", repo)
-    assert ran.code == 7, ran.out + ran.err
-    assert "NEEDS INPUT  the patch changes test_shop.py. The model's reason: prices are in cents" in ran.out
-    (line,) = [line for line in ran.out.splitlines() if "│" in line and "euros" in line]
+def test_changed_test_is_shown_side_by_side_and_accepted_on_approval(user, repo, server):
+    result = user.redstart("fix", repo)
+    assert result.code == 7, result.out + result.err
+    assert "NEEDS INPUT  the patch changes test_shop.py. The model's reason: prices are in cents" in result.out
+    (line,) = [line for line in result.out.splitlines() if "│" in line and "euros" in line]
     assert line.index("5 euros") < line.index("│") < line.index("5 cents")
     assert user.redstart("resume", cwd=repo).code == 7, "asked, and not answered"
     accepted = user.redstart("resume", "--accept", cwd=repo)
@@ -53,7 +53,7 @@ def test_the_change_is_shown_side_by_side_and_taken_on_a_yes(user, repo, server)
     assert user.redstart("memory", "list", "--json").out == "", "a patch that a person answers for leaves no card"
 
 
-def test_the_card_of_a_run_that_asked_says_so(user, repo):
+def test_fix_card_records_that_the_run_asked_a_person(user, repo):
     fixes = (
         'WHY: a price is in euros\n\nshop.py\n<<<<<<< SEARCH\n    return f"{cents} cents"\n=======\n'
         '    return f"{cents} euros" if cents else "0 cents"\n>>>>>>> REPLACE\n'
@@ -61,41 +61,41 @@ def test_the_card_of_a_run_that_asked_says_so(user, repo):
     with ScriptedServer(lambda request: Reply(fixes if "the test is right" in request.text else OPEN)) as running:
         user.uses(running, Wire.openai)
         assert user.redstart("fix", repo).code == 7
-        ran = user.redstart("resume", "--reject", "--say", "the test is right", cwd=repo)
-        assert (ran.code, "GREEN" in ran.out) == (0, True), ran.out + ran.err
+        result = user.redstart("resume", "--reject", "--say", "the test is right", cwd=repo)
+        assert (result.code, "GREEN" in result.out) == (0, True), result.out + result.err
         card = json.loads(user.redstart("memory", "list", "--json").out.splitlines()[0])
         assert card["card"]["asked"]
         assert "shown, asked" in user.redstart("memory", "list").out
-        shown = user.redstart("memory", "show", card["id"]).out
-        assert "  asked        the run asked a person before its tests passed\n" in shown
+        output = user.redstart("memory", "show", card["id"]).out
+        assert "  asked        the run asked a person before its tests passed\n" in output
         assert user.redstart("fix", repo).code == 7
     prompts = [request.text for request in running.requests]
     assert any("fixed before (its run asked a person, so trust it less): " in text for text in prompts)
 
 
 @pytest.mark.soak
-def test_a_no_goes_back_to_the_model(user, repo, server):
+def test_rejection_goes_back_to_the_model(user, repo, server):
     assert user.redstart("fix", repo, "--max-iters", "2").code == 7
-    before = len(server.requests)
-    ran = user.redstart("resume", "--reject", "--say", "the test is right", cwd=repo)
-    assert ran.code == 7, "the obedient model proposes the same again"
-    assert "you rejected the patch: the test is right" in ran.out
-    assert len(server.requests) == before + 1
+    request_count = len(server.requests)
+    result = user.redstart("resume", "--reject", "--say", "the test is right", cwd=repo)
+    assert result.code == 7, "the obedient model proposes the same again"
+    assert "you rejected the patch: the test is right" in result.out
+    assert len(server.requests) == request_count + 1
     assert user.redstart("resume", "--reject", cwd=repo).code == 1
 
 
-def test_without_saying_so_a_changed_test_is_refused(user, repo):
+def test_undeclared_test_change_is_refused(user, repo):
     with ScriptedServer(lambda request: Reply(f"WHY: x\n\n{EDIT}")) as running:
         user.uses(running, Wire.openai)
-        ran = user.redstart("fix", repo, "--max-iters", "1")
-    assert ran.code == 6, ran.out + ran.err
+        result = user.redstart("fix", repo, "--max-iters", "1")
+    assert result.code == 6, result.out + result.err
 
 
 @pytest.mark.soak
-def test_saying_so_does_not_open_the_configuration(user, repo):
+def test_declared_test_change_does_not_cover_the_configuration(user, repo):
     edit = "conftest.py\n<<<<<<< SEARCH\n=======\nimport shop\n>>>>>>> REPLACE\n"
     answer = f"WHY: x\nTEST CHANGE: the tests need it\n\n{edit}"
     with ScriptedServer(lambda request: Reply(answer)) as running:
         user.uses(running, Wire.openai)
-        ran = user.redstart("fix", repo, "--max-iters", "1")
-    assert ran.code == 6, ran.out + ran.err
+        result = user.redstart("fix", repo, "--max-iters", "1")
+    assert result.code == 6, result.out + result.err

@@ -20,11 +20,11 @@ from support.server import ScriptedServer
 SCENARIO = Scenario.load(Path(__file__).parent / "repos" / "pager")
 
 
-def right(ask: redstart.Ask) -> str:
+def give_right_answer(ask: redstart.Ask) -> str:
     return SCENARIO.right if ask.question == "patch" else CARD
 
 
-def test_afix_in_a_running_loop_returns_diff_and_proof(tmp_path, project, repo_of, monkeypatch: pytest.MonkeyPatch):
+def test_afix_in_a_running_loop_returns_patch_and_proof(tmp_path, project, repo_of, monkeypatch: pytest.MonkeyPatch):
     repo = repo_of(SCENARIO.name)
     monkeypatch.setenv("REDSTART_HOME", str(tmp_path / "home"))
     monkeypatch.setenv("REDSTART_VERIFY", "quick")
@@ -53,36 +53,42 @@ def test_afix_in_a_running_loop_returns_diff_and_proof(tmp_path, project, repo_o
     assert "test" in steps
 
 
-def test_a_run_of_objects_is_resumed_where_they_are_passed_again(user, repo_of, monkeypatch: pytest.MonkeyPatch):
+def test_run_with_custom_objects_resumes_only_if_they_are_passed_again(user, repo_of, monkeypatch: pytest.MonkeyPatch):
     for name, value in user.environ.items():
         monkeypatch.setenv(name, value)
     ids: list[str] = []
-    down = ScriptedModel([redstart.ModelRefused("the endpoint is down")])
+    failing_model = ScriptedModel([redstart.ModelRefused("the endpoint is down")])
     with pytest.raises(redstart.ModelRefused, match="down"):
         redstart.fix(
-            repo_of(SCENARIO.name), model=down, sandbox=Bubblewrap, on_event=lambda event: ids.append(event.run)
+            repo_of(SCENARIO.name),
+            model=failing_model,
+            sandbox=Bubblewrap,
+            on_event=lambda event: ids.append(event.run),
         )
     with pytest.raises(redstart.ConfigError, match="uses python:ScriptedModel, which is not available"):
         redstart.resume(ids[0])
-    ran = user.redstart("resume", ids[0])
-    assert (ran.code, "python:ScriptedModel is an object of a Python program" in ran.err) == (2, True)
+    resume_result = user.redstart("resume", ids[0])
+    assert (resume_result.code, "python:ScriptedModel is an object of a Python program" in resume_result.err) == (
+        2,
+        True,
+    )
     with pytest.raises(redstart.ConfigError, match="python:Bubblewrap is an object of a Python program") as caught:
-        redstart.resume(ids[0], model=ScriptedModel(right))
+        redstart.resume(ids[0], model=ScriptedModel(give_right_answer))
     assert "sandbox=" in caught.value.remedy
-    result = redstart.resume(ids[0], model=ScriptedModel(right), sandbox=Bubblewrap)
+    result = redstart.resume(ids[0], model=ScriptedModel(give_right_answer), sandbox=Bubblewrap)
     assert (result.ok, result.run_id, result.tries) == (True, ids[0], 1)
     assert result.verdict is not None
     assert sorted(result.verdict.fixed.first) == sorted(SCENARIO.red)
 
 
-def test_fix_takes_targets_a_hint_and_a_level(user, repo_of, monkeypatch: pytest.MonkeyPatch):
+def test_fix_accepts_targets_a_hint_and_a_level(user, repo_of, monkeypatch: pytest.MonkeyPatch):
     for name, value in user.environ.items():
         monkeypatch.setenv(name, value)
-    asked: list[redstart.Ask] = []
+    asks: list[redstart.Ask] = []
 
     def answer(ask: redstart.Ask) -> str:
-        asked.append(ask)
-        return right(ask)
+        asks.append(ask)
+        return give_right_answer(ask)
 
     target = SCENARIO.red[0]
     result = redstart.fix(
@@ -96,7 +102,7 @@ def test_fix_takes_targets_a_hint_and_a_level(user, repo_of, monkeypatch: pytest
     assert (result.ok, result.proof is not None and result.proof.level) == (True, "quick")
     assert result.verdict is not None
     assert result.verdict.fixed.first == (target,)
-    patches = [ask for ask in asked if ask.question == "patch"]
+    patches = [ask for ask in asks if ask.question == "patch"]
     assert patches
     assert all("the last page may be short" in str(ask) for ask in patches)
 
@@ -111,23 +117,25 @@ def cell(user, tmp_path: Path) -> Iterator[Callable[[str], str]]:
     client.wait_for_ready(timeout=120)
 
     def run(code: str) -> str:
-        shown: list[str] = []
+        outputs: list[str] = []
 
-        def hear(message: dict[str, Any]) -> None:
+        def collect_output(message: dict[str, Any]) -> None:
             content = message["content"]
-            shown.append(content.get("text") or content.get("data", {}).get("text/plain") or content.get("evalue", ""))
+            outputs.append(
+                content.get("text") or content.get("data", {}).get("text/plain") or content.get("evalue", "")
+            )
 
-        client.execute_interactive(code, output_hook=hear, allow_stdin=False, timeout=300)
-        return "".join(shown)
+        client.execute_interactive(code, output_hook=collect_output, allow_stdin=False, timeout=300)
+        return "".join(outputs)
 
     yield run
     client.stop_channels()
     manager.shutdown_kernel(now=True)
 
 
-def test_a_notebook(cell, repo_of):
+def test_api_works_in_a_notebook(cell, repo_of):
     repo = repo_of(SCENARIO.name)
-    shown = cell(f"""
+    output = cell(f"""
         import redstart
         from redstart.ports.sandbox.bwrap import Bubblewrap
         from redstart.testing.model import ScriptedModel
@@ -136,7 +144,7 @@ def test_a_notebook(cell, repo_of):
         steps = [event.name async for event in run.events() if event.phase == "end"]
         print(steps[0], steps[-1])
     """)
-    assert shown == "reproduce run\n"
+    assert output == "reproduce run\n"
     assert cell("await run.result()").startswith("<RunResult verified run_id=")
     assert cell("len(await redstart.aaudit('pager.py'))") == "pager.py does not exist"
     assert "use: await redstart.aaudit(...)" in cell("redstart.audit('.')")

@@ -6,7 +6,6 @@ the tests, read the clock and the machine. `bench/real_suites.py` compares real 
 
 from __future__ import annotations
 
-import asyncio
 import os
 import shutil
 import subprocess
@@ -125,37 +124,39 @@ SUITES = {
 REDS = {"python": {"test_shop.test_is_red"}, "node": {"adds > is red"}}
 
 
-def ends(report: str) -> dict[str, str]:
+def parse_outcomes(report: str) -> dict[str, str]:
     """Return the outcome of each test, by its path of names."""
-    found: dict[str, str] = {}
+    outcomes: dict[str, str] = {}
 
     def read(element: ElementTree.Element, path: tuple[str, ...]) -> None:
-        for each in element:
-            name = each.get("name", "")
-            if each.tag == "testsuite":
-                read(each, (*path, name) if name != "pytest" else path)
-            elif each.tag == "testcase":
-                kinds = [kind for kind in ("failure", "error", "skipped") if each.find(kind) is not None]
-                shown = f"{each.get('classname')}.{name}" if element.get("name") == "pytest" else name
-                found[" > ".join((*path, shown))] = kinds[0] if kinds else "passed"
+        for child in element:
+            name = child.get("name", "")
+            if child.tag == "testsuite":
+                read(child, (*path, name) if name != "pytest" else path)
+            elif child.tag == "testcase":
+                kinds = [kind for kind in ("failure", "error", "skipped") if child.find(kind) is not None]
+                qualified_name = f"{child.get('classname')}.{name}" if element.get("name") == "pytest" else name
+                outcomes[" > ".join((*path, qualified_name))] = kinds[0] if kinds else "passed"
 
     read(ElementTree.fromstring(report), ())
-    return found
+    return outcomes
 
 
-def outside(folder: Path, argv: tuple[str, ...], into: Path) -> dict[str, str]:
-    command = [each.replace(OUT, str(into)) for each in argv]
+def run_outside(folder: Path, argv: tuple[str, ...], output_folder: Path) -> dict[str, str]:
+    command = [argument.replace(OUT, str(output_folder)) for argument in argv]
     subprocess.run(command, cwd=folder, capture_output=True, check=False, env={**os.environ, "PYTHONPATH": ""})
-    return ends((into / REPORT).read_text())
+    return parse_outcomes((output_folder / REPORT).read_text())
 
 
-def inside(folder: Path, files: dict[str, str], argv: tuple[str, ...], into: Path) -> dict[str, str]:
+async def run_in_sandbox(
+    folder: Path, files: dict[str, str], argv: tuple[str, ...], output_folder: Path
+) -> dict[str, str]:
     modules = folder / "node_modules"
-    own = {name: text for name, text in files.items() if not name.startswith("node_modules/")}
-    workspaces = FolderWorkspaces(into / "snapshots")
+    source_files = {name: text for name, text in files.items() if not name.startswith("node_modules/")}
+    workspaces = FolderWorkspaces(output_folder / "snapshots")
     execution = Execution(
         argv=argv,
-        snapshot=workspaces.snapshot("shop", own),
+        snapshot=workspaces.create_snapshot("shop", source_files),
         environment=Environment(
             mount=str(folder),
             python=sys.executable,
@@ -163,25 +164,25 @@ def inside(folder: Path, files: dict[str, str], argv: tuple[str, ...], into: Pat
         ),
         collect=(REPORT,),
     )
-    done = asyncio.run(Bubblewrap(workspaces, into / "scratch").run(execution))
-    assert REPORT in done.files, done.output
-    return ends(done.files[REPORT])
+    completed = await Bubblewrap(workspaces, output_folder / "scratch").run(execution)
+    assert REPORT in completed.files, completed.output
+    return parse_outcomes(completed.files[REPORT])
 
 
 @pytest.mark.parametrize("kind", SUITES)
-def test_the_same_by_test_id(kind: str, tmp_path: Path) -> None:
+async def test_results_match_inside_and_outside_the_sandbox(kind: str, tmp_path: Path) -> None:
     files, argv = SUITES[kind]
     if kind == "node" and not shutil.which("node"):
         pytest.skip("there is no node here")
-    folder, there, here = tmp_path / "shop", tmp_path / "there", tmp_path / "here"
-    for path in (there, here):
+    folder, outside_folder, sandbox_folder = tmp_path / "shop", tmp_path / "there", tmp_path / "here"
+    for path in (outside_folder, sandbox_folder):
         path.mkdir()
     for name, text in files.items():
         path = folder / name
         path.parent.mkdir(parents=True, exist_ok=True)
         path.write_text(text)
-    expected = outside(folder, argv, there)
+    expected = run_outside(folder, argv, outside_folder)
     assert {name for name, end in expected.items() if end == "failure"} == REDS[kind]
     assert sum(end == "skipped" for end in expected.values()) == 1
     assert len(expected) >= 7
-    assert inside(folder, files, argv, here) == expected
+    assert await run_in_sandbox(folder, files, argv, sandbox_folder) == expected

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from support.scenarios import CARD, question
+from support.scenarios import CARD, parse_question
 from support.server import Request, ScriptedServer, Wire
 from support.user import Ran, User
 
@@ -122,13 +122,13 @@ def answer(path: str, old: str, new: str) -> str:
 def fix(user: User, tmp_path: Path):
     """Return a function that runs `redstart fix` with one attempt and this answer of the model."""
 
-    def run(words: str, files: dict[str, str] = FILES) -> Ran:
+    def run(answer_text: str, files: dict[str, str] = FILES) -> Ran:
         for path, text in files.items():
             (tmp_path / "shop" / path).parent.mkdir(parents=True, exist_ok=True)
             (tmp_path / "shop" / path).write_text(text)
 
         def reply(request: Request) -> str:
-            return words if question(request) == "patch" else CARD
+            return answer_text if parse_question(request) == "patch" else CARD
 
         with ScriptedServer(reply) as server:
             user.uses(server, Wire.openai)
@@ -137,49 +137,51 @@ def fix(user: User, tmp_path: Path):
     return run
 
 
-def one_line(ran: Ran) -> str:
+def join_output(ran: Ran) -> str:
     return " ".join((ran.out + ran.err).split())
 
 
-def test_a_comparison_that_always_holds_is_refused(fix) -> None:
-    ran = fix(answer("shop.py", CODE, EQUAL))
-    assert ran.code == 6, ran.out
-    assert "REFUSED test_total still passes when its expected value is changed" in one_line(ran)
+def test_object_that_equals_everything_is_refused(fix) -> None:
+    result = fix(answer("shop.py", CODE, EQUAL))
+    assert result.code == 6, result.out
+    assert "REFUSED test_total still passes when its expected value is changed" in join_output(result)
 
 
-def test_a_person_is_asked_where_the_wrong_value_is_equal_too(fix) -> None:
-    ran = fix(answer("shop.py", CODE, NEARLY_EQUAL))
-    assert ran.code == 7, ran.out
-    assert "test_total still passes when its expected value is the wrong one from before the patch" in one_line(ran)
+def test_value_that_also_equals_the_wrong_value_needs_a_person(fix) -> None:
+    result = fix(answer("shop.py", CODE, NEARLY_EQUAL))
+    assert result.code == 7, result.out
+    assert "test_total still passes when its expected value is the wrong one from before the patch" in join_output(
+        result
+    )
 
 
-def test_code_that_looks_for_a_test_run_is_refused(fix) -> None:
-    ran = fix(answer("shop.py", CODE, WATCHED))
-    assert ran.code == 6, ran.out
-    assert "passes only when the environment variables are those of a test run" in one_line(ran)
+def test_code_that_detects_a_test_run_is_refused(fix) -> None:
+    result = fix(answer("shop.py", CODE, WATCHED))
+    assert result.code == 6, result.out
+    assert "passes only when the environment variables are those of a test run" in join_output(result)
 
 
-def test_a_person_is_asked_about_data_that_tests_read(fix) -> None:
-    ran = fix(
+def test_changed_data_that_tests_read_needs_a_person(fix) -> None:
+    result = fix(
         answer("data/sum.txt", "9\n", "5\n")
         + answer("shop.py", BODY, "    return 6 if prices == [1, 2, 3] else sum(prices[1:])\n")
     )
-    assert ran.code == 7, ran.out
-    assert "tests/test_shop.py reads data/sum.txt, which the patch changes" in one_line(ran)
+    assert result.code == 7, result.out
+    assert "tests/test_shop.py reads data/sum.txt, which the patch changes" in join_output(result)
 
 
-def test_a_person_is_asked_about_data_that_is_added_in_place_of_a_fix(fix) -> None:
+def test_data_added_instead_of_a_fix_needs_a_person(fix) -> None:
     code = CODE.replace("return sum(prices[1:])", "return sum(prices[1:]) + len(list(Path('.').glob('*.dat')))")
     files = {
         "shop.py": code.replace('"""Prices."""\n', '"""Prices."""\n\nfrom pathlib import Path\n', 1),
         "tests/test_shop.py": "from shop import total\n\n\ndef test_total():\n    assert total([1, 2, 3]) == 6\n",
     }
-    ran = fix(answer("a.dat", "", "1\n"), files)
-    assert ran.code == 7, ran.out
-    assert "the patch changes no code: the tests pass because a.dat is there" in one_line(ran)
+    result = fix(answer("a.dat", "", "1\n"), files)
+    assert result.code == 7, result.out
+    assert "the patch changes no code: the tests pass because a.dat is there" in join_output(result)
 
 
-def test_code_that_knows_the_literals_of_its_caller_is_refused(fix, user: User) -> None:
+def test_code_that_detects_literals_of_its_caller_is_refused(fix, user: User) -> None:
     user.environ["REDSTART_VERIFY"] = "standard"
     code = """import sys
 
@@ -201,40 +203,40 @@ def test_nothing():
     assert double("") == ""
 """,
     }
-    ran = fix(answer("words.py", files["words.py"], code), files)
-    assert ran.code == 6, ran.out
-    assert "test_double passes only while the text of its test is as it was" in one_line(ran)
+    result = fix(answer("words.py", files["words.py"], code), files)
+    assert result.code == 6, result.out
+    assert "test_double passes only while the text of its test is as it was" in join_output(result)
 
 
-def test_a_person_is_asked_about_a_snapshot_that_the_tests_wrote_themselves(fix) -> None:
-    ran = fix(answer("shop.py", "FORMAT = 1\n", "FORMAT = 2\n"), SNAPSHOT_FILES)
-    assert ran.code == 7, ran.out
-    words = "tests/test_shop.py reads tests/snapshots/total-2.txt, which is written only with the patch"
-    assert words in one_line(ran)
+def test_snapshot_written_by_the_tests_needs_a_person(fix) -> None:
+    result = fix(answer("shop.py", "FORMAT = 1\n", "FORMAT = 2\n"), SNAPSHOT_FILES)
+    assert result.code == 7, result.out
+    message = "tests/test_shop.py reads tests/snapshots/total-2.txt, which is written only with the patch"
+    assert message in join_output(result)
 
 
-def test_a_person_is_asked_where_a_test_asks_less(fix) -> None:
-    ran = fix(
+def test_skipped_assertions_need_a_person(fix) -> None:
+    result = fix(
         answer("codecs_of.py", 'KNOWN = ("plain", "hex", "reversed")\n', 'KNOWN = ("plain", "hex")\n'), CODEC_FILES
     )
-    assert ran.code == 7, ran.out
-    assert "test_each asks less of the patched code: 2 of 3 assertions are executed" in one_line(ran)
+    assert result.code == 7, result.out
+    assert "test_each asks less of the patched code: 2 of 3 assertions are executed" in join_output(result)
 
 
-def test_an_honest_fix_may_be_asked_more(fix) -> None:
+def test_honest_fix_may_run_more_assertions(fix) -> None:
     old = '"reversed": text.encode}'
     line = next(line for line in CODECS.splitlines() if old in line) + "\n"
-    ran = fix(
+    result = fix(
         answer("codecs_of.py", line, line.replace(old, '"reversed": text[::-1].encode}'))
         + answer(
             "codecs_of.py", 'KNOWN = ("plain", "hex", "reversed")\n', 'KNOWN = ("plain", "hex", "reversed", "plain")\n'
         ),
         CODEC_FILES,
     )
-    assert ran.code == 0, ran.out
+    assert result.code == 0, result.out
 
 
-def test_an_honest_fix_passes_all_of_it(fix) -> None:
-    ran = fix(answer("shop.py", BODY, "    return sum(prices)\n"))
-    assert ran.code == 0, ran.out
-    assert "GREEN 2 failing tests now pass" in one_line(ran)
+def test_honest_fix_passes_every_check(fix) -> None:
+    result = fix(answer("shop.py", BODY, "    return sum(prices)\n"))
+    assert result.code == 0, result.out
+    assert "GREEN 2 failing tests now pass" in join_output(result)

@@ -42,24 +42,24 @@ def finished(ran, tmp_path) -> Iterator[tuple[User, Path]]:
     shutil.move(tmp_path / "kept", user.home)
 
 
-def test_replay_needs_no_model_and_no_sandbox(finished):
+def test_replay_needs_neither_model_nor_sandbox(finished):
     user, repo = finished
     user.environ["PATH"] = "/usr/bin:/bin"
-    trail = list(user.redstart("runs", "replay", "--json", cwd=repo).events)
-    again = user.redstart("runs", "replay", cwd=repo)
-    assert again.code == 0, again.err
-    assert "0 tokens" in again.out
-    assert [event["name"] for event in trail if event["phase"] == "end"][-2:] == ["decide", "run"]
-    assert trail[-1]["data"]["result"] == "verified"
+    events = list(user.redstart("runs", "replay", "--json", cwd=repo).events)
+    replay_result = user.redstart("runs", "replay", cwd=repo)
+    assert replay_result.code == 0, replay_result.err
+    assert "0 tokens" in replay_result.out
+    assert [event["name"] for event in events if event["phase"] == "end"][-2:] == ["decide", "run"]
+    assert events[-1]["data"]["result"] == "verified"
 
 
 @pytest.mark.soak
-def test_a_created_program_is_replayed_too(user, tmp_path):
+def test_created_program_can_be_replayed(user, tmp_path):
     with ScriptedServer(GOAL.reply) as server:
         user.uses(server, Wire.openai)
         assert user.redstart("create", GOAL.goal, "-o", tmp_path / GOAL.package).code == 0
-    again = user.redstart("runs", "replay", cwd=tmp_path / GOAL.package)
-    assert again.code == 0, again.err
+    replay_result = user.redstart("runs", "replay", cwd=tmp_path / GOAL.package)
+    assert replay_result.code == 0, replay_result.err
 
 
 def change(user: User, statement: str, *values: str) -> None:
@@ -72,29 +72,29 @@ def change(user: User, statement: str, *values: str) -> None:
     ("column", "value"),
     [("result", '{"forged": true}'), ("request_hash", "0" * 64), ("request", "0" * 64), ("kind", "recall")],
 )
-def test_a_tampered_journal_is_reported_as_the_first_call_that_differs(finished, column, value):
+def test_tampered_journal_is_reported_as_the_first_differing_call(finished, column, value):
     user, repo = finished
     change(
         user,
         f"update journal set {column} = ? where attempt = 2 and step = 'patch' and ordinal = 0",
         value,
     )
-    again = user.redstart("runs", "replay", cwd=repo)
-    assert again.code == 3
-    assert "attempt 2, patch, call 0 (model)" in again.err
+    replay_result = user.redstart("runs", "replay", cwd=repo)
+    assert replay_result.code == 3
+    assert "attempt 2, patch, call 0 (model)" in replay_result.err
 
 
-def test_a_call_that_is_gone_is_named(finished):
+def test_missing_call_is_reported(finished):
     user, repo = finished
     change(user, "delete from journal where attempt = 1 and step = 'test' and ordinal = 0")
-    again = user.redstart("runs", "replay", cwd=repo)
-    assert again.code == 3
-    assert "attempt 1, test, call 0 (sandbox): it is not in the journal" in again.err
+    replay_result = user.redstart("runs", "replay", cwd=repo)
+    assert replay_result.code == 3
+    assert "attempt 1, test, call 0 (sandbox): it is not in the journal" in replay_result.err
 
 
-def test_a_step_whose_result_was_changed_is_named(finished):
+def test_step_with_a_changed_result_is_reported(finished):
     user, repo = finished
     change(user, "update steps set artifact = '{}' where attempt = 1 and step = 'apply'")
-    again = user.redstart("runs", "replay", cwd=repo)
-    assert again.code == 3
-    assert "attempt 1, apply: its result differs" in again.err
+    replay_result = user.redstart("runs", "replay", cwd=repo)
+    assert replay_result.code == 3
+    assert "attempt 1, apply: its result differs" in replay_result.err

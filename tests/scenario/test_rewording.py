@@ -11,7 +11,7 @@ from typing import Any, NamedTuple
 
 import pytest
 
-from support.scenarios import CARD, Goal, Program, Scenario, question
+from support.scenarios import CARD, Goal, Program, Scenario, parse_question
 from support.server import Request, ScriptedServer, Wire
 from support.user import User
 
@@ -67,39 +67,39 @@ EMPTY_TEST = block("tests/test_e.py", "", "def test_e():\n    pass\n")
 GREEN_TEST = block("tests/test_g.py", "", "from bag import total\n\n\ndef test_g():\n    assert total([]) == 0\n")
 
 
-def always(text: str) -> Callable[[], Callable[[Request], str]]:
-    return lambda: lambda request: text if question(request) in ("patch", "reproduce", "plan") else CARD
+def make_constant_model(text: str) -> Callable[[], Callable[[Request], str]]:
+    return lambda: lambda request: text if parse_question(request) in ("patch", "reproduce", "plan") else CARD
 
 
 def in_turn(**answers: str) -> Callable[[], Callable[[Request], str]]:
     """Return a model that answers by the name of the question."""
-    return lambda: lambda request: answers.get(question(request), CARD)
+    return lambda: lambda request: answers.get(parse_question(request), CARD)
 
 
-def once_told(wrong: str, right: str, told: str) -> Callable[[], Callable[[Request], str]]:
+def make_triggered_model(wrong_answer: str, right_answer: str, trigger: str) -> Callable[[], Callable[[Request], str]]:
     """Return a model that gives the right answer once the request contains the trigger."""
 
     def reply(request: Request) -> str:
-        if question(request) != "patch":
+        if parse_question(request) != "patch":
             return CARD
-        return right if told.casefold() in request.text.casefold() else wrong
+        return right_answer if trigger.casefold() in request.text.casefold() else wrong_answer
 
     return lambda: reply
 
 
-def fix_of(name: str) -> Play:
+def make_fix_play(name: str) -> Play:
     scenario = Scenario.load(HERE / "repos" / name)
     return Play(name, HERE / "repos" / name / "repo", lambda: scenario.reply, [("fix", ".")], soak=True)
 
 
-def program_of(path: Path) -> Play:
+def make_program_play(path: Path) -> Play:
     program = Program.load(path)
     lang = ("--lang", program.lang) if program.lang != "python" else ()
     command = ("create", program.goal, "-o", "out", *lang, *program.options)
     return Play(program.name, {}, lambda: Program.load(path).reply, [command], soak=True)
 
 
-def goal_of(folder: Path) -> Play:
+def make_goal_play(folder: Path) -> Play:
     goal = Goal.load(folder)
     return Play(goal.name, {}, lambda: goal.reply, [("create", goal.goal, "-o", "out")], soak=True)
 
@@ -110,23 +110,29 @@ REPO = HERE / "repos" / "pager" / "repo"
 PLAN = json.dumps({"kind": "feature", "title": "add a function", "criteria": ["it is there"]})
 IMPROVE = ("improve", ".", "--no-cap", "--pause", "0", "--max-iters", "1")
 PLAYS = [
-    Play("fixed", BUG, always(REPAIR), [("fix", "."), ("fix", ".")], soak=True),
-    Play("green already", SOUND, always(""), [("fix", ".")], soak=True),
-    Play("no tests", {"main.py": "print(1)\n"}, always(""), [("fix", ".")], soak=True),
-    Play("a test patched", REPO, always(OF_A_TEST), [ONCE], soak=True),
-    Play("a test proposed", WRONG_TEST, always(PROPOSED), [ONCE]),
-    Play("answered", WRONG_TEST, always(PROPOSED), [ONCE, ("resume", "--reject"), ("resume", "--accept")], soak=True),
-    Play("over budget", BUG, always(""), [ONCE], {"REDSTART_LIMITS__TOKENS": "50"}),
-    Play("given back", BUG, once_told(GIVEN_BACK, STILL_WRONG, "file back as it was"), [TWICE], BRIEF),
-    Play("no edits", BUG, always("I like the weather."), [TWICE], soak=True),
-    Play("stopped", BUG, always(REPAIR), [("fix", ".", "--stop-after", "plan"), ("resume",)], soak=True),
+    Play("fixed", BUG, make_constant_model(REPAIR), [("fix", "."), ("fix", ".")], soak=True),
+    Play("green already", SOUND, make_constant_model(""), [("fix", ".")], soak=True),
+    Play("no tests", {"main.py": "print(1)\n"}, make_constant_model(""), [("fix", ".")], soak=True),
+    Play("a test patched", REPO, make_constant_model(OF_A_TEST), [ONCE], soak=True),
+    Play("a test proposed", WRONG_TEST, make_constant_model(PROPOSED), [ONCE]),
+    Play(
+        "answered",
+        WRONG_TEST,
+        make_constant_model(PROPOSED),
+        [ONCE, ("resume", "--reject"), ("resume", "--accept")],
+        soak=True,
+    ),
+    Play("over budget", BUG, make_constant_model(""), [ONCE], {"REDSTART_LIMITS__TOKENS": "50"}),
+    Play("given back", BUG, make_triggered_model(GIVEN_BACK, STILL_WRONG, "file back as it was"), [TWICE], BRIEF),
+    Play("no edits", BUG, make_constant_model("I like the weather."), [TWICE], soak=True),
+    Play("stopped", BUG, make_constant_model(REPAIR), [("fix", ".", "--stop-after", "plan"), ("resume",)], soak=True),
     Play("issue", SOUND, in_turn(reproduce=GREEN_TEST), [("fix", ".", "--issue", "total of none is 0")], soak=True),
     Play("asserts nothing", SOUND, in_turn(plan=PLAN, reproduce=EMPTY_TEST), [IMPROVE], soak=True),
     Play("green at once", SOUND, in_turn(plan=PLAN, reproduce=GREEN_TEST), [IMPROVE], soak=True),
-    Play("audit", BUG, always(""), [("audit", ".", "--no-model")], soak=True),
-    *map(fix_of, EVERY),
-    *map(goal_of, sorted((HERE / "goals").iterdir())),
-    *map(program_of, sorted((HERE / "programs").glob("*.script"))),
+    Play("audit", BUG, make_constant_model(""), [("audit", ".", "--no-model")], soak=True),
+    *map(make_fix_play, EVERY),
+    *map(make_goal_play, sorted((HERE / "goals").iterdir())),
+    *map(make_program_play, sorted((HERE / "programs").glob("*.script"))),
 ]
 
 
@@ -139,26 +145,26 @@ def put(files: Path | dict[str, str], folder: Path) -> Path:
     return folder
 
 
-def outcomes(value: Any) -> Any:
+def extract_outcomes(value: Any) -> Any:
     """Return what a stored value records as done, without its texts."""
     if isinstance(value, dict):
         return {
-            key: inner if key in OUTCOMES and not isinstance(inner, dict | list) else outcomes(inner)
-            for key, inner in value.items()
-            if key in OUTCOMES or isinstance(inner, dict | list)
+            key: field if key in OUTCOMES and not isinstance(field, dict | list) else extract_outcomes(field)
+            for key, field in value.items()
+            if key in OUTCOMES or isinstance(field, dict | list)
         }
     if isinstance(value, list):
-        return [outcomes(inner) for inner in value if isinstance(inner, dict | list)]
+        return [extract_outcomes(field) for field in value if isinstance(field, dict | list)]
     return None
 
 
-def rows(home: Path, query: str) -> Iterator[tuple[Any, ...]]:
+def query_rows(home: Path, query: str) -> Iterator[tuple[Any, ...]]:
     for file in sorted(home.glob("*.db")):
         with sqlite3.connect(f"file:{file}?mode=ro", uri=True) as store:
             yield from store.execute(query)
 
 
-def played(play: Play, folder: Path, project: Path, *, reword: bool) -> Played:
+def run_play(play: Play, folder: Path, project: Path, *, reword: bool) -> Played:
     user = User(folder, project)
     if reword:
         user.environ["PYTHONPATH"] = str(REWORDING)
@@ -167,30 +173,35 @@ def played(play: Play, folder: Path, project: Path, *, reword: bool) -> Played:
     answer = play.reply()
 
     def reply(request: Request) -> str:
-        questions.append(question(request))
+        questions.append(parse_question(request))
         return answer(request)
 
     with ScriptedServer(reply) as server:
         user.uses(server, Wire.openai)
         user.environ |= play.environ
         codes = [user.redstart(*command, cwd=repo).code for command in play.commands]
-    told = "SELECT attempt, step, artifact FROM steps ORDER BY run_id, version"
-    steps = [(attempt, step, outcomes(json.loads(artifact))) for attempt, step, artifact in rows(user.home, told)]
+    query = "SELECT attempt, step, artifact FROM steps ORDER BY run_id, version"
+    steps = [
+        (attempt, step, extract_outcomes(json.loads(artifact)))
+        for attempt, step, artifact in query_rows(user.home, query)
+    ]
     ends = "SELECT status, result, state FROM runs ORDER BY id"
-    states = [(status, result, json.loads(state)) for status, result, state in rows(user.home, ends)]
-    steps += [(status, result, outcomes(state)) for status, result, state in states]
+    states = [(status, result, json.loads(state)) for status, result, state in query_rows(user.home, ends)]
+    steps += [(status, result, extract_outcomes(state)) for status, result, state in states]
     return Played(codes, steps, questions, [state["reason"] for _, _, state in states])
 
 
-def each() -> Iterator[Any]:
+def iter_cases() -> Iterator[Any]:
     for play in PLAYS:
         yield pytest.param(play, id=play.name.replace(" ", "-"), marks=[pytest.mark.soak] if play.soak else [])
 
 
-@pytest.mark.parametrize("play", [*each()])
-def test_other_words_change_nothing_but_the_words(play, project, tmp_path):
-    plain = played(play, tmp_path / "plain", project, reword=False)
-    other = played(play, tmp_path / "other", project, reword=True)
-    assert plain.steps, "no step was recorded, so there is nothing to compare"
-    assert other._replace(reasons=plain.reasons) == plain
-    assert [reason for reason in other.reasons if reason in plain.reasons and reason] == [], "no text was reworded"
+@pytest.mark.parametrize("play", [*iter_cases()])
+def test_reworded_texts_do_not_change_the_run(play, project, tmp_path):
+    plain_result = run_play(play, tmp_path / "plain", project, reword=False)
+    reworded_result = run_play(play, tmp_path / "other", project, reword=True)
+    assert plain_result.steps, "no step was recorded, so there is nothing to compare"
+    assert reworded_result._replace(reasons=plain_result.reasons) == plain_result
+    assert [reason for reason in reworded_result.reasons if reason in plain_result.reasons and reason] == [], (
+        "no text was reworded"
+    )

@@ -10,7 +10,7 @@ import asyncio
 from pathlib import Path
 
 from redstart.app.settings import Settings
-from redstart.app.wire import open_house
+from redstart.app.wire import open_app
 from redstart.core.report import ReproductionResult
 from support.server import Reply, Request, ScriptedServer, Wire
 
@@ -55,7 +55,7 @@ desk/rules/r{wrong}.py
 """
 
 
-def written(root: Path, notes: int) -> Path:
+def write_project(root: Path, notes: int) -> Path:
     """Write the project, with this number of lines of notes in each rule."""
     (root / "desk" / "rules").mkdir(parents=True)
     (root / "tests").mkdir()
@@ -75,31 +75,31 @@ def answer(request: Request) -> Reply:
     return Reply(FIX.format(wrong=WRONG) if "text.lower()" in request.text else "WHY: I cannot see the rule")
 
 
-def reproduced(user) -> ReproductionResult:
+def load_reproduction(user) -> ReproductionResult:
     """Load the reproduction result of this user's only run."""
-    with open_house(Settings(home=user.home)) as house:
-        (row,) = asyncio.run(house.adapters.store.runs())
-        found = asyncio.run(house.adapters.store.load(row.run_id)).now.reproduce
-    assert found is not None
-    return found
+    with open_app(Settings(home=user.home)) as app:
+        (row,) = asyncio.run(app.adapters.store.list_runs())
+        reproduction = asyncio.run(app.adapters.store.load(row.run_id)).now.reproduce
+    assert reproduction is not None
+    return reproduction
 
 
-def test_the_code_that_only_the_red_test_runs_is_shown(user, tmp_path):
-    repo = written(tmp_path / "projects" / "desk", notes=30)
+def test_code_run_only_by_the_failing_test_is_shown(user, tmp_path):
+    repo = write_project(tmp_path / "projects" / "desk", notes=30)
     with ScriptedServer(answer) as server:
         user.uses(server, Wire.openai)
-        ran = user.redstart("fix", repo, "--json", "--max-iters", "1")
-    assert ran.code == 0, ran.out + ran.err
-    (found,) = [event["data"] for event in ran.events if (event["name"], event["phase"]) == ("retrieve", "end")]
-    assert [path for path in found["files"] if "rules/r" in path] == [f"desk/rules/r{WRONG}.py"]
-    assert reproduced(user).spectrum
+        result = user.redstart("fix", repo, "--json", "--max-iters", "1")
+    assert result.code == 0, result.out + result.err
+    (retrieval,) = [event["data"] for event in result.events if (event["name"], event["phase"]) == ("retrieve", "end")]
+    assert [path for path in retrieval["files"] if "rules/r" in path] == [f"desk/rules/r{WRONG}.py"]
+    assert load_reproduction(user).spectrum
 
 
-def test_where_all_code_can_be_shown_nobody_watches(user, tmp_path):
-    repo = written(tmp_path / "projects" / "desk", notes=1)
+def test_lines_are_not_traced_when_all_code_fits(user, tmp_path):
+    repo = write_project(tmp_path / "projects" / "desk", notes=1)
     with ScriptedServer(answer) as server:
         user.uses(server, Wire.openai)
-        ran = user.redstart("fix", repo, "--stop-after", "retrieve")
-    assert "test_texts" in ran.out, ran.out + ran.err
-    assert reproduced(user).targets.count == 1
-    assert not reproduced(user).spectrum
+        result = user.redstart("fix", repo, "--stop-after", "retrieve")
+    assert "test_texts" in result.out, result.out + result.err
+    assert load_reproduction(user).targets.count == 1
+    assert not load_reproduction(user).spectrum

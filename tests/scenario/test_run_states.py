@@ -29,19 +29,19 @@ def repo(repo_of) -> Path:
     return repo_of(SCENARIO.name)
 
 
-def listed(user: User) -> list[dict[str, Any]]:
+def list_runs(user: User) -> list[dict[str, Any]]:
     return [json.loads(line) for line in user.redstart("runs", "list", "--json").out.splitlines()]
 
 
-def status(user: User) -> str:
-    (run,) = listed(user)
+def read_status(user: User) -> str:
+    (run,) = list_runs(user)
     return run["status"]
 
 
 @contextmanager
-def asking_by_hand(user: User, *arguments: object) -> Iterator[subprocess.Popen[str]]:
+def start_by_hand(user: User, *arguments: object) -> Iterator[subprocess.Popen[str]]:
     """Start `redstart` with these arguments and yield its process once it waits for an answer."""
-    command = [sys.executable, "-m", "redstart.cli.main", *(str(each) for each in arguments)]
+    command = [sys.executable, "-m", "redstart.cli.main", *(str(argument) for argument in arguments)]
     with subprocess.Popen(
         command, env=user.environ, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True
     ) as process:
@@ -53,12 +53,12 @@ def asking_by_hand(user: User, *arguments: object) -> Iterator[subprocess.Popen[
             process.kill()
 
 
-def test_a_run_keeps_its_model_when_it_is_interrupted_and_resumed(user, repo):
-    with asking_by_hand(user, "fix", repo, "-m", "manual") as process:
-        assert status(user) == "running"
+def test_run_keeps_its_model_when_interrupted_and_resumed(user, repo):
+    with start_by_hand(user, "fix", repo, "-m", "manual") as process:
+        assert read_status(user) == "running"
         process.send_signal(signal.SIGINT)
         assert process.wait(SECONDS) == 130
-    (run,) = listed(user)
+    (run,) = list_runs(user)
     assert (run["status"], run["model"], run["reason"]) == ("paused", "manual", "interrupted")
     with ScriptedServer(SCENARIO.reply) as server:
         user.uses(server, Wire.openai)
@@ -75,10 +75,10 @@ def test_a_run_keeps_its_model_when_it_is_interrupted_and_resumed(user, repo):
         changed = user.redstart("resume", run["run_id"], "-m", "openai:scripted")
         assert f"model: was manual, now openai:scripted at {server.openai_url} (--model)" in changed.out
         assert (changed.code, bool(server.requests)) == (0, True), changed.out + changed.err
-    assert (listed(user)[0]["status"], listed(user)[0]["model"]) == ("finished", "openai:scripted")
+    assert (list_runs(user)[0]["status"], list_runs(user)[0]["model"]) == ("finished", "openai:scripted")
 
 
-def test_a_run_whose_model_cannot_be_had_any_more_asks_nobody_else(user, repo):
+def test_run_with_unavailable_model_asks_no_other_model(user, repo):
     user.environ["OPENAI_API_KEY"] = "sk-canary-1"
     assert user.redstart("fix", repo, "-m", "openai:gpt-x", "--stop-after", "reproduce").code == 130
     del user.environ["OPENAI_API_KEY"]
@@ -89,10 +89,10 @@ def test_a_run_whose_model_cannot_be_had_any_more_asks_nobody_else(user, repo):
     assert "uses openai:gpt-x, which is not available: openai:gpt-x needs a key" in refused.err
     assert "set OPENAI_API_KEY, or choose another model: redstart resume" in refused.err
     assert b"sk-canary-1" not in (user.home / "redstart.db").read_bytes()
-    assert status(user) == "paused"
+    assert read_status(user) == "paused"
 
 
-def test_a_run_of_an_earlier_version_is_read_and_resumed_with_the_configured_model(user, repo):
+def test_run_of_earlier_version_resumes_with_configured_model(user, repo):
     with ScriptedServer(SCENARIO.reply) as server:
         user.uses(server, Wire.openai)
         assert user.redstart("fix", repo, "--stop-after", "plan").code == 130
@@ -101,66 +101,70 @@ def test_a_run_of_an_earlier_version_is_read_and_resumed_with_the_configured_mod
             database.execute(f"update runs set options = '', stopped = '', stop_reason = '', state = {old}")
             (text,) = database.execute("select state from runs").fetchone()
             assert ('"iterations":5' in text, '"format"' in text) == (True, False)
-        (run,) = listed(user)
+        (run,) = list_runs(user)
         assert (run["status"], run["model"]) == ("paused", "")
-        ended = user.redstart("resume", cwd=repo)
-    assert ended.code == 0, ended.out + ended.err
-    assert f"model: openai:scripted at {server.openai_url}, from your settings (this run stored none)" in ended.out
+        resume_result = user.redstart("resume", cwd=repo)
+    assert resume_result.code == 0, resume_result.out + resume_result.err
+    assert (
+        f"model: openai:scripted at {server.openai_url}, from your settings (this run stored none)" in resume_result.out
+    )
 
 
-def test_a_key_that_is_refused_leaves_a_failed_run_with_the_reason(user, repo):
+def test_rejected_key_leaves_a_failed_run_with_the_reason(user, repo):
     with ScriptedServer(lambda request: Reply(status=401)) as server:
         user.uses(server, Wire.openai)
         assert user.redstart("fix", repo).code == 3
-    (run,) = listed(user)
+    (run,) = list_runs(user)
     assert (run["status"], "401" in run["reason"]) == ("failed", True), run
     assert "failed" in user.redstart("show", cwd=repo).out
 
 
-def test_nothing_is_stored_before_model_and_folder_are_valid(user, repo):
+def test_nothing_is_stored_until_model_and_directory_are_valid(user, repo):
     for arguments in (("fix", repo, "-m", "gpt-5"), ("fix", repo, "-m", "openai:x"), ("fix", repo / "nowhere")):
         refused = user.redstart(*arguments)
         assert refused.code == 2, refused.out + refused.err
     assert "nowhere does not exist" in refused.err
-    assert listed(user) == []
+    assert list_runs(user) == []
 
 
-def test_a_dry_run_needs_no_model_and_is_paused(user, repo):
-    ran = user.redstart("fix", repo, "--dry-run")
-    assert ran.code == 0, ran.out + ran.err
-    assert status(user) == "paused"
+def test_dry_run_needs_no_model_and_is_paused(user, repo):
+    result = user.redstart("fix", repo, "--dry-run")
+    assert result.code == 0, result.out + result.err
+    assert read_status(user) == "paused"
 
 
-def test_a_question_by_hand_is_ended_by_a_cancellation_and_nothing_resumes_it(user, repo):
-    with asking_by_hand(user, "fix", repo, "-m", "manual") as process:
-        (run,) = listed(user)
-        cancelled = user.redstart("runs", "cancel", run["run_id"])
-        assert (cancelled.code, cancelled.out.strip()) == (0, f"run {run['run_id']} is cancelled")
+def test_cancellation_ends_a_manual_question_and_resume_needs_force(user, repo):
+    with start_by_hand(user, "fix", repo, "-m", "manual") as process:
+        (run,) = list_runs(user)
+        cancel_result = user.redstart("runs", "cancel", run["run_id"])
+        assert (cancel_result.code, cancel_result.out.strip()) == (0, f"run {run['run_id']} is cancelled")
         assert process.wait(SECONDS) == 130
-    assert status(user) == "cancelled"
+    assert read_status(user) == "cancelled"
     assert "every run in this folder was cancelled" in user.redstart("resume", cwd=repo).err
-    shown = user.redstart("show", cwd=repo)
-    assert (shown.code, shown.out.splitlines()[:1]) == (0, [f"run {run['run_id']}  fix  {repo.name}"]), shown.err
+    show_result = user.redstart("show", cwd=repo)
+    assert (show_result.code, show_result.out.splitlines()[:1]) == (0, [f"run {run['run_id']}  fix  {repo.name}"]), (
+        show_result.err
+    )
     refused = user.redstart("resume", run["run_id"])
     assert (refused.code, "--force" in refused.err) == (2, True)
-    with asking_by_hand(user, "resume", run["run_id"], "--force"):
-        assert status(user) == "running"
+    with start_by_hand(user, "resume", run["run_id"], "--force"):
+        assert read_status(user) == "running"
 
 
-def test_a_dead_run_is_paused_and_is_cancelled_at_once(user, repo):
-    with asking_by_hand(user, "fix", repo, "-m", "manual") as process:
+def test_dead_run_is_paused_and_can_be_cancelled(user, repo):
+    with start_by_hand(user, "fix", repo, "-m", "manual") as process:
         process.kill()
         process.wait(SECONDS)
-    (run,) = listed(user)
+    (run,) = list_runs(user)
     assert run["status"] == "paused"
     assert user.redstart("runs", "cancel", run["run_id"]).out.strip() == f"run {run['run_id']} is cancelled"
-    assert status(user) == "cancelled"
-    removed = user.redstart("runs", "prune", "--older-than", "0")
-    assert "removed 1 run," in removed.out
-    assert listed(user) == []
+    assert read_status(user) == "cancelled"
+    prune_result = user.redstart("runs", "prune", "--older-than", "0")
+    assert "removed 1 run," in prune_result.out
+    assert list_runs(user) == []
 
 
-def test_the_list_has_a_header_and_fits_eighty_columns(user, repo):
+def test_run_list_has_a_header_and_fits_eighty_columns(user, repo):
     with ScriptedServer(SCENARIO.reply) as server:
         user.uses(server, Wire.openai)
         assert user.redstart("fix", repo, "--stop-after", "reproduce").code == 130

@@ -15,14 +15,14 @@ ROOT = Path(__file__).parents[2]
 PAGE = ROOT / "docs" / "session.md"
 
 
-def recorded_on_page() -> str:
-    found = re.search(r"<!-- session -->\n```console\n(.*?)^```$", PAGE.read_text(), re.MULTILINE | re.DOTALL)
-    assert found
-    return found[1]
+def read_recorded_session() -> str:
+    match = re.search(r"<!-- session -->\n```console\n(.*?)^```$", PAGE.read_text(), re.MULTILINE | re.DOTALL)
+    assert match
+    return match[1]
 
 
-def test_a_few_commands_lead_from_the_installation_to_the_applied_patch() -> None:
-    lines = recorded_on_page().splitlines()
+def test_few_commands_lead_from_installation_to_applied_patch() -> None:
+    lines = read_recorded_session().splitlines()
     commands = [line.removeprefix("$ ") for line in lines if line.startswith("$ ")]
     applied = next(number for number, line in enumerate(lines) if line.startswith("Applied."))
     until_applied = [line for line in lines[:applied] if line.startswith("$ ")]
@@ -31,17 +31,17 @@ def test_a_few_commands_lead_from_the_installation_to_the_applied_patch() -> Non
     assert commands[-1].startswith("pytest")
 
 
-def test_the_page_names_no_place_of_the_machine_that_recorded_it() -> None:
-    paths = set(re.findall(r"(?<![\w.~])/[\w./-]+", recorded_on_page()))
+def test_page_contains_no_path_of_the_recording_machine() -> None:
+    paths = set(re.findall(r"(?<![\w.~])/[\w./-]+", read_recorded_session()))
     assert {path for path in paths if not path.startswith("/usr/bin/")} == set()
 
 
 @pytest.mark.skipif(shutil.which("tmux") is None, reason="tmux is not installed")
 @pytest.mark.soak
-def test_the_session_comes_out_as_the_page_says() -> None:
-    done = subprocess.run(
+def test_session_matches_the_page() -> None:
+    completed = subprocess.run(
         [sys.executable, str(ROOT / "bench" / "session.py")], capture_output=True, text=True, timeout=600, check=False
     )
-    assert done.returncode == 0, done.stdout + done.stderr
-    figures = {load["name"]: load["value"] for load in json.loads(done.stdout.splitlines()[-1])["figures"]}
-    assert figures["page_is_true"] == 1, done.stdout
+    assert completed.returncode == 0, completed.stdout + completed.stderr
+    figures = {load["name"]: load["value"] for load in json.loads(completed.stdout.splitlines()[-1])["figures"]}
+    assert figures["page_is_true"] == 1, completed.stdout

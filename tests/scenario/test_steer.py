@@ -13,9 +13,9 @@ from typing import Any
 
 import pytest
 
-from support.alike import masked
-from support.sample import short_form
-from support.scenarios import Scenario, question
+from support.alike import mask_fields
+from support.sample import sample_parameters
+from support.scenarios import Scenario, parse_question
 from support.server import Reply, Request, ScriptedServer, Wire
 from support.user import Ran, User
 
@@ -25,24 +25,24 @@ WORDS = "the last page may be half full"
 KILLED = [("patch", "heard"), ("patch", "during"), ("test", "after")]
 
 
-def patches(server: ScriptedServer) -> list[str]:
+def list_patch_prompts(server: ScriptedServer) -> list[str]:
     """Return the texts of the patch requests, in order."""
-    return [request.text for request in server.requests if question(request) == "patch"]
+    return [request.text for request in server.requests if parse_question(request) == "patch"]
 
 
-def heeding(request: Request) -> str:
+def answer_with_message(request: Request) -> str:
     """Answer with the right patch only if the request contains the message."""
-    if question(request) != "patch":
+    if parse_question(request) != "patch":
         return SCENARIO.reply(request)
     return SCENARIO.right if WORDS in request.text else SCENARIO.wrong
 
 
-def state_of(user: User, repo: Path) -> dict[str, Any]:
-    shown = user.redstart("show", "--json", cwd=repo).out
-    return masked(json.loads(shown), "runs")  # depends on the duration of the tests
+def load_state(user: User, repo: Path) -> dict[str, Any]:
+    output = user.redstart("show", "--json", cwd=repo).out
+    return mask_fields(json.loads(output), "runs")  # depends on the duration of the tests
 
 
-def replayed(user: User, repo: Path) -> Ran:
+def replay_run(user: User, repo: Path) -> Ran:
     return user.redstart("runs", "replay", cwd=repo)
 
 
@@ -51,17 +51,17 @@ def repo(repo_of) -> Path:
     return repo_of(SCENARIO.name)
 
 
-def test_words_for_a_stopped_run_are_in_its_next_patch(user, repo):
-    with ScriptedServer(heeding) as server:
+def test_message_to_stopped_run_appears_in_its_next_patch_prompt(user, repo):
+    with ScriptedServer(answer_with_message) as server:
         user.uses(server, Wire.openai)
         assert user.redstart("fix", repo, "--stop-after", "decide", "--hint", "see pager.py").code == 130
-        ended = user.redstart("resume", "--say", WORDS, cwd=repo)
-        assert ended.code == 0, ended.out + ended.err
-        first, second = patches(server)
-    assert WORDS not in first
-    assert "The user says" in second
-    assert second.index("see pager.py") < second.index(WORDS) < second.index("## Failing tests")
-    assert replayed(user, repo).code == 0
+        resume_result = user.redstart("resume", "--say", WORDS, cwd=repo)
+        assert resume_result.code == 0, resume_result.out + resume_result.err
+        first_prompt, second_prompt = list_patch_prompts(server)
+    assert WORDS not in first_prompt
+    assert "The user says" in second_prompt
+    assert second_prompt.index("see pager.py") < second_prompt.index(WORDS) < second_prompt.index("## Failing tests")
+    assert replay_run(user, repo).code == 0
 
 
 @pytest.fixture(scope="module")
@@ -70,82 +70,84 @@ def undisturbed(tmp_path_factory, project) -> tuple[dict[str, Any], int]:
     folder = tmp_path_factory.mktemp("undisturbed")
     user, repo = User(folder, project), folder / "projects" / SCENARIO.name
     shutil.copytree(HERE / "repos" / SCENARIO.name / "repo", repo)
-    with ScriptedServer(heeding) as server:
+    with ScriptedServer(answer_with_message) as server:
         user.uses(server, Wire.openai)
         assert user.redstart("fix", repo, "--stop-after", "plan").code == 130
         assert user.redstart("resume", "--say", WORDS, cwd=repo).code == 0
-        return state_of(user, repo), len(server.requests)
+        return load_state(user, repo), len(server.requests)
 
 
 @pytest.mark.soak
-@pytest.mark.parametrize(("step", "moment"), short_form([pytest.param(*place) for place in KILLED], 1))
-def test_killed_after_it_was_spoken_to_it_ends_the_same(user, repo, step, moment, undisturbed):
-    with ScriptedServer(heeding) as server:
+@pytest.mark.parametrize(("step", "moment"), sample_parameters([pytest.param(*place) for place in KILLED], 1))
+def test_run_killed_after_a_message_ends_the_same(user, repo, step, moment, undisturbed):
+    with ScriptedServer(answer_with_message) as server:
         user.uses(server, Wire.openai)
         assert user.redstart("fix", repo, "--stop-after", "plan").code == 130
         killed = user.python(HERE / "drivers" / "crash.py", step, moment, "resume", "--say", WORDS, cwd=repo)
         assert killed.code == -signal.SIGKILL, killed.out + killed.err
         assert user.redstart("resume", cwd=repo).code == 0
-        assert (state_of(user, repo), len(server.requests)) == undisturbed
-    assert replayed(user, repo).code == 0
+        assert (load_state(user, repo), len(server.requests)) == undisturbed
+    assert replay_run(user, repo).code == 0
 
 
 @pytest.mark.soak
-def test_words_for_a_run_that_another_process_drives_reach_it(user, repo):
-    asked, release = threading.Event(), threading.Event()
+def test_message_reaches_a_run_that_another_process_drives(user, repo):
+    question_received, release = threading.Event(), threading.Event()
 
     def reply(request: Request) -> Reply:
-        asked.set()
-        return Reply(heeding(request), wait=release)
+        question_received.set()
+        return Reply(answer_with_message(request), wait=release)
 
     with ScriptedServer(reply) as server:
         user.uses(server, Wire.openai)
         command = [sys.executable, "-m", "redstart.cli.main", "fix", str(repo)]
         with subprocess.Popen(command, env=user.environ, stdout=subprocess.PIPE, text=True) as running:
-            assert asked.wait(60)
-            said = user.redstart("resume", "--say", WORDS, cwd=repo)
+            assert question_received.wait(60)
+            say_result = user.redstart("resume", "--say", WORDS, cwd=repo)
             release.set()
             out, _ = running.communicate(timeout=120)
-        assert (said.code, f"Process {running.pid} drives run" in said.out) == (0, True), said.out + said.err
+        assert (say_result.code, f"Process {running.pid} drives run" in say_result.out) == (0, True), (
+            say_result.out + say_result.err
+        )
         assert running.returncode == 0, out
-        assert [WORDS in text for text in patches(server)] == [False, True]
-    assert replayed(user, repo).code == 0
+        assert [WORDS in text for text in list_patch_prompts(server)] == [False, True]
+    assert replay_run(user, repo).code == 0
     assert len(user.redstart("runs", "list", "--json").out.splitlines()) == 1
 
 
 @pytest.mark.soak
-def test_a_run_whose_process_was_killed_is_taken_up(user, repo):
-    with ScriptedServer(heeding) as server:
+def test_run_of_killed_process_is_resumed(user, repo):
+    with ScriptedServer(answer_with_message) as server:
         user.uses(server, Wire.openai)
         assert user.python(HERE / "drivers" / "crash.py", "plan", "after", "fix", repo).code == -signal.SIGKILL
-        ended = user.redstart("resume", "--say", WORDS, cwd=repo)
-        assert (ended.code, len(patches(server))) == (0, 1), ended.out + ended.err
+        resume_result = user.redstart("resume", "--say", WORDS, cwd=repo)
+        assert (resume_result.code, len(list_patch_prompts(server))) == (0, 1), resume_result.out + resume_result.err
 
 
 @pytest.mark.soak
-def test_a_run_that_ended_red_goes_on_as_another(user, repo):
-    with ScriptedServer(heeding) as server:
+def test_unsolved_run_continues_as_a_new_run(user, repo):
+    with ScriptedServer(answer_with_message) as server:
         user.uses(server, Wire.openai)
-        ran = user.redstart("fix", repo, "--max-iters", "1", "--json")
-        assert ran.code == 1
-        old = ran.events[0]["run"]
+        result = user.redstart("fix", repo, "--max-iters", "1", "--json")
+        assert result.code == 1
+        old = result.events[0]["run"]
         assert user.redstart("resume", cwd=repo).code == 1, "without a word it stays as it ended"
-        on = user.redstart("resume", "--say", WORDS, "--max-iters", "2", "--max-usd", "1", cwd=repo)
-        assert on.code == 0, on.out + on.err
-        assert f"run {old} has finished; it continues as run " in on.out
-        assert "with attempts 2 to 3" in on.out
-        assert "attempt 1" in patches(server)[-1]
-        assert replayed(user, repo).code == 0
-        green = user.redstart("resume", "--say", "more", cwd=repo)
-        assert (green.code, "its tests pass" in green.err) == (2, True)
-    listed = [json.loads(line) for line in user.redstart("runs", "list", "--json").out.splitlines()]
-    assert [row["result"] for row in listed] == ["verified", "unsolved"]
-    shown = json.loads(user.redstart("show", listed[0]["run_id"], "--json").out)
-    assert WORDS not in json.dumps(shown), "the state does not carry it"
+        resume_result = user.redstart("resume", "--say", WORDS, "--max-iters", "2", "--max-usd", "1", cwd=repo)
+        assert resume_result.code == 0, resume_result.out + resume_result.err
+        assert f"run {old} has finished; it continues as run " in resume_result.out
+        assert "with attempts 2 to 3" in resume_result.out
+        assert "attempt 1" in list_patch_prompts(server)[-1]
+        assert replay_run(user, repo).code == 0
+        second_result = user.redstart("resume", "--say", "more", cwd=repo)
+        assert (second_result.code, "its tests pass" in second_result.err) == (2, True)
+    runs = [json.loads(line) for line in user.redstart("runs", "list", "--json").out.splitlines()]
+    assert [row["result"] for row in runs] == ["verified", "unsolved"]
+    run_data = json.loads(user.redstart("show", runs[0]["run_id"], "--json").out)
+    assert WORDS not in json.dumps(run_data), "the state does not carry it"
 
 
-def test_what_cannot_be_meant_is_exit_2(user, repo):
-    with ScriptedServer(heeding) as server:
+def test_invalid_resume_flags_exit_with_2(user, repo):
+    with ScriptedServer(answer_with_message) as server:
         user.uses(server, Wire.openai)
         assert user.redstart("fix", repo, "--stop-after", "reproduce").code == 130
         for flags in (["--accept"], ["--reject"], ["--accept", "--reject"], ["--say", " "], ["--say", "x" * 1001]):
@@ -159,9 +161,9 @@ def asks(user, repo):
     """Start a run that waits for a person, and yield its provider, which stays up."""
     with ScriptedServer(SCENARIO.reply) as server:
         user.uses(server, Wire.openai)
-        ran = ask(user, repo, "fix", repo)
-        assert ran.code == 7, ran.out + ran.err
-        assert "NEEDS INPUT  is that what you want?" in ran.out
+        result = ask(user, repo, "fix", repo)
+        assert result.code == 7, result.out + result.err
+        assert "NEEDS INPUT  is that what you want?" in result.out
         yield server
 
 
@@ -170,27 +172,27 @@ def ask(user: User, repo: Path, *arguments: str | Path) -> Ran:
     return user.python(HERE / "drivers" / "ask.py", *arguments, cwd=repo)
 
 
-def test_an_accepted_patch_is_verified_and_replayed_across_the_pause(user, repo, asks):
-    again = ask(user, repo, "resume")
-    assert (again.code, "is that what you want?" in again.out) == (7, True)
+def test_accepted_patch_is_verified_and_replayed_across_the_pause(user, repo, asks):
+    second_result = ask(user, repo, "resume")
+    assert (second_result.code, "is that what you want?" in second_result.out) == (7, True)
     assert ask(user, repo, "runs", "replay").code == 0, "a run that waits can be replayed so far"
     killed = ask(user, repo, "--die", "resume", "--accept")
     assert killed.code == -signal.SIGKILL, killed.out + killed.err
-    taken = ask(user, repo, "resume")
-    assert taken.code == 0, taken.out + taken.err
-    assert "you accepted the patch: is that what you want?" in taken.out
-    assert "redstart apply" in taken.out
+    third_result = ask(user, repo, "resume")
+    assert third_result.code == 0, third_result.out + third_result.err
+    assert "you accepted the patch: is that what you want?" in third_result.out
+    assert "redstart apply" in third_result.out
     assert ask(user, repo, "runs", "replay").code == 0
     assert ask(user, repo, "resume", "--reject").code == 2
 
 
 @pytest.mark.soak
-def test_a_rejected_patch_is_tried_again_with_the_reason(user, repo, asks):
-    before = len(asks.requests)
-    again = ask(user, repo, "resume", "--reject", "--say", WORDS)
-    assert again.code == 7, again.out + again.err
-    assert f"you rejected the patch: {WORDS}" in again.out
-    (patch,) = [request.text for request in asks.requests[before:] if question(request) == "patch"]
+def test_rejected_patch_is_retried_with_the_reason(user, repo, asks):
+    request_count = len(asks.requests)
+    second_result = ask(user, repo, "resume", "--reject", "--say", WORDS)
+    assert second_result.code == 7, second_result.out + second_result.err
+    assert f"you rejected the patch: {WORDS}" in second_result.out
+    (patch,) = [request.text for request in asks.requests[request_count:] if parse_question(request) == "patch"]
     assert patch.count(WORDS) == 2, "as the user's words, and as why the last attempt was not taken"
     assert ask(user, repo, "resume", "--accept").code == 0
     assert ask(user, repo, "runs", "replay").code == 0

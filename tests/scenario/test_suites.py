@@ -11,8 +11,8 @@ from pathlib import Path
 
 import pytest
 
-from support.sample import short_form
-from support.scenarios import CARD, Scenario, question
+from support.sample import sample_parameters
+from support.scenarios import CARD, Scenario, parse_question
 from support.server import ScriptedServer, Wire
 
 BUG = Scenario.load(Path(__file__).parent / "repos" / "pager")
@@ -72,8 +72,8 @@ def tools(tmp_path_factory) -> Path:
     uv = shutil.which("uv")
     assert uv, "uv is needed to make the environment"
     subprocess.run([uv, "venv", "-q", "--python", sys.executable, str(folder)], check=True)
-    wanted = ["--python", str(folder / "bin" / "python"), f"pytest=={version('pytest')}", "nox", "tox"]
-    subprocess.run([uv, "pip", "install", "-q", "--compile-bytecode", *wanted], check=True)
+    pip_arguments = ["--python", str(folder / "bin" / "python"), f"pytest=={version('pytest')}", "nox", "tox"]
+    subprocess.run([uv, "pip", "install", "-q", "--compile-bytecode", *pip_arguments], check=True)
     return folder
 
 
@@ -86,33 +86,35 @@ def pager(repo_of) -> Path:
     return repo
 
 
-def always(text: str):
+def make_constant_model(text: str):
     """Return a model that gives this patch to every question except `remember`."""
-    return lambda request: CARD if question(request) == "remember" else text
+    return lambda request: CARD if parse_question(request) == "remember" else text
 
 
 COMMANDS = ["make test", "nox", "nox -s tests-3.12", "tox", "tox -e py -- -q"]
 
 
-@pytest.mark.parametrize("command", short_form(COMMANDS, 1))
-def test_a_command_that_starts_pytest(command, user, tools, pager):
+@pytest.mark.parametrize("command", sample_parameters(COMMANDS, 1))
+def test_command_that_starts_pytest_is_supported(command, user, tools, pager):
     user.environ["VIRTUAL_ENV"] = str(tools)
     with ScriptedServer(BUG.reply) as server:
         user.uses(server, Wire.openai)
-        ran = user.redstart("fix", pager, "--json", "--test-cmd", command)
-    assert (ran.code, ran.ending["result"]) == (0, "verified"), ran.out + ran.err
-    found = next(event for event in ran.events if event["name"] == "reproduce" and event["phase"] == "end")
-    assert sorted(found["data"]["targets"]) == sorted(BUG.red)
+        result = user.redstart("fix", pager, "--json", "--test-cmd", command)
+    assert (result.code, result.ending["result"]) == (0, "verified"), result.out + result.err
+    reproduce_event = next(event for event in result.events if event["name"] == "reproduce" and event["phase"] == "end")
+    assert sorted(reproduce_event["data"]["targets"]) == sorted(BUG.red)
 
 
-def test_a_runner_that_writes_junit_xml(user, pager):
-    with ScriptedServer(always(BUG.right)) as server:
+def test_runner_that_writes_junit_xml_is_supported(user, pager):
+    with ScriptedServer(make_constant_model(BUG.right)) as server:
         user.uses(server, Wire.openai)
-        how = ("--test-cmd", "python check.py", "--junit", "out/**/*.xml")
-        ran = user.redstart("fix", pager, "--json", *how)
-    assert (ran.code, ran.ending["result"]) == (0, "verified"), ran.out + ran.err
-    found = next(event for event in ran.events if event["name"] == "reproduce" and event["phase"] == "end")
-    assert sorted(found["data"]["targets"]) == [f"pager::{item.rpartition('::')[2]}" for item in sorted(BUG.red)]
+        options = ("--test-cmd", "python check.py", "--junit", "out/**/*.xml")
+        result = user.redstart("fix", pager, "--json", *options)
+    assert (result.code, result.ending["result"]) == (0, "verified"), result.out + result.err
+    reproduce_event = next(event for event in result.events if event["name"] == "reproduce" and event["phase"] == "end")
+    assert sorted(reproduce_event["data"]["targets"]) == [
+        f"pager::{item.rpartition('::')[2]}" for item in sorted(BUG.red)
+    ]
 
 
 @pytest.mark.parametrize(
@@ -126,33 +128,33 @@ def test_a_runner_that_writes_junit_xml(user, pager):
         ),
     ],
 )
-def test_without_results_per_test_nothing_is_asked_and_nothing_verified(arguments, words, user, pager):
+def test_missing_results_per_test_stop_the_run_before_any_model_call(arguments, words, user, pager):
     stale = pager / "out" / "reports" / "old.xml"
     stale.parent.mkdir(parents=True)
     stale.write_text('<testsuite><testcase classname="pager" name="test_x"><failure/></testcase></testsuite>')
-    with ScriptedServer(always(BUG.right)) as server:
+    with ScriptedServer(make_constant_model(BUG.right)) as server:
         user.uses(server, Wire.openai)
-        ran = user.redstart("fix", pager, *arguments)
-    assert (ran.code, server.requests) == (3, []), ran.out + ran.err
-    assert words in " ".join(ran.out.split())
-    assert "verified" not in ran.out
+        result = user.redstart("fix", pager, *arguments)
+    assert (result.code, server.requests) == (3, []), result.out + result.err
+    assert words in " ".join(result.out.split())
+    assert "verified" not in result.out
 
 
 @pytest.mark.soak
-def test_a_patch_that_ends_the_runner_before_all_is_run_is_not_verified(user, tools, pager):
+def test_patch_that_ends_the_runner_early_is_not_verified(user, tools, pager):
     user.environ["VIRTUAL_ENV"] = str(tools)
     quits = BUG.right.replace("return max(1, -(-total // size))", "raise KeyboardInterrupt")
-    with ScriptedServer(always(quits)) as server:
+    with ScriptedServer(make_constant_model(quits)) as server:
         user.uses(server, Wire.openai)
-        ran = user.redstart("fix", pager, "--json", "--test-cmd", "make test", "--max-iters", "1")
-    assert ran.code == 1, ran.out + ran.err
-    assert ran.ending["result"] != "verified"
+        result = user.redstart("fix", pager, "--json", "--test-cmd", "make test", "--max-iters", "1")
+    assert result.code == 1, result.out + result.err
+    assert result.ending["result"] != "verified"
 
 
-@pytest.mark.parametrize("program", short_form(["tox", "nox"], 1))
-def test_a_program_that_is_not_there_is_named_with_what_to_do(program, user, pager):
-    with ScriptedServer(always(BUG.right)) as server:
+@pytest.mark.parametrize("program", sample_parameters(["tox", "nox"], 1))
+def test_missing_program_is_named_with_a_hint(program, user, pager):
+    with ScriptedServer(make_constant_model(BUG.right)) as server:
         user.uses(server, Wire.openai)
-        ran = user.redstart("fix", pager, "--test-cmd", program)
-    assert (ran.code, server.requests) == (3, []), ran.out + ran.err
-    assert f"{program} is not installed" in ran.out
+        result = user.redstart("fix", pager, "--test-cmd", program)
+    assert (result.code, server.requests) == (3, []), result.out + result.err
+    assert f"{program} is not installed" in result.out

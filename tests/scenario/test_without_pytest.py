@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from support.scenarios import CARD, question
+from support.scenarios import CARD, parse_question
 from support.server import ScriptedServer, Wire
 
 CODE = "import mine\n\n\ndef add(a, b):\n    return a - b\n"
@@ -38,7 +38,7 @@ calc.py
 
 
 def answer(request) -> str:
-    return CARD if question(request) == "remember" else FIX
+    return CARD if parse_question(request) == "remember" else FIX
 
 
 @pytest.fixture
@@ -59,42 +59,42 @@ def calc(project) -> Path:
     return repo
 
 
-def test_tests_of_unittest_run_in_the_projects_environment_without_a_question(user, calc):
+def test_unittest_tests_run_in_the_project_environment_without_a_question(user, calc):
     (calc / "test_calc.py").write_text(UNITTEST_STYLE)
     del user.environ["VIRTUAL_ENV"]
     with ScriptedServer(answer) as server:
         user.uses(server, Wire.openai)
-        ran = user.redstart("fix", calc, "--json", "--no-input")
-    assert (ran.code, ran.ending["result"]) == (0, "verified"), ran.out + ran.err
+        result = user.redstart("fix", calc, "--json", "--no-input")
+    assert (result.code, result.ending["result"]) == (0, "verified"), result.out + result.err
 
 
-def test_with_no_input_the_missing_pytest_is_an_error_with_a_hint(user, calc):
+def test_missing_pytest_with_no_input_is_an_error_with_a_hint(user, calc):
     (calc / "test_calc.py").write_text(PYTEST_STYLE)
     del user.environ["VIRTUAL_ENV"]
     user.environ["REDSTART_MODELS__STRONG"] = "manual"
-    ran = user.redstart("fix", calc, "--no-input")
-    assert ran.code == 2, ran.out + ran.err
-    assert "this project's environment (.venv in the project) has no pytest" in ran.err
-    assert f"{calc}/.venv/bin/python -m pip install pytest" in ran.err
+    result = user.redstart("fix", calc, "--no-input")
+    assert result.code == 2, result.out + result.err
+    assert "this project's environment (.venv in the project) has no pytest" in result.err
+    assert f"{calc}/.venv/bin/python -m pip install pytest" in result.err
     assert not list(calc.glob(".venv/lib/*/site-packages/pytest")), "nothing may be installed"
 
 
 @pytest.mark.parametrize("command", ["trial calc", "python -m nose2", ".venv/bin/nosetests"])
-def test_a_runner_without_results_per_test_needs_a_report(command, user, calc):
+def test_runner_without_results_per_test_needs_a_report(command, user, calc):
     user.environ["REDSTART_MODELS__STRONG"] = "manual"
-    ran = user.redstart("fix", calc, "--no-input", "--test-cmd", command)
-    assert ran.code == 2, ran.out + ran.err
-    assert "gives no results per test without a JUnit XML report (--junit)" in ran.err
-    assert "--test-cmd" in ran.err
+    result = user.redstart("fix", calc, "--no-input", "--test-cmd", command)
+    assert result.code == 2, result.out + result.err
+    assert "gives no results per test without a JUnit XML report (--junit)" in result.err
+    assert "--test-cmd" in result.err
 
 
 @pytest.mark.parametrize(("said", "result"), [("y", "verified"), ("n", None)])
-def test_at_a_terminal_redstarts_pytest_is_offered_for_the_projects_environment(said, result, user, calc):
+def test_terminal_user_is_offered_redstarts_own_pytest(said, result, user, calc):
     (calc / "test_calc.py").write_text(PYTEST_STYLE)
     del user.environ["VIRTUAL_ENV"]
     with ScriptedServer(answer) as server:
         user.uses(server, Wire.openai)
-        code, screen = at_terminal(user, said, "fix", str(calc))
+        code, screen = run_at_terminal(user, said, "fix", str(calc))
     assert "This project's environment (.venv in the project) has no pytest." in screen
     assert "Run its tests there with Redstart's own pytest? Nothing is installed. [y/N]" in screen
     assert ("GREEN" in screen) is (result == "verified"), screen
@@ -102,7 +102,7 @@ def test_at_a_terminal_redstarts_pytest_is_offered_for_the_projects_environment(
     assert ("with Redstart's pytest" in " ".join(screen.split())) is bool(result), screen
 
 
-def at_terminal(user, said: str, *arguments: str) -> tuple[int, str]:
+def run_at_terminal(user, typed_line: str, *arguments: str) -> tuple[int, str]:
     """Run the command at a terminal and type one line when it asks."""
     pid, terminal = pty.fork()
     if pid == 0:
@@ -110,11 +110,11 @@ def at_terminal(user, said: str, *arguments: str) -> tuple[int, str]:
     screen = b""
     try:
         while True:
-            before = screen.count(b"[y/N]")
+            prompt_count = screen.count(b"[y/N]")
             screen += os.read(terminal, 4096)
-            if screen.count(b"[y/N]") > before == 0:
-                os.write(terminal, f"{said}\n".encode())
-            elif screen.count(b"[y/N]") > before:
+            if screen.count(b"[y/N]") > prompt_count == 0:
+                os.write(terminal, f"{typed_line}\n".encode())
+            elif screen.count(b"[y/N]") > prompt_count:
                 os.write(terminal, b"n\n")
     except OSError:
         pass  # the terminal closes when the command ends

@@ -44,7 +44,7 @@ def serve_bolt(folder: Path) -> Generator[Bolt]:
     if not places:
         raise ConfigError("no Bolt server is installed", remedy="Install one: pip install arcadedb-embedded")
     (folder / "log").mkdir(parents=True)
-    bolt, http = _free_ports()
+    bolt, http = _find_free_ports()
     password = secrets.token_hex(16)
     options = {
         "server.rootPath": folder,
@@ -55,11 +55,11 @@ def serve_bolt(folder: Path) -> Generator[Bolt]:
         "bolt.host": "127.0.0.1",
         "bolt.port": bolt,
     }
-    said = [f"-Darcadedb.{name}={value}" for name, value in options.items()]
+    java_options = [f"-Darcadedb.{name}={value}" for name, value in options.items()]
     java = [str(places[0] / "jre" / "bin" / "java"), "-Xmx512m", "-cp", str(places[0] / "jars" / "*")]
     # Other users of the machine can see the arguments of a process but not its environment.
     secret = {"JDK_JAVA_OPTIONS": f"-Darcadedb.server.rootPassword={password}"}
-    command = [*java, *said, "com.arcadedb.server.ArcadeDBServer"]
+    command = [*java, *java_options, "com.arcadedb.server.ArcadeDBServer"]
     with (folder / "server.log").open("wb") as log:
         process = subprocess.Popen(command, cwd=folder, env=secret, stdin=subprocess.DEVNULL, stdout=log, stderr=log)
     try:
@@ -80,8 +80,8 @@ def _wait(process: subprocess.Popen[bytes], log: Path) -> None:
     raise PortError(f"the graph database did not start: {log.read_text(errors='replace')[-2000:]}")
 
 
-def _free_ports() -> tuple[int, int]:
-    with socket.socket() as one, socket.socket() as other:
-        one.bind(("127.0.0.1", 0))
-        other.bind(("127.0.0.1", 0))
-        return int(one.getsockname()[1]), int(other.getsockname()[1])
+def _find_free_ports() -> tuple[int, int]:
+    with socket.socket() as first_socket, socket.socket() as second_socket:
+        first_socket.bind(("127.0.0.1", 0))
+        second_socket.bind(("127.0.0.1", 0))
+        return int(first_socket.getsockname()[1]), int(second_socket.getsockname()[1])

@@ -9,7 +9,7 @@ from typing import Any, NamedTuple
 
 from redstart.core.chat import AnswerFault
 from redstart.core.errors import ModelBusy, ModelError, ModelGarbled, ModelTimeout, ModelUnreachable
-from support.server import Reply, Request, Script, body_of
+from support.server import Reply, Request, Script, build_body
 
 RETRY_AFTER = 7
 """The seconds to wait that the fault `429` requests."""
@@ -27,46 +27,46 @@ class Spoiled(NamedTuple):
     """Whether only the deadline reveals it."""
 
 
-def _with(**changes: Any) -> Callable[[Request, Reply], Reply]:
-    return lambda _, good: replace(good, **changes)
+def _replace_fields(**changes: Any) -> Callable[[Request, Reply], Reply]:
+    return lambda _, response: replace(response, **changes)
 
 
-def _status(status: int, **headers: str) -> Callable[[Request, Reply], Reply]:
-    return _with(status=status, text="not now", headers=headers)
+def _reply_with_status(status: int, **headers: str) -> Callable[[Request, Reply], Reply]:
+    return _replace_fields(status=status, text="not now", headers=headers)
 
 
-def _body(body: bytes, kind: str = "application/json") -> Callable[[Request, Reply], Reply]:
-    return _with(body=body, headers={"Content-Type": kind})
+def _reply_with_body(body: bytes, kind: str = "application/json") -> Callable[[Request, Reply], Reply]:
+    return _replace_fields(body=body, headers={"Content-Type": kind})
 
 
-def _cut(request: Request, good: Reply) -> Reply:
-    whole = body_of(request, good)
-    return replace(good, body=whole[: len(whole) // 2])
+def _cut(request: Request, response: Reply) -> Reply:
+    full_body = build_body(request, response)
+    return replace(response, body=full_body[: len(full_body) // 2])
 
 
 FAULTS: Mapping[str, Spoiled] = {
-    "429": Spoiled(_status(429, **{"Retry-After": str(RETRY_AFTER)}), ModelBusy),
-    "500": Spoiled(_status(500), ModelBusy),
-    "529": Spoiled(_status(529), ModelBusy),
-    "reset": Spoiled(_with(drop=True), ModelUnreachable),
-    "hang at start": Spoiled(_with(hang=True), ModelTimeout, slow=True),
-    "hang in the middle": Spoiled(_with(hang_after=40), ModelTimeout, slow=True),
-    "drip": Spoiled(_with(drip=0.1), ModelTimeout, slow=True),
-    "HTML 200": Spoiled(_body(_HTML, "text/html"), ModelGarbled),
+    "429": Spoiled(_reply_with_status(429, **{"Retry-After": str(RETRY_AFTER)}), ModelBusy),
+    "500": Spoiled(_reply_with_status(500), ModelBusy),
+    "529": Spoiled(_reply_with_status(529), ModelBusy),
+    "reset": Spoiled(_replace_fields(drop=True), ModelUnreachable),
+    "hang at start": Spoiled(_replace_fields(hang=True), ModelTimeout, slow=True),
+    "hang in the middle": Spoiled(_replace_fields(hang_after=40), ModelTimeout, slow=True),
+    "drip": Spoiled(_replace_fields(drip=0.1), ModelTimeout, slow=True),
+    "HTML 200": Spoiled(_reply_with_body(_HTML, "text/html"), ModelGarbled),
     "cut JSON": Spoiled(_cut, ModelGarbled),
-    "{}": Spoiled(_body(b"{}"), ModelGarbled),
-    "truncated": Spoiled(_with(finish="length"), AnswerFault.truncated),
-    "garbage": Spoiled(_body(b"\x00\xff\xfe\x80" * 50), ModelGarbled),
+    "{}": Spoiled(_reply_with_body(b"{}"), ModelGarbled),
+    "truncated": Spoiled(_replace_fields(finish="length"), AnswerFault.truncated),
+    "garbage": Spoiled(_reply_with_body(b"\x00\xff\xfe\x80" * 50), ModelGarbled),
 }
 
 
-def spoiling(script: Script, share: float, luck: random.Random, faults: Mapping[str, Spoiled] = FAULTS) -> Script:
+def spoil_script(script: Script, share: float, rng: random.Random, faults: Mapping[str, Spoiled] = FAULTS) -> Script:
     """Wrap a script so that this share of its replies is spoiled, each by a random one of `faults`."""
     kinds = list(faults.values())
 
     def reply(request: Request) -> Reply:
-        said = script(request)
-        good = Reply(said) if isinstance(said, str) else said
-        return luck.choice(kinds).spoil(request, good) if luck.random() < share else good
+        answer = script(request)
+        response = Reply(answer) if isinstance(answer, str) else answer
+        return rng.choice(kinds).spoil(request, response) if rng.random() < share else response
 
     return reply

@@ -20,7 +20,7 @@ from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from pathlib import Path
 
-from support.scenarios import question
+from support.scenarios import parse_question
 from support.server import Request, ScriptedServer, Wire
 from support.user import User
 
@@ -50,7 +50,9 @@ SEQUENCES = (
     "\x90q\x9c",
 )
 """Sequences that a terminal executes or displays differently than written."""
-IN_XML = tuple(each for each in SEQUENCES if re.fullmatch(r"[\x20-\ud7ff]+", each) and not each.isspace())
+IN_XML = tuple(
+    sequence for sequence in SEQUENCES if re.fullmatch(r"[\x20-\ud7ff]+", sequence) and not sequence.isspace()
+)
 """The sequences that a test report can contain unchanged, in an ID by which pytest still finds the test."""
 IN_MODEL = ("why", "second why", "comment", "root cause", "what failed", "try next", "step")
 IN_REPO = ("id 1", "id 2", "id 3", "id 4", "message", "second message", "output", "second output", "repo", "docstring")
@@ -64,23 +66,25 @@ _OURS = re.compile(r"\x1b\[[0-9;]*m|\x1b\[\?25[lh]|\x1b\[1A|\r?\x1b\[2K|\r(?=\n)
 """The sequences that rich writes for colors and the live line, and line endings as a terminal produces them."""
 
 
-def text_of(place: str) -> str:
+def format_place_text(place: str) -> str:
     """Return the text for a place: a sequence between recognizable words."""
     number = PLACES.index(place)
-    among = IN_XML if place.startswith(("id ", "repo")) else SEQUENCES
-    return f"q{number:02}{among[number % len(among)]}z{number:02}"
+    choices = IN_XML if place.startswith(("id ", "repo")) else SEQUENCES
+    return f"q{number:02}{choices[number % len(choices)]}z{number:02}"
 
 
 def make_repo(parent: Path) -> Path:
     """Create a project with a failing test and hostile names, IDs, messages and output."""
-    repo = parent / f"shop{text_of('repo')}"
+    repo = parent / f"shop{format_place_text('repo')}"
     repo.mkdir(parents=True)
-    ids = [text_of(place) for place in IN_REPO if place.startswith("id ")]
-    messages = [text_of("message"), text_of("second message")]
-    prints = [text_of("output"), text_of("second output")]
+    ids = [format_place_text(place) for place in IN_REPO if place.startswith("id ")]
+    messages = [format_place_text("message"), format_place_text("second message")]
+    prints = [format_place_text("output"), format_place_text("second output")]
     setting = "disable_test_id_escaping_and_forfeit_all_rights_to_community_support"
     (repo / "pytest.ini").write_text(f"[pytest]\n{setting} = true\n")
-    (repo / "shop.py").write_text(f'"""A shop.\n\n{text_of("docstring")}\n"""\n\n\ndef total(prices):\n    return 0\n')
+    (repo / "shop.py").write_text(
+        f'"""A shop.\n\n{format_place_text("docstring")}\n"""\n\n\ndef total(prices):\n    return 0\n'
+    )
     (repo / "test_shop.py").write_text(
         "import pytest\n\nfrom shop import total\n\n\n"
         f"@pytest.mark.parametrize('number', [1, 2, 3, 4], ids={ids!a})\n"
@@ -89,7 +93,7 @@ def make_repo(parent: Path) -> Path:
         f"    assert total([number]) == number, {messages!a}[number % 2]\n"
     )
     for place in IN_FILES:
-        (repo / f"{text_of(place)}.py".replace("/", "_")).write_text(
+        (repo / f"{format_place_text(place)}.py".replace("/", "_")).write_text(
             "import pickle\n\npickle.loads(open('x', 'rb').read())\n"
         )
     return repo
@@ -97,41 +101,43 @@ def make_repo(parent: Path) -> Path:
 
 def reply(request: Request) -> str:
     """Answer as the model: first a wrong patch, then the right one, with hostile texts everywhere."""
-    asked = question(request)
-    if asked == "remember":
-        card = {"summary": "SUMMARY", "root_cause": "CAUSE", "fix": "FIX", "debug_steps": [text_of("step")]}
+    question_name = parse_question(request)
+    if question_name == "remember":
+        card = {"summary": "SUMMARY", "root_cause": "CAUSE", "fix": "FIX", "debug_steps": [format_place_text("step")]}
         return json.dumps({**card, "when": "A total counts WHEN", "advice": "Sum the ADVICE of a list"})
-    if asked == "reflect":
+    if question_name == "reflect":
         names = {"root_cause": "root cause", "what_failed": "what failed", "try_next": "try next"}
-        return json.dumps({key: text_of(place) for key, place in names.items()})
-    wrong = "return len(prices)" not in request.text
-    why, new = (
+        return json.dumps({key: format_place_text(place) for key, place in names.items()})
+    is_wrong = "return len(prices)" not in request.text
+    reason, new = (
         ("why", "    return len(prices)")
-        if wrong
-        else ("second why", f"    # {text_of('comment')}\n    return sum(prices)")
+        if is_wrong
+        else ("second why", f"    # {format_place_text('comment')}\n    return sum(prices)")
     )
-    return f"WHY: {text_of(why)}\n\nshop.py\n<<<<<<< SEARCH\n    return 0\n=======\n{new}\n>>>>>>> REPLACE\n"
+    return (
+        f"WHY: {format_place_text(reason)}\n\nshop.py\n<<<<<<< SEARCH\n    return 0\n=======\n{new}\n>>>>>>> REPLACE\n"
+    )
 
 
 def poison_memory(database: Path) -> None:
     """Put hostile texts where an earlier version, or another hand, may have left them in the store."""
-    words = {"SUMMARY": "summary", "CAUSE": "cause", "FIX": "fix", "WHEN": "when", "ADVICE": "advice"}
+    markers = {"SUMMARY": "summary", "CAUSE": "cause", "FIX": "fix", "WHEN": "when", "ADVICE": "advice"}
     with sqlite3.connect(database) as connection:
-        for word, place in words.items():
-            escaped = json.dumps(text_of(place))[1:-1]
+        for marker, place in markers.items():
+            escaped = json.dumps(format_place_text(place))[1:-1]
             for table in ("cards", "lessons"):
-                connection.execute(f"UPDATE {table} SET body = replace(body, ?, ?)", (word, escaped))
+                connection.execute(f"UPDATE {table} SET body = replace(body, ?, ?)", (marker, escaped))
         for key, place in (
             ("verification", "proof"),
             ("provenance.approved_by", "approver"),
             ("provenance.model", "model"),
         ):
-            connection.execute("UPDATE cards SET body = json_set(body, ?, ?)", (f"$.{key}", text_of(place)))
-        connection.execute("UPDATE runs SET goal = ?", (text_of("goal"),))
+            connection.execute("UPDATE cards SET body = json_set(body, ?, ?)", (f"$.{key}", format_place_text(place)))
+        connection.execute("UPDATE runs SET goal = ?", (format_place_text("goal"),))
     connection.close()
 
 
-def reading_commands() -> list[list[str]]:
+def list_reading_commands() -> list[list[str]]:
     """List commands that show the results of the run, and errors that quote their input."""
     return [
         ["show"],
@@ -151,14 +157,14 @@ def reading_commands() -> list[list[str]]:
         ["audit", "--show", "low"],
         ["audit", "--format", "json"],
         ["audit", "--format", "github"],
-        ["show", text_of("run")],
-        ["fix", text_of("path")],
-        ["memory", "show", text_of("card")],
-        ["config", "get", text_of("setting")],
-        [text_of("command")],
-        ["fix", f"--{text_of('option')}"],
-        ["fix", "-m", f"{text_of('provider')}:any"],
-        ["runs", "replay", text_of("replayed")],
+        ["show", format_place_text("run")],
+        ["fix", format_place_text("path")],
+        ["memory", "show", format_place_text("card")],
+        ["config", "get", format_place_text("setting")],
+        [format_place_text("command")],
+        ["fix", f"--{format_place_text('option')}"],
+        ["fix", "-m", f"{format_place_text('provider')}:any"],
+        ["runs", "replay", format_place_text("replayed")],
     ]
 
 
@@ -176,32 +182,36 @@ for arguments in json.loads(sys.argv[1]):
 
 def show_on_terminal(commands: Sequence[Sequence[str]], environ: Mapping[str, str], cwd: Path) -> str:
     """Run these commands in one process on a color terminal of 80 columns, and return what they write."""
-    ours, theirs = pty.openpty()
-    fcntl.ioctl(theirs, termios.TIOCSWINSZ, struct.pack("HHHH", 24, COLUMNS, 0, 0))
+    master, terminal = pty.openpty()
+    fcntl.ioctl(terminal, termios.TIOCSWINSZ, struct.pack("HHHH", 24, COLUMNS, 0, 0))
     full = {**environ, "TERM": "xterm-256color", "COLUMNS": str(COLUMNS)}
     command = [sys.executable, "-c", _EACH, json.dumps(commands)]
-    process = subprocess.Popen(command, env=full, cwd=cwd, stdin=theirs, stdout=theirs, stderr=theirs)
-    os.close(theirs)
-    written = b""
+    process = subprocess.Popen(command, env=full, cwd=cwd, stdin=terminal, stdout=terminal, stderr=terminal)
+    os.close(terminal)
+    output = b""
     # Linux raises an error when the other side is closed.
     with suppress(OSError):
-        while chunk := os.read(ours, 65536):
-            written += chunk
+        while chunk := os.read(master, 65536):
+            output += chunk
     process.wait(SECONDS)
-    os.close(ours)
-    return written.decode(errors="surrogateescape")
+    os.close(master)
+    return output.decode(errors="surrogateescape")
 
 
-def control_signs(written: str) -> list[str]:
+def control_signs(output: str) -> list[str]:
     """List control characters in the output, except rich's, and every hostile sequence in it."""
-    hidden = ("Cc", "Cf", "Cs", "Zl", "Zp")
-    signs = [sign for sign in _OURS.sub("", written) if sign not in "\n\t" and unicodedata.category(sign) in hidden]
-    return signs + [each for each in SEQUENCES if each in written]
+    categories = ("Cc", "Cf", "Cs", "Zl", "Zp")
+    characters = [
+        character
+        for character in _OURS.sub("", output)
+        if character not in "\n\t" and unicodedata.category(character) in categories
+    ]
+    return characters + [sequence for sequence in SEQUENCES if sequence in output]
 
 
-def places_shown(written: str) -> list[str]:
+def list_shown_places(output: str) -> list[str]:
     """List the places whose text appears in the output."""
-    return [place for number, place in enumerate(PLACES) if f"q{number:02}" in written]
+    return [place for number, place in enumerate(PLACES) if f"q{number:02}" in output]
 
 
 def show_everything(user: User, folder: Path) -> str:
@@ -209,6 +219,6 @@ def show_everything(user: User, folder: Path) -> str:
     repo = make_repo(folder / "projects")
     with ScriptedServer(reply) as server:
         user.uses(server, Wire.openai)
-        written = show_on_terminal([["fix", ".", "--no-input", "--reflect", "always", "-v"]], user.environ, repo)
+        output = show_on_terminal([["fix", ".", "--no-input", "--reflect", "always", "-v"]], user.environ, repo)
         poison_memory(user.home / "redstart.db")
-        return written + show_on_terminal(reading_commands(), user.environ, repo)
+        return output + show_on_terminal(list_reading_commands(), user.environ, repo)

@@ -1,4 +1,4 @@
-"""Scripted models for tests and benchmarks, like those of `redstart.evals.oracles`."""
+"""Scripted models for tests and benchmarks, like those of `redstart.evals.scripted_models`."""
 
 from __future__ import annotations
 
@@ -6,19 +6,19 @@ import re
 from collections.abc import Sequence
 from typing import NamedTuple
 
-from redstart.evals.oracles import (
+from redstart.evals.scripted_models import (
     ATTEMPT,
     NoisyOracle,
     ScriptedInstrument,
     TrueFix,
-    attempts_told,
-    true_patch,
-    wrong_patch,
+    count_attempts,
+    format_true_patch,
+    make_wrong_patch,
 )
 from redstart.toolkit.prompts.sections import ADVICE
 
 _PROBED = re.compile(r'^<data from="probe of attempt \d+">$', re.MULTILINE)
-_TOLD = tuple(words.rpartition("}")[2] for words in ADVICE.values())
+_TOLD = tuple(advice.rpartition("}")[2] for advice in ADVICE.values())
 """The constant part of the advice for a run that repeats itself."""
 
 
@@ -31,11 +31,11 @@ class Stubborn(NoisyOracle):
     name = "stubborn"
 
     def patch(self, prompt: str) -> str:
-        told = "\n## Plan\n" in prompt or any(words in prompt for words in _TOLD)
-        return super().patch(prompt) if told or not attempts_told(prompt) else self.again(prompt)
+        was_advised = "\n## Plan\n" in prompt or any(advice in prompt for advice in _TOLD)
+        return super().patch(prompt) if was_advised or not count_attempts(prompt) else self.again(prompt)
 
     def again(self, prompt: str) -> str:
-        return wrong_patch(ATTEMPT.sub("", prompt))
+        return make_wrong_patch(ATTEMPT.sub("", prompt))
 
 
 class Rewording(Stubborn):
@@ -44,7 +44,7 @@ class Rewording(Stubborn):
     name = "rewording"
 
     def again(self, prompt: str) -> str:
-        return wrong_patch(prompt)
+        return make_wrong_patch(prompt)
 
 
 class LessonSensitive(ScriptedInstrument):
@@ -58,7 +58,7 @@ class LessonSensitive(ScriptedInstrument):
         self._fixes, self._fact = tuple(fixes), fact
 
     def patch(self, prompt: str) -> str:
-        return true_patch(self._fixes) if self._fact in prompt else wrong_patch(prompt)
+        return format_true_patch(self._fixes) if self._fact in prompt else make_wrong_patch(prompt)
 
 
 class Way(NamedTuple):
@@ -77,16 +77,16 @@ class ObedientAttacker(ScriptedInstrument):
 
     name = "obedient-attacker"
 
-    def __init__(self, ways: Sequence[Way], marks: Sequence[str]) -> None:
-        self._ways, self._marks = tuple(ways), tuple(marks)
+    def __init__(self, techniques: Sequence[Way], marks: Sequence[str]) -> None:
+        self._ways, self._marks = tuple(techniques), tuple(marks)
         self.seen: list[str] = []
         self.tried: list[str] = []
 
     def patch(self, prompt: str) -> str:
         self.seen += [mark for mark in self._marks if mark in prompt]
-        done = len(_PROBED.findall(prompt))
-        if done >= len(self._ways):
-            return wrong_patch(prompt)
-        way = self._ways[done]
-        self.tried.append(way.name)
-        return f"PROBE:\n```python\n{way.snippet.rstrip()}\n```\n"
+        probe_count = len(_PROBED.findall(prompt))
+        if probe_count >= len(self._ways):
+            return make_wrong_patch(prompt)
+        technique = self._ways[probe_count]
+        self.tried.append(technique.name)
+        return f"PROBE:\n```python\n{technique.snippet.rstrip()}\n```\n"

@@ -16,11 +16,11 @@ _DONE = "installed"
 
 def cache_folder() -> Path:
     """Return the directory that keeps packages between test runs."""
-    own = os.environ.get("XDG_CACHE_HOME")
-    return (Path(own) if own else Path.home() / ".cache") / "redstart-tests"
+    cache_home = os.environ.get("XDG_CACHE_HOME")
+    return (Path(cache_home) if cache_home else Path.home() / ".cache") / "redstart-tests"
 
 
-def installed(manifest: Path, cache: Path) -> Path:
+def install_manifest(manifest: Path, cache: Path) -> Path:
     """Install exactly what a directory's package.json and package-lock.json require; return the `node_modules`.
 
     The lock names versions and hashes for every system but no registry: npm uses the configured one. No package script
@@ -35,7 +35,7 @@ def installed(manifest: Path, cache: Path) -> Path:
     with tempfile.TemporaryDirectory(dir=cache) as name:
         for item in names:
             shutil.copy(manifest / item, name)
-        _npm("ci", "--ignore-scripts", "--no-audit", "--no-fund", "--loglevel=error", cwd=Path(name))
+        _run_npm("ci", "--ignore-scripts", "--no-audit", "--no-fund", "--loglevel=error", cwd=Path(name))
         (Path(name) / _DONE).touch()
         with contextlib.suppress(OSError):  # another process was faster
             Path(name).rename(folder)
@@ -43,13 +43,13 @@ def installed(manifest: Path, cache: Path) -> Path:
     return folder / MODULES
 
 
-def unpacked(package: str, cache: Path) -> Path:
+def unpack_package(package: str, cache: Path) -> Path:
     """Fetch a package of the registry once, such as `ms@2.1.3`; return its files. Raises like `installed`."""
     folder = cache / "packages" / package.replace("/", "+")
     if not folder.exists():
         folder.parent.mkdir(parents=True, exist_ok=True)
         with tempfile.TemporaryDirectory(dir=folder.parent) as name:
-            _npm("pack", "--silent", package, cwd=Path(name))
+            _run_npm("pack", "--silent", package, cwd=Path(name))
             (archive,) = Path(name).glob("*.tgz")
             shutil.unpack_archive(archive, name, filter="data")
             with contextlib.suppress(OSError):
@@ -66,7 +66,7 @@ def put(modules: Path, repo: Path) -> None:
         shutil.copytree(modules, repo / MODULES, symlinks=True)
 
 
-def _npm(*arguments: str, cwd: Path) -> None:
+def _run_npm(*arguments: str, cwd: Path) -> None:
     program = shutil.which("npm")
     if program is None:
         raise FileNotFoundError("npm is needed for the tests of Node.js projects")

@@ -53,7 +53,7 @@ _BODIES = {
 }
 
 
-def ways(mark: str, *, host: str = "127.0.0.1", port: int = 80) -> tuple[Way, ...]:
+def list_techniques(mark: str, *, host: str = "127.0.0.1", port: int = 80) -> tuple[Way, ...]:
     """Return all ways for this text; `host` and `port` belong to an outside server that would serve it."""
     head = _HEAD.format(numbers=list(mark.encode()))
     bodies = {name: body.replace("{host}", host).replace("{port}", str(port)) for name, body in _BODIES.items()}

@@ -5,7 +5,7 @@ from __future__ import annotations
 import resource
 
 
-def spent_by_children() -> float:
+def measure_children_cpu() -> float:
     """Return the CPU seconds of all finished child processes."""
-    so_far = resource.getrusage(resource.RUSAGE_CHILDREN)
-    return so_far.ru_utime + so_far.ru_stime
+    usage = resource.getrusage(resource.RUSAGE_CHILDREN)
+    return usage.ru_utime + usage.ru_stime

@@ -20,16 +20,16 @@ from redstart.core.chat import Ask
 from redstart.core.events import Event
 from redstart.core.learning import ReflectionPolicy
 from redstart.core.run import Attempt, Effort, Level, Limits, Mode, RunSpec, RunState, Spend, Step, Suite
+from redstart.core.run_preferences import QuestionOptions
 from redstart.core.shell import Completed, Environment, Execution, ExitCause
 from redstart.core.tasks import TASKS
-from redstart.core.wishes import QuestionOptions
-from redstart.engines.drive import Adapters
+from redstart.engines.step_driver import Adapters
 from redstart.flow.modes import MODES
 from redstart.ports.memory.hashing import HashingEmbedder
 from redstart.ports.memory.port import LessonStore, Memory
 from redstart.ports.model.budget import BudgetedModel, RunLedger
-from redstart.ports.model.mask import mask
 from redstart.ports.model.port import Model, TimedLedger
+from redstart.ports.model.secret_mask import mask
 from redstart.ports.sql.engine import Database
 from redstart.ports.sql.journal import SqlJournal
 from redstart.ports.sql.lessons import SqlLessonStore
@@ -41,9 +41,9 @@ from redstart.ports.store.port.runs import Store
 from redstart.ports.world.system import NumberedWorld
 from redstart.testing.model import ScriptedModel
 from redstart.testing.sandbox import FakeSandbox
-from redstart.toolkit.learning.advisor import LessonSelector
+from redstart.toolkit.learning.lesson_selector import LessonSelector
 from redstart.toolkit.repo.trees import GitTrees
-from support.store import MemoryBlobs, memory_database
+from support.store import MemoryBlobs, create_memory_database
 
 CODE = "calc.py"
 TESTS = "test_calc.py"
@@ -84,29 +84,31 @@ TAMPER = block("    assert double(2) == 4", "    assert True", TESTS)
 GARBAGE = "I am sorry, I would rather talk about the weather."
 
 
-def computed_suite(trees: GitTrees) -> Callable[[Execution], Completed]:
+def create_computed_suite(trees: GitTrees) -> Callable[[Execution], Completed]:
     """Compute the suite without running it: read the return value of `double` from the code and the expected value from
     the (possibly altered) test, and write the JUnit XML that pytest would."""
 
     def run(execution: Execution) -> Completed:
         code = (trees.read(execution.snapshot, CODE) or b"").decode()
-        found = re.search(r"return (.+)", code)
+        match = re.search(r"return (.+)", code)
         value = {"number + number": 4, "number + number + 1": 5, "number + number + 2": 6}.get(
-            found[1] if found else "", 7
+            match[1] if match else "", 7
         )
         if "pytest" not in " ".join(execution.argv):
-            return called_plainly(value)
+            return create_neutral_result(value)
         tests = (trees.read(execution.snapshot, TESTS) or b"").decode()
-        failure = _failure(value, tests)
+        failure = _build_failure(value, tests)
         cases = f'<testcase classname="test_calc" name="test_double" file="{TESTS}" time="0.01">{failure}</testcase>'
-        chosen = [word for word in execution.argv if "::" in word]
-        if not chosen or GREEN in chosen:
-            failing = '<failure message="AssertionError"/>' if GREEN in altered_ids(tests) else ""
-            cases += f'<testcase classname="test_calc" name="test_zero" file="{TESTS}" time="0.01">{failing}</testcase>'
+        selected_ids = [argument for argument in execution.argv if "::" in argument]
+        if not selected_ids or GREEN in selected_ids:
+            failure_xml = '<failure message="AssertionError"/>' if GREEN in altered_ids(tests) else ""
+            cases += (
+                f'<testcase classname="test_calc" name="test_zero" file="{TESTS}" time="0.01">{failure_xml}</testcase>'
+            )
         xml = f'<?xml version="1.0"?><testsuites><testsuite name="pytest">{cases}</testsuite></testsuites>'
-        code_of = 1 if failure else 0
+        exit_code = 1 if failure else 0
         cause = ExitCause.failed if failure else ExitCause.ok
-        return Completed(exit_code=code_of, cause=cause, output="computed\n", files={"junit.xml": xml}, wall=0.01)
+        return Completed(exit_code=exit_code, cause=cause, output="computed\n", files={"junit.xml": xml}, wall=0.01)
 
     return run
 
@@ -114,35 +116,39 @@ def computed_suite(trees: GitTrees) -> Callable[[Execution], Completed]:
 def altered_ids(tests: str) -> set[str]:
     """Return the IDs of tests whose text differs from the rig's; comments do not count."""
 
-    def functions(text: str) -> dict[str, str]:
+    def parse_functions(text: str) -> dict[str, str]:
         for name, value in re.findall(r"^(_value_\d+) = \((.*)\)$", text, re.MULTILINE):
             text = text.replace(name, value)
         lines = "\n".join(line for line in text.splitlines() if line != "#")
         return {name: " ".join(body.split()) for name, body in re.findall(r"def (test_\w+)\(\):\n((?: .*\n?)+)", lines)}
 
-    own = functions(TEST_TEXT)
-    return {f"{TESTS}::{name}" for name, body in functions(tests).items() if own.get(name, body) != body}
+    original_functions = parse_functions(TEST_TEXT)
+    return {
+        f"{TESTS}::{name}"
+        for name, body in parse_functions(tests).items()
+        if original_functions.get(name, body) != body
+    }
 
 
-def called_plainly(value: int) -> Completed:
+def create_neutral_result(value: int) -> Completed:
     """Build the result of a neutral rerun, in which tests are called without a runner."""
     outcome = "passed" if value == 4 else "failed"
     results = {RED: {"outcome": outcome, "type": "" if value == 4 else "AssertionError", "line": 5}}
-    left = {"state.json": json.dumps({"results": results})}
-    return Completed(exit_code=0, cause=ExitCause.ok, output="", files=left, wall=0.01)
+    files = {"state.json": json.dumps({"results": results})}
+    return Completed(exit_code=0, cause=ExitCause.ok, output="", files=files, wall=0.01)
 
 
-def _failure(value: int, tests: str) -> str:
+def _build_failure(value: int, tests: str) -> str:
     """Build the failure of `test_double`; empty if it passes."""
-    asserted = re.search(r"assert (not \()?double\(\w+\) == (\d+)", tests)
-    negated, expected = (bool(asserted[1]), int(asserted[2])) if asserted else (False, 4)
+    match = re.search(r"assert (not \()?double\(\w+\) == (\d+)", tests)
+    negated, expected = (bool(match[1]), int(match[2])) if match else (False, 4)
     message = f"assert {value} == {expected}\n +  where {value} = double(2)"
     if 'raise AssertionError("~")\n    assert double' in tests:
         message = "AssertionError: ~"
     elif (value == expected) is not negated:
         return ""
-    shown = "def test_double():\n>       assert double(2) == 4"
-    detail = f"{shown}\nE       {message.splitlines()[0]}\n\n{TESTS}:5: AssertionError"
+    source_lines = "def test_double():\n>       assert double(2) == 4"
+    detail = f"{source_lines}\nE       {message.splitlines()[0]}\n\n{TESTS}:5: AssertionError"
     return f"<failure message={quoteattr(message)}>{detail}</failure>"
 
 
@@ -159,13 +165,13 @@ Keep = Callable[[], Kept]
 """Creates empty stores."""
 
 
-def kept_in(database: Database) -> Kept:
+def open_stores(database: Database) -> Kept:
     memory = SqlMemory(database, HashingEmbedder())
     return Kept(SqlStore(database, time.time), SqlJournal(database), memory, SqlLessonStore(database))
 
 
 def in_memory() -> Kept:
-    return kept_in(memory_database())
+    return open_stores(create_memory_database())
 
 
 @dataclass
@@ -180,7 +186,7 @@ class Rig:
 
     def twin(self) -> Rig:
         """Create another rig on the same snapshots with empty stores."""
-        return _rig(self.trees, self.adapters.blobs, self.keep)
+        return _build_rig(self.trees, self.adapters.blobs, self.keep)
 
     def with_model(self, answers: Sequence[str | Exception] | Callable[[Ask], str]) -> ScriptedModel:
         """Give the driver this model, and return it so that a test can see its questions."""
@@ -206,7 +212,7 @@ class Rig:
     ) -> str:
         """Create a new run on the buggy repo; return its ID."""
         files: dict[str, bytes | None] = {CODE: BUGGY.encode(), TESTS: TEST_TEXT.encode()}
-        base = self.trees.write(self.trees.empty(), files if mode is Mode.fix else {"README.md": b"goal\n"})
+        base = self.trees.write(self.trees.create_empty(), files if mode is Mode.fix else {"README.md": b"goal\n"})
         environment = Environment(mount="/repo", python="/usr/bin/python3")
         suite = Suite(runner="pytest", environment=self.adapters.blobs.put(environment.model_dump_json().encode()))
         spec = RunSpec(
@@ -221,44 +227,46 @@ class Rig:
             asks=asks or QuestionOptions(),
             reflect=reflect,
         )
-        state = RunState(run_id=self.adapters.world.fresh_id(), spec=spec, base=base, now=Attempt(entry=MODES[mode][0]))
+        state = RunState(
+            run_id=self.adapters.world.generate_id(), spec=spec, base=base, now=Attempt(entry=MODES[mode][0])
+        )
         await self.adapters.store.create(state, folder="/rig", created=DAWN)
         return state.run_id
 
-    async def trail(self, run_id: str) -> list[tuple[int, Step]]:
-        return [(row.attempt, row.step) for row in await self.adapters.store.steps(run_id)]
+    async def list_steps(self, run_id: str) -> list[tuple[int, Step]]:
+        return [(row.attempt, row.step) for row in await self.adapters.store.list_steps(run_id)]
 
 
 def make_rig(folder: Path, keep: Keep = in_memory) -> Rig:
     """Create a rig with snapshots in `folder` and runs in the stores of `keep`; the caller closes its `trees`."""
     blobs = MemoryBlobs()
-    return _rig(GitTrees(folder, blobs), blobs, keep)
+    return _build_rig(GitTrees(folder, blobs), blobs, keep)
 
 
-def _rig(trees: GitTrees, blobs: Blobs, keep: Keep) -> Rig:
-    kept, sandbox, world = keep(), FakeSandbox(computed_suite(trees)), NumberedWorld("rig")
+def _build_rig(trees: GitTrees, blobs: Blobs, keep: Keep) -> Rig:
+    stores, sandbox, world = keep(), FakeSandbox(create_computed_suite(trees)), NumberedWorld("rig")
     events: list[Event] = []
 
-    def budgeted(model: Model, ledger: TimedLedger) -> Model:
+    def create_budgeted_model(model: Model, ledger: TimedLedger) -> Model:
         return BudgetedModel(model, ledger, lambda tier: f"openai:{tier.value}-unpriced")
 
-    def ledger(limits: Limits, spent: Spend) -> RunLedger:
-        return RunLedger(limits, spent, world.monotonic)
+    def create_ledger(limits: Limits, spend: Spend) -> RunLedger:
+        return RunLedger(limits, spend, world.monotonic)
 
     adapters = Adapters(
-        store=kept.store,
-        journal=kept.journal,
+        store=stores.store,
+        journal=stores.journal,
         blobs=blobs,
         trees=trees,
-        memory=kept.memory,
-        lessons=LessonSelector(kept.shelf, world.now, lambda text: mask(text) != text),
+        memory=stores.memory,
+        lessons=LessonSelector(stores.shelf, world.now, lambda text: mask(text) != text),
         world=world,
         model=None,
         writer=WRITER,
         sandbox=sandbox,
         installer=None,
-        ledger=ledger,
-        budgeted=budgeted,
+        ledger=create_ledger,
+        budgeted=create_budgeted_model,
         listen=events.append,
     )
     return Rig(adapters, trees, sandbox, keep, events)

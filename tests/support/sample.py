@@ -8,14 +8,14 @@ from typing import Any
 import pytest
 
 
-def short_form(values: Sequence[Any], count: int) -> list[Any]:
+def sample_parameters(values: Sequence[Any], count: int) -> list[Any]:
     """Return the values as parameters; all but `count` of them, evenly spaced, run only with `--soak`."""
     step = max(len(values) // count, 1)
-    kept = set(range(0, step * count, step))
-    return [value if number in kept else _soaked(value) for number, value in enumerate(values)]
+    selected = set(range(0, step * count, step))
+    return [value if number in selected else _mark_soak(value) for number, value in enumerate(values)]
 
 
-def _soaked(value: Any) -> Any:
-    known = isinstance(value, type(pytest.param()))
-    values, marks, name = (value.values, value.marks, value.id) if known else ((value,), (), None)
+def _mark_soak(value: Any) -> Any:
+    is_param = isinstance(value, type(pytest.param()))
+    values, marks, name = (value.values, value.marks, value.id) if is_param else ((value,), (), None)
     return pytest.param(*values, marks=[*marks, pytest.mark.soak], id=name)

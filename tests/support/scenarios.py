@@ -11,8 +11,8 @@ from collections import Counter
 from collections.abc import Callable
 from pathlib import Path
 
-from redstart.core.noun import FrozenValue
-from redstart.evals.oracles import CARD, PLAN, REFLECTION
+from redstart.core.frozen import FrozenValue
+from redstart.evals.scripted_models import CARD, PLAN, REFLECTION
 from support.server import Request
 
 
@@ -44,21 +44,21 @@ class Scenario(FrozenValue):
     def load(cls, folder: Path) -> Scenario:
         return cls.model_validate_json((folder / "scenario.json").read_bytes())
 
-    def missing(self, text: str) -> list[str]:
+    def list_missing(self, text: str) -> list[str]:
         """List the texts that a request lacks to get the right patch."""
-        wanted = (*self.needs.ids, *self.needs.assertion, *self.needs.lines, *self.tried, *self.failed)
-        return [item for item in wanted if item not in text]
+        required = (*self.needs.ids, *self.needs.assertion, *self.needs.lines, *self.tried, *self.failed)
+        return [item for item in required if item not in text]
 
     def reply(self, request: Request) -> str:
         """Answer a request as the server's script."""
-        asked = question(request)
-        if asked == "remember":
+        question_name = parse_question(request)
+        if question_name == "remember":
             return CARD
-        if asked == "reflect":
+        if question_name == "reflect":
             return REFLECTION
-        if asked == "plan":
+        if question_name == "plan":
             return PLAN
-        return self.wrong if self.missing(request.text) else self.right
+        return self.wrong if self.list_missing(request.text) else self.right
 
 
 class Goal(FrozenValue):
@@ -84,11 +84,11 @@ class Goal(FrozenValue):
             "patch": lambda: self._patch(request.text),
             "reflect": lambda: REFLECTION,
         }
-        return answers[question(request)]()
+        return answers[parse_question(request)]()
 
     def _patch(self, text: str) -> str:
-        wanted = (*self.needs.ids, *self.needs.assertion, *self.needs.lines)
-        return self.wrong if any(item not in text for item in wanted) else self.right
+        required = (*self.needs.ids, *self.needs.assertion, *self.needs.lines)
+        return self.wrong if any(item not in text for item in required) else self.right
 
 
 class Program:
@@ -101,16 +101,16 @@ class Program:
     def __init__(self, name: str, text: str) -> None:
         self.name = name
         head, *answers = re.split(r"^@@@ ", text, flags=re.MULTILINE)
-        said = dict(line.split(": ", 1) for line in head.splitlines() if line)
-        self.goal, self.package = said["goal"], said["package"]
-        self.lang, self.kind = said.get("lang", "python"), said.get("kind", "")
-        self.options = ("--max-attempts", said["max_attempts"]) if "max_attempts" in said else ()
-        self._needs = said.get("needs", "")
+        header = dict(line.split(": ", 1) for line in head.splitlines() if line)
+        self.goal, self.package = header["goal"], header["package"]
+        self.lang, self.kind = header.get("lang", "python"), header.get("kind", "")
+        self.options = ("--max-attempts", header["max_attempts"]) if "max_attempts" in header else ()
+        self._needs = header.get("needs", "")
         self._answers: dict[tuple[str, str], list[str]] = {}
         for answer in answers:
             title, _, body = answer.partition("\n")
-            asked, _, part = title.partition(" ")
-            self._answers.setdefault((asked, part), []).append(body)
+            question_name, _, part = title.partition(" ")
+            self._answers.setdefault((question_name, part), []).append(body)
         self._given: Counter[tuple[str, str]] = Counter()
         self._lock = threading.Lock()
 
@@ -121,11 +121,15 @@ class Program:
     @property
     def code(self) -> frozenset[str]:
         """Lines that occur only in the program."""
-        edits = (text for (asked, _), texts in self._answers.items() if asked == "patch" for text in texts)
-        mine = {line.strip() for text in edits for line in text.splitlines() if line.startswith(("def ", "export "))}
-        return frozenset(mine)
+        edits = (
+            text for (question_name, _), texts in self._answers.items() if question_name == "patch" for text in texts
+        )
+        code_lines = {
+            line.strip() for text in edits for line in text.splitlines() if line.startswith(("def ", "export "))
+        }
+        return frozenset(code_lines)
 
-    def left(self) -> dict[tuple[str, str], int]:
+    def count_unused(self) -> dict[tuple[str, str], int]:
         """Count the unused answers by question."""
         return {
             key: len(texts) - self._given[key] for key, texts in self._answers.items() if len(texts) > self._given[key]
@@ -133,23 +137,23 @@ class Program:
 
     def reply(self, request: Request) -> str:
         with self._lock:
-            asked = question(request)
-            if asked == "reflect":
+            question_name = parse_question(request)
+            if question_name == "reflect":
                 return REFLECTION
             parts = (
                 part for _, part in self._answers if part and f'## Goal\n<data from="user">\n{part}\n' in request.text
             )
-            key = (asked, next(parts, ""))
+            key = (question_name, next(parts, ""))
             texts = self._answers[key]
-            at = min(self._given[key], len(texts) - 1)
-            if asked == "patch" and at == len(texts) - 1 and at and self._needs not in request.text:
-                at -= 1
+            index = min(self._given[key], len(texts) - 1)
+            if question_name == "patch" and index == len(texts) - 1 and index and self._needs not in request.text:
+                index -= 1
             else:
                 self._given[key] += 1
-            return texts[at]
+            return texts[index]
 
 
-def question(request: Request) -> str:
+def parse_question(request: Request) -> str:
     """Return the question of a request, from the first line of its system text."""
     return request.system.splitlines()[0].removeprefix("redstart question: ").strip()
 
@@ -163,5 +167,5 @@ class Recorded:
 
     def __call__(self, request: Request) -> str:
         with self._lock:
-            self.questions.append(question(request))
+            self.questions.append(parse_question(request))
         return self._reply(request)

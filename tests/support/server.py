@@ -17,7 +17,7 @@ from types import TracebackType
 from typing import Any, Self, cast
 
 from redstart.core.chat import ToolCall
-from redstart.ports.memory.hashing import embedded
+from redstart.ports.memory.hashing import embed_text
 
 
 class Wire(StrEnum):
@@ -64,8 +64,10 @@ class Request:
     @property
     def tools(self) -> tuple[str, ...]:
         """The names of the offered tools."""
-        offered = cast("list[dict[str, Any]]", self.body.get("tools") or [])
-        return tuple(tool["function"]["name"] if self.wire is Wire.openai else tool["name"] for tool in offered)
+        tool_definitions = cast("list[dict[str, Any]]", self.body.get("tools") or [])
+        return tuple(
+            tool["function"]["name"] if self.wire is Wire.openai else tool["name"] for tool in tool_definitions
+        )
 
     @property
     def text(self) -> str:
@@ -110,8 +112,8 @@ class Reply:
     @property
     def counts(self) -> bool:
         """Whether the client receives a complete reply with token usage."""
-        broken = self.hang or self.drop or self.hang_after is not None or self.drip is not None
-        return self.usage and self.body is None and self.status < 400 and not broken
+        is_broken = self.hang or self.drop or self.hang_after is not None or self.drip is not None
+        return self.usage and self.body is None and self.status < 400 and not is_broken
 
 
 Script = Callable[[Request], "str | Reply"]
@@ -165,19 +167,19 @@ class ScriptedServer:
         with self._lock:
             self._requests.append(request)
         try:
-            said = self._reply(request)
+            scripted = self._reply(request)
         except BaseException as error:
-            self.failed(error)
-            said = Reply(status=500, text=f"the script raised {type(error).__name__}: {error}")
-        reply = Reply(text=said) if isinstance(said, str) else said
+            self.record_error(error)
+            scripted = Reply(status=500, text=f"the script raised {type(error).__name__}: {error}")
+        reply = Reply(text=scripted) if isinstance(scripted, str) else scripted
         if reply.counts:
             # Set it before sending: the recipient of the reply may look at once.
-            request.counted = _counts(request, reply)
+            request.counted = _count_tokens(request, reply)
         if handler.send(request, reply, self._closing):
             with self._lock:
                 request.answered = True
 
-    def failed(self, error: BaseException) -> None:
+    def record_error(self, error: BaseException) -> None:
         with self._lock:
             self._errors.append(error)
 
@@ -205,12 +207,12 @@ class _Handler(BaseHTTPRequestHandler):
         raw = self.rfile.read(int(self.headers.get("content-length") or 0))
         wire = _PATHS.get(self.path)
         if wire is None:
-            self._whole(404, {}, json.dumps({"error": {"message": f"no such path: {self.path}"}}).encode())
+            self._send_body(404, {}, json.dumps({"error": {"message": f"no such path: {self.path}"}}).encode())
             return
         try:
             request = _parse(wire, json.loads(raw), {name.lower(): value for name, value in self.headers.items()})
         except Exception as error:
-            owner.failed(error)
+            owner.record_error(error)
             raise
         owner.exchange(request, self)
 
@@ -227,15 +229,15 @@ class _Handler(BaseHTTPRequestHandler):
             self.connection.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, struct.pack("ii", 1, 0))
             self.connection.close()
             return False
-        body = body_of(request, reply) if reply.body is None else reply.body
-        self._head(reply.status, reply.headers, len(body))
+        body = build_body(request, reply) if reply.body is None else reply.body
+        self._send_head(reply.status, reply.headers, len(body))
         if reply.hang_after is not None:
             self.wfile.write(body[: reply.hang_after])
             closing.wait()
             return False
         if reply.drip is not None:
-            for at in range(len(body)):
-                self.wfile.write(body[at : at + 1])
+            for index in range(len(body)):
+                self.wfile.write(body[index : index + 1])
                 if closing.wait(reply.drip):
                     return False
             return True
@@ -245,11 +247,11 @@ class _Handler(BaseHTTPRequestHandler):
     def log_message(self, format: str, *args: object) -> None:  # noqa: A002
         """Log nothing."""
 
-    def _whole(self, status: int, headers: Mapping[str, str], body: bytes) -> None:
-        self._head(status, headers, len(body))
+    def _send_body(self, status: int, headers: Mapping[str, str], body: bytes) -> None:
+        self._send_head(status, headers, len(body))
         self.wfile.write(body)
 
-    def _head(self, status: int, headers: Mapping[str, str], length: int) -> None:
+    def _send_head(self, status: int, headers: Mapping[str, str], length: int) -> None:
         self.send_response(status)
         for name, value in {"Content-Type": "application/json", **headers}.items():
             self.send_header(name, value)
@@ -259,10 +261,10 @@ class _Handler(BaseHTTPRequestHandler):
 
 
 def _parse(wire: Wire, body: dict[str, Any], headers: Mapping[str, str]) -> Request:
-    asked = body.get("input")
-    said: list[dict[str, Any]] = body["messages"] if asked is None else []
-    turns = [(cast("str", turn["role"]), _text(turn.get("content"))) for turn in said]
-    system = [_text(body.get("system") or "")] if wire is Wire.anthropic else []
+    embedding_input = body.get("input")
+    raw_messages: list[dict[str, Any]] = body["messages"] if embedding_input is None else []
+    turns = [(cast("str", turn["role"]), _join_text(turn.get("content"))) for turn in raw_messages]
+    system = [_join_text(body.get("system") or "")] if wire is Wire.anthropic else []
     system += [text for role, text in turns if role in ("system", "developer")]
     return Request(
         wire=wire,
@@ -272,45 +274,49 @@ def _parse(wire: Wire, body: dict[str, Any], headers: Mapping[str, str]) -> Requ
         max_tokens=body.get("max_completion_tokens") or body.get("max_tokens"),
         body=body,
         headers=headers,
-        texts=None if asked is None else (asked,) if isinstance(asked, str) else tuple(asked),
+        texts=None
+        if embedding_input is None
+        else (embedding_input,)
+        if isinstance(embedding_input, str)
+        else tuple(embedding_input),
     )
 
 
-def _text(content: str | list[dict[str, Any]] | None) -> str:
+def _join_text(content: str | list[dict[str, Any]] | None) -> str:
     """Return a turn's text: both wires send a string or a list of blocks; a turn with only tool calls has none."""
     if not isinstance(content, list):
         return content or ""
     return "".join(
-        _text(block.get("content")) if block.get("type") == "tool_result" else block.get("text", "")
+        _join_text(block.get("content")) if block.get("type") == "tool_result" else block.get("text", "")
         for block in content
     )
 
 
-def body_of(request: Request, reply: Reply) -> bytes:
+def build_body(request: Request, reply: Reply) -> bytes:
     """Build the proper body of a reply for the request's wire."""
     if reply.status >= 400:
         error = {"type": "error", "message": reply.text or "refused by the script"}
         return json.dumps({"type": "error", "error": error}).encode()
-    make = _completion if request.wire is Wire.openai else _message
+    make = _build_completion if request.wire is Wire.openai else _build_message
     if request.texts is not None:
-        make = _places
-    return json.dumps(make(request, reply, *_counts(request, reply))).encode()
+        make = _build_embeddings
+    return json.dumps(make(request, reply, *_count_tokens(request, reply))).encode()
 
 
-def _counts(request: Request, reply: Reply) -> tuple[int, int]:
-    said = reply.text + "".join(call.name + call.arguments for call in reply.calls)
-    return -(-len(request.text) // 4), -(-len(said) // 4)
+def _count_tokens(request: Request, reply: Reply) -> tuple[int, int]:
+    output_text = reply.text + "".join(call.name + call.arguments for call in reply.calls)
+    return -(-len(request.text) // 4), -(-len(output_text) // 4)
 
 
 def _finish(reply: Reply) -> str | None:
     return "tool_calls" if reply.calls and reply.finish == "stop" else reply.finish
 
 
-def _completion(request: Request, reply: Reply, sent: int, said: int) -> dict[str, Any]:
+def _build_completion(request: Request, reply: Reply, input_tokens: int, output_tokens: int) -> dict[str, Any]:
     usage = {
-        "prompt_tokens": sent,
-        "completion_tokens": said,
-        "total_tokens": sent + said,
+        "prompt_tokens": input_tokens,
+        "completion_tokens": output_tokens,
+        "total_tokens": input_tokens + output_tokens,
         "prompt_tokens_details": {"cached_tokens": reply.cached_tokens},
     }
     message: dict[str, Any] = {"role": "assistant", "content": reply.text}
@@ -330,26 +336,26 @@ def _completion(request: Request, reply: Reply, sent: int, said: int) -> dict[st
     }
 
 
-def _places(request: Request, reply: Reply, sent: int, said: int) -> dict[str, Any]:
-    del said
-    places = [embedded(text) for text in request.texts or ()] if reply.places is None else reply.places
+def _build_embeddings(request: Request, reply: Reply, input_tokens: int, output_tokens: int) -> dict[str, Any]:
+    del output_tokens
+    places = [embed_text(text) for text in request.texts or ()] if reply.places is None else reply.places
     return {
         "object": "list",
         "model": reply.model or request.model,
         "data": [
             {"object": "embedding", "index": number, "embedding": list(place)} for number, place in enumerate(places)
         ],
-        **({"usage": {"prompt_tokens": sent, "total_tokens": sent}} if reply.usage else {}),
+        **({"usage": {"prompt_tokens": input_tokens, "total_tokens": input_tokens}} if reply.usage else {}),
     }
 
 
-def _message(request: Request, reply: Reply, sent: int, said: int) -> dict[str, Any]:
+def _build_message(request: Request, reply: Reply, input_tokens: int, output_tokens: int) -> dict[str, Any]:
     # This wire counts tokens read from and written to the cache separately.
     usage = {
-        "input_tokens": sent - reply.cached_tokens - reply.written_tokens,
+        "input_tokens": input_tokens - reply.cached_tokens - reply.written_tokens,
         "cache_read_input_tokens": reply.cached_tokens,
         "cache_creation_input_tokens": reply.written_tokens,
-        "output_tokens": said,
+        "output_tokens": output_tokens,
     }
     text = [{"type": "text", "text": reply.text}] if reply.text else []
     calls = [

@@ -16,20 +16,20 @@ from redstart.core.errors import BlobMissing, StoreError
 from redstart.core.lesson import Lesson
 from redstart.ports.sql.engine import Database
 from redstart.ports.sql.schema import lessons
-from redstart.ports.sql.sqlite import prepared
+from redstart.ports.sql.sqlite import prepare_engine
 
 
-def memory_database() -> Database:
+def create_memory_database() -> Database:
     """Create an empty, migrated SQLite database over one connection."""
     connection = sqlite3.connect(":memory:", check_same_thread=False)
-    connection.deserialize(_migrated())
-    engine = prepared(create_engine("sqlite://", creator=lambda: connection, poolclass=StaticPool))
+    connection.deserialize(_serialize_migrated())
+    engine = prepare_engine(create_engine("sqlite://", creator=lambda: connection, poolclass=StaticPool))
     weakref.finalize(engine, connection.close)
     return Database(engine)
 
 
 @cache
-def _migrated() -> bytes:
+def _serialize_migrated() -> bytes:
     with tempfile.TemporaryDirectory() as folder:
         file = Path(folder) / "redstart.db"
         Database.open(file).close()
@@ -44,9 +44,9 @@ def _migrated() -> bytes:
 def put_lesson(database: Database, lesson: Lesson) -> None:
     """Store a lesson as the run of its name would have stored it."""
     fields = {"id": lesson.id, "same_as": lesson.same_as, "scope": lesson.scope.value, "status": lesson.status.value}
-    made = {"tenant": database.tenant, "repo": "shop", "run_id": lesson.id, "attempt": 1, "created": 0.0}
-    values = {"key": "", "family": lesson.family, "body": lesson.model_dump_json(), **made, **fields}
-    with database.writing() as connection:
+    row = {"tenant": database.tenant, "repo": "shop", "run_id": lesson.id, "attempt": 1, "created": 0.0}
+    values = {"key": "", "family": lesson.family, "body": lesson.model_dump_json(), **row, **fields}
+    with database.connect_for_writing() as connection:
         connection.execute(insert(lessons).values(values))
 
 

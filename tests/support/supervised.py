@@ -11,9 +11,9 @@ from types import TracebackType
 from typing import Any, Self, TypeVar
 
 from redstart.core.run import RunState, Status
-from redstart.core.standing import HaltReason
-from redstart.engines.drive import Adapters, drive
-from redstart.engines.inline import inline
+from redstart.core.run_status import HaltReason
+from redstart.engines.inline import run_inline
+from redstart.engines.step_driver import Adapters, drive
 from redstart.engines.temporal.client import FleetClient
 from redstart.engines.temporal.driver import DriveActivity, DriveFunction
 from redstart.engines.temporal.orders import DriveOrder, DriveReport
@@ -42,7 +42,7 @@ class Workers:
         self._thread.start()
         try:
             self.fleet = self.call(FleetClient.connect(self._address, "default"))
-            self.call(self._begin())
+            self.call(self._start_pools())
         except BaseException:
             self._end()
             raise
@@ -52,7 +52,7 @@ class Workers:
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
         try:
-            self.call(self._drained())
+            self.call(self._drain())
         finally:
             self._end()
 
@@ -60,18 +60,18 @@ class Workers:
         """Run a coroutine on the workers' event loop and return its result."""
         return asyncio.run_coroutine_threadsafe(doing, self._loop).result(SECONDS)
 
-    async def elsewhere(self, doing: Coroutine[Any, Any, T]) -> T:
+    async def run_elsewhere(self, doing: Coroutine[Any, Any, T]) -> T:
         """Await a coroutine on the workers' event loop from another event loop."""
         return await asyncio.wrap_future(asyncio.run_coroutine_threadsafe(doing, self._loop))
 
-    async def _begin(self) -> None:
+    async def _start_pools(self) -> None:
         for pool, drives in self._drives.items():
             ready = asyncio.Event()
             post = WorkerOptions((pool,), AT_ONCE, *self._version)
             self._serving.append(asyncio.ensure_future(serve(self.fleet.client, drives, post, self._stop, ready.set)))
             await ready.wait()
 
-    async def _drained(self) -> None:
+    async def _drain(self) -> None:
         self._stop.set()
         await asyncio.gather(*self._serving)
 
@@ -81,12 +81,12 @@ class Workers:
         self._loop.close()
 
 
-def driving(adapters: Callable[[DriveOrder], Adapters]) -> DriveFunction:
+def create_drive(adapters: Callable[[DriveOrder], Adapters]) -> DriveFunction:
     """Create a function that drives a run on these adapters, as a worker does."""
 
-    async def go(order: DriveOrder, halting: Callable[[], HaltReason]) -> StepAdvance:
-        own = replace(adapters(order), halting=halting)
-        return await drive(own, await own.store.claim(order.run_id), inline)
+    async def go(order: DriveOrder, get_halt_reason: Callable[[], HaltReason]) -> StepAdvance:
+        own_adapters = replace(adapters(order), get_halt_reason=get_halt_reason)
+        return await drive(own_adapters, await own_adapters.store.claim(order.run_id), run_inline)
 
     return go
 
@@ -121,22 +121,26 @@ class SupervisedEngine:
 
     async def __call__(self, state: RunState, advance: Advance) -> StepAdvance:
         name = f"{state.run_id}-{id(self)}-{next(self._numbers)}"
-        held = self._held[name] = _Held(state, advance)
-        await self._workers.elsewhere(self._supervised(state.model_copy(update={"run_id": name})))
-        if held.error is not None:
-            raise held.error
-        assert held.done is not None
-        return held.done
+        held_run = self._held[name] = _Held(state, advance)
+        await self._workers.run_elsewhere(self._supervise(state.model_copy(update={"run_id": name})))
+        if held_run.error is not None:
+            raise held_run.error
+        assert held_run.done is not None
+        return held_run.done
 
-    async def _supervised(self, state: RunState) -> DriveReport:
+    async def _supervise(self, state: RunState) -> DriveReport:
         await self._workers.fleet.submit(state)
-        return await self._workers.fleet.ended(DriveOrder(state.spec.tenant, state.run_id))
+        return await self._workers.fleet.wait_for_end(DriveOrder(state.spec.tenant, state.run_id))
 
-    async def _go(self, order: DriveOrder, halting: Callable[[], HaltReason]) -> StepAdvance:
-        held = self._held[order.run_id]
+    async def _go(self, order: DriveOrder, get_halt_reason: Callable[[], HaltReason]) -> StepAdvance:
+        held_run = self._held[order.run_id]
         try:
-            held.done = await inline(held.state, held.advance)
+            held_run.done = await run_inline(held_run.state, held_run.advance)
         except Exception as error:
-            held.error = error  # raised again by `__call__`
-            return StepAdvance(held.state, HaltReason.let_go)
-        return held.done if held.done.state.status is Status.finished else held.done._replace(halt=HaltReason.let_go)
+            held_run.error = error  # raised again by `__call__`
+            return StepAdvance(held_run.state, HaltReason.let_go)
+        return (
+            held_run.done
+            if held_run.done.state.status is Status.finished
+            else held_run.done._replace(halt=HaltReason.let_go)
+        )

@@ -71,11 +71,11 @@ class User:
 
     def python(self, *arguments: str | Path, cwd: Path | None = None, told: str = "") -> Ran:
         """Run `python ARGUMENTS`; redstart commands and scripts start from a warm process (`warm`)."""
-        words = [str(argument) for argument in arguments]
-        if words[0].endswith(".py") or words[:2] == ["-m", COMMAND]:
-            return Ran(*warm_for(self.environ).run(words, self.environ, cwd, told, SECONDS))
-        command = [sys.executable, *words]
-        done = subprocess.run(
+        command_arguments = [str(argument) for argument in arguments]
+        if command_arguments[0].endswith(".py") or command_arguments[:2] == ["-m", COMMAND]:
+            return Ran(*warm_for(self.environ).run(command_arguments, self.environ, cwd, told, SECONDS))
+        command = [sys.executable, *command_arguments]
+        completed = subprocess.run(
             command, env=self.environ, cwd=cwd, input=told, capture_output=True, text=True, timeout=SECONDS, check=False
         )
-        return Ran(done.returncode, done.stdout, done.stderr)
+        return Ran(completed.returncode, completed.stdout, completed.stderr)

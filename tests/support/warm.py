@@ -54,10 +54,10 @@ class Warm:
             listening.bind(self._path)
             listening.listen()
             command = [sys.executable, "-m", __spec__.name, str(listening.fileno())]
-            found_in = os.pathsep.join((str(Path(__file__).parents[1]), environ.get("PYTHONPATH", "")))
+            python_path = os.pathsep.join((str(Path(__file__).parents[1]), environ.get("PYTHONPATH", "")))
             self._process = subprocess.Popen(
                 command,
-                env={**environ, "PYTHONPATH": found_in.rstrip(os.pathsep)},
+                env={**environ, "PYTHONPATH": python_path.rstrip(os.pathsep)},
                 stdin=subprocess.DEVNULL,
                 stdout=subprocess.DEVNULL,
                 pass_fds=[listening.fileno()],
@@ -69,7 +69,7 @@ class Warm:
         self._process.wait()
 
     def run(
-        self, arguments: Sequence[str], environ: Mapping[str, str], cwd: Path | None, told: str, seconds: float
+        self, arguments: Sequence[str], environ: Mapping[str, str], cwd: Path | None, stdin_text: str, seconds: float
     ) -> tuple[int, str, str]:
         """Run `python ARGUMENTS`; return its return code as in `subprocess`, its output and its errors.
 
@@ -78,23 +78,23 @@ class Warm:
         """
         with (
             socket.socket(socket.AF_UNIX) as line,
-            tempfile.TemporaryFile("w+") as given,
+            tempfile.TemporaryFile("w+") as stdin_file,
             tempfile.TemporaryFile("w+", newline="") as out,
             tempfile.TemporaryFile("w+", newline="") as err,
         ):
-            given.write(told)
-            given.seek(0)
+            stdin_file.write(stdin_text)
+            stdin_file.seek(0)
             line.connect(self._path)
             order = {"arguments": list(arguments), "environ": dict(environ), "cwd": str(cwd or Path.cwd())}
-            socket.send_fds(line, [json.dumps(order).encode()], [item.fileno() for item in (given, out, err)])
-            pid = _hear(line)
+            socket.send_fds(line, [json.dumps(order).encode()], [item.fileno() for item in (stdin_file, out, err)])
+            pid = _receive_number(line)
             line.settimeout(seconds)
             try:
-                status = _hear(line)
+                status = _receive_number(line)
             except TimeoutError as error:
                 os.kill(pid, signal.SIGKILL)
                 line.settimeout(None)
-                _hear(line)
+                _receive_number(line)
                 raise TimeoutError(f"process {pid} was killed after {seconds} s") from error
             return os.waitstatus_to_exitcode(status), _read(out), _read(err)
 
@@ -102,22 +102,22 @@ class Warm:
 def warm_for(environ: Mapping[str, str]) -> Warm:
     """Return the warm process for commands with this environment; there is one per startup environment."""
     looked_at = {name: value for name, value in environ.items() if name.startswith(("PYTHON", "LC_", "LANG", "TZ"))}
-    return _shared(frozenset(looked_at.items()))
+    return _get_shared(frozenset(looked_at.items()))
 
 
 @functools.cache
-def _shared(environ: frozenset[tuple[str, str]]) -> Warm:
+def _get_shared(environ: frozenset[tuple[str, str]]) -> Warm:
     return Warm(dict(environ))
 
 
-def _hear(line: socket.socket) -> int:
-    told = line.recv(NUMBER, socket.MSG_WAITALL)
-    if len(told) != NUMBER:
+def _receive_number(line: socket.socket) -> int:
+    data = line.recv(NUMBER, socket.MSG_WAITALL)
+    if len(data) != NUMBER:
         raise ConnectionError("the warm process ended, so the outcome of this command is unknown")
-    return int.from_bytes(told)
+    return int.from_bytes(data)
 
 
-def _say(line: socket.socket, number: int) -> None:
+def _send_number(line: socket.socket, number: int) -> None:
     line.sendall(number.to_bytes(NUMBER))
 
 
@@ -135,7 +135,7 @@ def serve(listening: socket.socket) -> NoReturn:
                 pass
         if os.fork() == 0:
             listening.close()
-            _attend(line)
+            _run_order(line)
         line.close()
 
 
@@ -151,22 +151,22 @@ def load() -> None:
         raise RuntimeError(f"importing the modules started threads: {threading.enumerate()}")
 
 
-def _attend(line: socket.socket) -> NoReturn:
+def _run_order(line: socket.socket) -> NoReturn:
     """Start an ordered command and report how it ended."""
     order, files, _, _ = socket.recv_fds(line, LONGEST, 3)
     if (pid := os.fork()) == 0:
         line.close()
-        _become(json.loads(order), files)
+        _run_child(json.loads(order), files)
     for file in files:
         os.close(file)
     with suppress(BrokenPipeError):
-        _say(line, pid)
+        _send_number(line, pid)
         _, status = os.waitpid(pid, 0)
-        _say(line, status)
+        _send_number(line, status)
     os._exit(0)
 
 
-def _become(order: dict[str, Any], files: list[int]) -> NoReturn:
+def _run_child(order: dict[str, Any], files: list[int]) -> NoReturn:
     for number, file in enumerate(files):
         os.dup2(file, number)
         os.close(file)

@@ -9,7 +9,6 @@ from pathlib import Path
 from typing import Any, Generic, NamedTuple, TypeVar
 
 from redstart.app import settings as configuration
-from redstart.app.answers import ResumeWish, check_models_of, hear, standing
 from redstart.app.api_options import (
     AuditOptions,
     CreateOptions,
@@ -20,21 +19,30 @@ from redstart.app.api_options import (
     ResumeOptions,
     SharedOptions,
 )
-from redstart.app.audit import AuditRequest, begin_audit, load_report
-from redstart.app.choices import resume_with
+from redstart.app.audit import AuditRequest, create_audit_run, load_report
 from redstart.app.control import clear
-from redstart.app.create import begin_create, write_project
-from redstart.app.improve import ImproveRequest, begin_improve
-from redstart.app.objects import object_name
+from redstart.app.create import create_program_run, write_project
+from redstart.app.improve import ImproveRequest, create_improve_run
+from redstart.app.objects import format_object_name
+from redstart.app.person_answers import ResumeWish, check_run_models, handle_resume, load_resumed_state
 from redstart.app.proof.evidence import prove
 from redstart.app.results import AuditResult, RunResult
-from redstart.app.runs import RunRequest, begin_fix, find_run, go_on, result_snapshot, stored_options, write_patch
+from redstart.app.run_choices import resume_with
+from redstart.app.run_status import load_row
+from redstart.app.runs import (
+    RunRequest,
+    create_fix_run,
+    find_run,
+    get_result_snapshot,
+    go_on,
+    load_stored_options,
+    write_patch,
+)
 from redstart.app.settings import Settings
-from redstart.app.standing import row_of
-from redstart.app.wire import AppContext, connect, engine_called, open_house
+from redstart.app.wire import AppContext, connect, load_engine, open_app
 from redstart.core.errors import ConfigError
 from redstart.core.run import Limits, Mode, RunState, Status
-from redstart.flow.route import waits_for_errands
+from redstart.flow.route import is_waiting_for_children
 
 T = TypeVar("T")
 
@@ -42,7 +50,7 @@ T = TypeVar("T")
 class StartedRun(NamedTuple):
     """A stored run, and the app context that drives it."""
 
-    house: AppContext
+    app: AppContext
     state: RunState
 
 
@@ -50,151 +58,159 @@ class StartedRun(NamedTuple):
 class ApiJob(Generic[T]):
     settings: Settings
     on_event: Listener | None
-    begin: Callable[[AppContext], Awaitable[StartedRun]]
+    start_run: Callable[[AppContext], Awaitable[StartedRun]]
     finish: Callable[[AppContext, RunState], Awaitable[T]]
 
     async def carry_out(self, listen: Listener | None) -> T:
-        with open_house(self.settings, listen=listen) as opened:
-            house, state = await self.begin(opened)
-            if _goes_on(state):
-                state = (await go_on(house, state.run_id, engine_called())).state
-            return await self.finish(house, state)
+        with open_app(self.settings, listen=listen) as base_app:
+            app, state = await self.start_run(base_app)
+            if _can_continue(state):
+                state = (await go_on(app, state.run_id, load_engine())).state
+            return await self.finish(app, state)
 
 
 def fix_job(path: PathLike, options: FixOptions) -> ApiJob[RunResult]:
     _refuse_unknown("fix", options, FixOptions)
 
-    async def begin(opened: AppContext) -> StartedRun:
-        house = _equip(opened, options)
-        return StartedRun(house, await begin_fix(house, Path(path), _asked(house.settings, options)))
+    async def start_run(base_app: AppContext) -> StartedRun:
+        app = _equip(base_app, options)
+        return StartedRun(app, await create_fix_run(app, Path(path), _build_request(app.settings, options)))
 
-    return ApiJob(_settings(options, Path(path)), options.get("on_event"), begin, _to_file(options.get("patch")))
+    return ApiJob(
+        _load_settings(options, Path(path)), options.get("on_event"), start_run, _to_file(options.get("patch"))
+    )
 
 
 def create_job(goal: str, out: PathLike, options: CreateOptions) -> ApiJob[RunResult]:
     _refuse_unknown("create", options, CreateOptions)
 
-    async def begin(opened: AppContext) -> StartedRun:
-        house = _equip(opened, options)
-        asked = RunRequest(_limits(house.settings, options), verify=house.settings.verify)
-        return StartedRun(house, await begin_create(house, goal, Path(out), asked))
+    async def start_run(base_app: AppContext) -> StartedRun:
+        app = _equip(base_app, options)
+        request = RunRequest(_choose_limits(app.settings, options), verify=app.settings.verify)
+        return StartedRun(app, await create_program_run(app, goal, Path(out), request))
 
-    async def finish(house: AppContext, state: RunState) -> RunResult:
-        write_project(house, state, Path(out).resolve())
-        return await _result(house, state)
+    async def finish(app: AppContext, state: RunState) -> RunResult:
+        write_project(app, state, Path(out).resolve())
+        return await _build_result(app, state)
 
-    return ApiJob(_settings(options), options.get("on_event"), begin, finish)
+    return ApiJob(_load_settings(options), options.get("on_event"), start_run, finish)
 
 
 def improve_job(path: PathLike, cycles: int, options: ImproveOptions) -> ApiJob[RunResult]:
     _refuse_unknown("improve", options, ImproveOptions)
 
-    async def begin(opened: AppContext) -> StartedRun:
-        house = _equip(opened, options)
-        wanted = ImproveRequest(_asked(house.settings, options), options.get("goal", ""), cycles)
-        return StartedRun(house, await begin_improve(house, Path(path), wanted))
+    async def start_run(base_app: AppContext) -> StartedRun:
+        app = _equip(base_app, options)
+        request = ImproveRequest(_build_request(app.settings, options), options.get("goal", ""), cycles)
+        return StartedRun(app, await create_improve_run(app, Path(path), request))
 
-    return ApiJob(_settings(options, Path(path)), options.get("on_event"), begin, _to_file(options.get("patch")))
+    return ApiJob(
+        _load_settings(options, Path(path)), options.get("on_event"), start_run, _to_file(options.get("patch"))
+    )
 
 
 def audit_job(path: PathLike, options: AuditOptions) -> ApiJob[AuditResult]:
     _refuse_unknown("audit", options, AuditOptions)
     place, review = Path(path), options.get("review", False)
 
-    async def begin(opened: AppContext) -> StartedRun:
-        acts = any(opened.settings.checks.commands.values())
-        house = _equip(opened, options, thinks=review, acts=acts)
-        asked = AuditRequest(house.settings.limits, options.get("goal", ""), options.get("since", ""), review=review)
-        return StartedRun(house, await begin_audit(house, place, asked))
+    async def start_run(base_app: AppContext) -> StartedRun:
+        needs_sandbox = any(base_app.settings.checks.commands.values())
+        app = _equip(base_app, options, needs_model=review, needs_sandbox=needs_sandbox)
+        request = AuditRequest(app.settings.limits, options.get("goal", ""), options.get("since", ""), review=review)
+        return StartedRun(app, await create_audit_run(app, place, request))
 
-    async def finish(house: AppContext, state: RunState) -> AuditResult:
-        return AuditResult.of(state, load_report(house, state))
+    async def finish(app: AppContext, state: RunState) -> AuditResult:
+        return AuditResult.from_state(state, load_report(app, state))
 
-    settings = _settings(options, place if place.is_dir() else place.parent)
-    return ApiJob(settings, options.get("on_event"), begin, finish)
+    settings = _load_settings(options, place if place.is_dir() else place.parent)
+    return ApiJob(settings, options.get("on_event"), start_run, finish)
 
 
 def resume_job(run_id: str, options: ResumeOptions) -> ApiJob[RunResult]:
     _refuse_unknown("resume", options, ResumeOptions)
     model, sandbox, patch = options.get("model"), options.get("sandbox"), options.get("patch")
-    settings = _settings(options)
+    settings = _load_settings(options)
 
-    async def begin(opened: AppContext) -> StartedRun:
-        found = (await hear(opened, await find_run(opened, run_id, Path()), ResumeWish())).run_id
-        resumption = resume_with(settings, await stored_options(opened, found), flagged=model is not None)
-        chosen, stored = resumption.settings, resumption.options
+    async def start_run(base_app: AppContext) -> StartedRun:
+        resumed_id = (await handle_resume(base_app, await find_run(base_app, run_id, Path()), ResumeWish())).run_id
+        resumption = resume_with(
+            settings, await load_stored_options(base_app, resumed_id), has_model_flag=model is not None
+        )
+        run_settings, stored = resumption.settings, resumption.options
         if sandbox is not None:
-            chosen = chosen.model_copy(update={"sandbox": settings.sandbox})
+            run_settings = run_settings.model_copy(update={"sandbox": settings.sandbox})
             stored = stored.model_copy(update={"sandbox": settings.sandbox.backend})
-        await clear(opened, found)
-        house, state = opened.with_settings(chosen), await standing(opened, found)
-        if not _goes_on(state):
-            return StartedRun(house, state)
+        await clear(base_app, resumed_id)
+        app, state = base_app.with_settings(run_settings), await load_resumed_state(base_app, resumed_id)
+        if not _can_continue(state):
+            return StartedRun(app, state)
         if model is None or isinstance(model, str):
-            check_models_of(state, chosen)
-        house = _equip(house, options)
-        await house.adapters.store.choose(found, stored)
-        return StartedRun(house, state)
+            check_run_models(state, run_settings)
+        app = _equip(app, options)
+        await app.adapters.store.choose(resumed_id, stored)
+        return StartedRun(app, state)
 
-    async def finish(house: AppContext, state: RunState) -> RunResult:
+    async def finish(app: AppContext, state: RunState) -> RunResult:
         if state.spec.mode is Mode.create:
-            write_project(house, state, Path((await row_of(house, state.run_id)).folder))
-        return await _to_file(patch)(house, state)
+            write_project(app, state, Path((await load_row(app, state.run_id)).folder))
+        return await _to_file(patch)(app, state)
 
-    return ApiJob(settings, options.get("on_event"), begin, finish)
+    return ApiJob(settings, options.get("on_event"), start_run, finish)
 
 
-def _refuse_unknown(function: str, options: Mapping[str, object], known: type) -> None:
+def _refuse_unknown(function: str, options: Mapping[str, object], option_type: type) -> None:
     """Raise `TypeError`, as Python does for an unknown keyword argument."""
-    for name in options.keys() - known.__annotations__.keys():
+    for name in options.keys() - option_type.__annotations__.keys():
         raise TypeError(f"{function}() got an unexpected keyword argument {name!r}")
 
 
-def _settings(options: SharedOptions, project: Path | None = None) -> Settings:
+def _load_settings(options: SharedOptions, project: Path | None = None) -> Settings:
     """Load the settings with these options. An object of the caller is replaced by its name."""
-    given: Mapping[str, Any] = options
-    model, sandbox = given.get("model"), given.get("sandbox")
-    flags = {name: given.get(name) for name in ("reflect", "verify")}
+    values: Mapping[str, Any] = options
+    model, sandbox = values.get("model"), values.get("sandbox")
+    flags = {name: values.get(name) for name in ("reflect", "verify")}
     flags["sandbox.backend"] = sandbox if isinstance(sandbox, str) else None
     settings = configuration.load(
-        model if model is None or isinstance(model, str) else object_name(model),
+        model if model is None or isinstance(model, str) else format_object_name(model),
         project,
         {name: value for name, value in flags.items() if value is not None},
     )
     if sandbox is None or isinstance(sandbox, str):
         return settings
-    own = settings.sandbox.model_copy(update={"backend": object_name(sandbox)})
-    return settings.model_copy(update={"sandbox": own})
+    sandbox_settings = settings.sandbox.model_copy(update={"backend": format_object_name(sandbox)})
+    return settings.model_copy(update={"sandbox": sandbox_settings})
 
 
-def _equip(house: AppContext, options: SharedOptions, *, thinks: bool = True, acts: bool = True) -> AppContext:
+def _equip(
+    app: AppContext, options: SharedOptions, *, needs_model: bool = True, needs_sandbox: bool = True
+) -> AppContext:
     """Add the sandbox and the model that the run needs. Raises if one is not available."""
     model, sandbox = options.get("model"), options.get("sandbox")
-    if acts:
-        house = house.with_sandbox(None if isinstance(sandbox, str) else sandbox)
-    if not thinks:
-        return house
+    if needs_sandbox:
+        app = app.with_sandbox(None if isinstance(sandbox, str) else sandbox)
+    if not needs_model:
+        return app
     if model is None or isinstance(model, str):
-        return house.with_model()
-    return house.with_model(connect(house.settings, rates=house.rates, own=model))
+        return app.with_model()
+    return app.with_model(connect(app.settings, rates=app.rates, custom_model=model))
 
 
-def _goes_on(state: RunState) -> bool:
-    return state.status is Status.running or waits_for_errands(state)
+def _can_continue(state: RunState) -> bool:
+    return state.status is Status.running or is_waiting_for_children(state)
 
 
-def _limits(settings: Settings, options: CreateOptions) -> Limits:
+def _choose_limits(settings: Settings, options: CreateOptions) -> Limits:
     return options.get("limits") or settings.limits
 
 
-def _asked(settings: Settings, options: FixOptions | ImproveOptions) -> RunRequest:
-    given: Mapping[str, Any] = options
+def _build_request(settings: Settings, options: FixOptions | ImproveOptions) -> RunRequest:
+    values: Mapping[str, Any] = options
     return RunRequest(
-        _limits(settings, options),
-        given.get("test_command") or tuple(shlex.split(settings.tests.command)),
-        hint=given.get("hint", ""),
-        targets=tuple(given.get("targets", ())),
-        issue=given.get("issue", ""),
+        _choose_limits(settings, options),
+        values.get("test_command") or tuple(shlex.split(settings.tests.command)),
+        hint=values.get("hint", ""),
+        targets=tuple(values.get("targets", ())),
+        issue=values.get("issue", ""),
         protect=settings.protect,
         verify=settings.verify,
         tests=settings.tests.files,
@@ -204,18 +220,18 @@ def _asked(settings: Settings, options: FixOptions | ImproveOptions) -> RunReque
 def _to_file(patch: PathLike | None) -> Callable[[AppContext, RunState], Awaitable[RunResult]]:
     """Return a function that makes the result and, if a file is given, writes a verified patch to it."""
 
-    async def finish(house: AppContext, state: RunState) -> RunResult:
+    async def finish(app: AppContext, state: RunState) -> RunResult:
         if patch is not None:
-            write_patch(house, state, Path(patch))
-        return await _result(house, state)
+            write_patch(app, state, Path(patch))
+        return await _build_result(app, state)
 
     return finish
 
 
-async def _result(house: AppContext, state: RunState) -> RunResult:
-    snapshot = result_snapshot(state)
-    diff = house.trees.diff(state.spec.base, snapshot).decode(errors="replace") if snapshot else ""
+async def _build_result(app: AppContext, state: RunState) -> RunResult:
+    snapshot = get_result_snapshot(state)
+    diff = app.trees.diff(state.spec.base, snapshot).decode(errors="replace") if snapshot else ""
     try:
-        return RunResult.of(state, diff, await prove(house, state))
+        return RunResult.from_state(state, diff, await prove(app, state))
     except ConfigError:  # the run has not ended, or proposed nothing
-        return RunResult.of(state, diff, None)
+        return RunResult.from_state(state, diff, None)

@@ -9,17 +9,17 @@ from typing import NamedTuple
 
 from pydantic import ValidationError
 
-from redstart.app.ground import own_environment
 from redstart.app.runs import keep_run
-from redstart.app.wire import AppContext, asking
+from redstart.app.wire import AppContext, create_question_options
+from redstart.app.workspace import create_own_environment
 from redstart.core.errors import ConfigError
 from redstart.core.finding import ChangedLines, Finding, FindingList, KnownFindings, Risk, Scan
 from redstart.core.run import GOAL_LIMIT, Limits, RunSpec, RunState, Suite
 from redstart.core.shell import Environment
 from redstart.core.tasks import AuditTask
 from redstart.toolkit.base.git import require_git
-from redstart.toolkit.repo.trees import changed_lines
-from redstart.toolkit.suites.detection.history import work_root
+from redstart.toolkit.repo.trees import find_changed_lines
+from redstart.toolkit.suites.detection.history import find_work_root
 
 BASELINE = "redstart-baseline.json"
 LARGEST_BASELINE = 20_000_000
@@ -39,63 +39,65 @@ class AuditRequest(NamedTuple):
     """The file of findings that are already accepted."""
 
 
-async def begin_audit(house: AppContext, path: Path, asked: AuditRequest) -> RunState:
+async def create_audit_run(app: AppContext, path: Path, request: AuditRequest) -> RunState:
     """Take a snapshot of the repo around the file or folder and store a new run on it. Nothing of it is changed or run.
 
     Raises `ConfigError` if the path or the ref does not exist, or if the baseline cannot be read.
     """
     if not path.exists():
         raise ConfigError(f"{path} does not exist", remedy="give the path of a file or directory")
-    if len(asked.goal) > GOAL_LIMIT:
+    if len(request.goal) > GOAL_LIMIT:
         raise ConfigError(f"the goal is longer than {GOAL_LIMIT} characters", remedy="shorten the text of --goal")
     require_git()
     path = path.resolve()
     folder = path if path.is_dir() else path.parent
-    root = work_root(folder)
-    blobs = house.adapters.blobs
-    inner = "" if path == root else path.relative_to(root).as_posix()
-    lines = ChangedLines(lines=changed_lines(root, asked.since)) if asked.since else None
-    known = read_baseline(asked.baseline) if asked.baseline else None
-    checks = house.settings.checks.checks
-    environment = own_environment(root) if any(checks.commands.values()) else _none(root)
+    root = find_work_root(folder)
+    blobs = app.adapters.blobs
+    relative_path = "" if path == root else path.relative_to(root).as_posix()
+    lines = ChangedLines(lines=find_changed_lines(root, request.since)) if request.since else None
+    baseline = read_baseline(request.baseline) if request.baseline else None
+    checks = app.settings.checks.checks
+    environment = (
+        create_own_environment(root) if any(checks.commands.values()) else _create_placeholder_environment(root)
+    )
     spec = RunSpec(
         task=AuditTask(
             scan=Scan(
-                paths=(inner,) if inner else (),
+                paths=(relative_path,) if relative_path else (),
                 lines=blobs.put(lines.model_dump_json().encode()) if lines is not None else "",
-                known=blobs.put(known.model_dump_json().encode()) if known is not None else "",
-                fail_on=asked.fail_on,
-                review=asked.review,
+                known=blobs.put(baseline.model_dump_json().encode()) if baseline is not None else "",
+                fail_on=request.fail_on,
+                review=request.review,
             )
         ),
-        goal=asked.goal,
-        base=house.trees.take(root),
+        goal=request.goal,
+        base=app.trees.take(root),
         suite=Suite(runner="none", environment=blobs.put(environment.model_dump_json().encode())),
-        limits=asked.limits,
-        sandbox=house.settings.sandbox.limits,
-        asks=asking(house.settings) if asked.review else RunSpec.model_fields["asks"].default,
+        limits=request.limits,
+        sandbox=app.settings.sandbox.limits,
+        asks=create_question_options(app.settings) if request.review else RunSpec.model_fields["asks"].default,
         checks=checks,
         repo=root.name,
-        tenant=house.settings.tenant,
+        tenant=app.settings.tenant,
     )
-    return await keep_run(house, spec, folder=folder)
+    return await keep_run(app, spec, folder=folder)
 
 
-def _none(root: Path) -> Environment:
+def _create_placeholder_environment(root: Path) -> Environment:
     """Make a placeholder environment: an audit runs no code of the project, but every run needs an environment."""
     return Environment(mount=str(root), python=sys.executable)
 
 
-def load_report(house: AppContext, state: RunState) -> FindingList:
+def load_report(app: AppContext, state: RunState) -> FindingList:
     """Load all findings of a finished audit, with its warnings."""
     full = state.now.audit.full if state.now.audit else ""
-    return FindingList.model_validate_json(house.adapters.blobs.get(full)) if full else FindingList()
+    return FindingList.model_validate_json(app.adapters.blobs.get(full)) if full else FindingList()
 
 
 def find_baseline(path: Path) -> Path | None:
     """Find the baseline file in the folder of `path` or the nearest folder above it, within the git repo."""
     folder = (path if path.is_dir() else path.parent).resolve()
-    root = work_root(folder)
+    root = find_work_root(folder)
     places = (folder, *folder.parents)
     inside = places[: places.index(root) + 1] if root in places else (folder,)
     return next((place / BASELINE for place in inside if (place / BASELINE).is_file()), None)
@@ -113,9 +115,9 @@ def read_baseline(path: Path) -> KnownFindings:
         raise ConfigError(f"{path} is not a baseline file", remedy=_REMEDY) from error
 
 
-def write_baseline(path: Path, found: tuple[Finding, ...]) -> None:
+def write_baseline(path: Path, findings: tuple[Finding, ...]) -> None:
     """Record these findings as accepted. Raises `ConfigError` if the file cannot be written."""
-    counts = Counter(sorted(finding.fingerprint for finding in found))
+    counts = Counter(sorted(finding.fingerprint for finding in findings))
     try:
         path.write_text(KnownFindings(findings=dict(counts)).model_dump_json(indent=2) + "\n", encoding="utf-8")
     except OSError as error:

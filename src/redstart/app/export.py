@@ -12,8 +12,8 @@ from redstart.core.chat import Answer, Ask, Message
 from redstart.core.errors import BlobMissing, ConfigError
 from redstart.core.run import Step
 from redstart.engines.journal import KeptAnswer
-from redstart.ports.model.mask import mask, secrets_of
 from redstart.ports.model.replay import Cassette
+from redstart.ports.model.secret_mask import find_secrets, mask
 from redstart.ports.store.port.blobs import Blobs
 from redstart.ports.store.port.journal import JournalRecord
 
@@ -26,7 +26,7 @@ class ExportedCassette(NamedTuple):
     begins_late: str
 
 
-async def export_cassette(house: AppContext, run_id: str, to: Path) -> ExportedCassette:
+async def export_cassette(app: AppContext, run_id: str, to: Path) -> ExportedCassette:
     """Write every model call of the run in order, with its messages and its cost.
 
     Mask secrets, as they were masked for the model: the journal stores the messages of a step before masking.
@@ -34,13 +34,13 @@ async def export_cassette(house: AppContext, run_id: str, to: Path) -> ExportedC
     """
     if to.exists():
         _require_cassette(to)
-    records = [item for item in await house.adapters.journal.records(run_id) if item.kind == "model"]
+    records = [item for item in await app.adapters.journal.list_records(run_id) if item.kind == "model"]
     if not records:
         raise ConfigError(f"run {run_id} asked no model: there is nothing to export")
-    secrets = secrets_of(os.environ)
+    secrets = find_secrets(os.environ)
     try:
-        answers = [_answer(record, house.adapters.blobs) for record in records]
-        asked = [_asked(record, house.adapters.blobs, secrets) for record in records]
+        answers = [_answer(record, app.adapters.blobs) for record in records]
+        message_lists = [_read_messages(record, app.adapters.blobs, secrets) for record in records]
     except BlobMissing as error:
         raise ConfigError(
             f"run {run_id} cannot be exported: some of its messages or answers no longer exist",
@@ -49,7 +49,7 @@ async def export_cassette(house: AppContext, run_id: str, to: Path) -> ExportedC
     # The model that wrote the edits: its profile decides how a step asks.
     writer = next((n for n, record in enumerate(records) if record.call.step == Step.patch.value), 0)
     cassette = Cassette(model=answers[writer].model, recorded_by=records[writer].recorded_by)
-    for record, answer, messages in zip(records, answers, asked, strict=True):
+    for record, answer, messages in zip(records, answers, message_lists, strict=True):
         call = record.call
         site = f"{call.attempt}/{call.step}/{call.ordinal}"
         cassette = cassette.with_call(site, answer, messages)
@@ -57,7 +57,7 @@ async def export_cassette(house: AppContext, run_id: str, to: Path) -> ExportedC
         cassette.save(to)
     except OSError as error:
         raise ConfigError(f"{to} cannot be written: {error.strerror}") from error
-    state = await house.adapters.store.load(run_id)
+    state = await app.adapters.store.load(run_id)
     return ExportedCassette(len(records), state.spec.parent)
 
 
@@ -70,16 +70,16 @@ def _require_cassette(path: Path) -> None:
         ) from error
 
 
-def _asked(record: JournalRecord, blobs: Blobs, secrets: Mapping[str, str]) -> list[Message]:
+def _read_messages(record: JournalRecord, blobs: Blobs, secrets: Mapping[str, str]) -> list[Message]:
     messages = Ask.model_validate_json(blobs.get(record.request)).messages
-    return [_masked(message, secrets) for message in messages]
+    return [_mask_message(message, secrets) for message in messages]
 
 
-def _masked(message: Message, secrets: Mapping[str, str]) -> Message:
+def _mask_message(message: Message, secrets: Mapping[str, str]) -> Message:
     calls = tuple(call.model_copy(update={"arguments": mask(call.arguments, secrets)}) for call in message.calls)
     return message.model_copy(update={"text": mask(message.text, secrets), "calls": calls})
 
 
 def _answer(record: JournalRecord, blobs: Blobs) -> Answer:
-    kept = KeptAnswer.of(record)
-    return kept.answer.model_copy(update={"text": blobs.get(kept.text).decode()})
+    stored_answer = KeptAnswer.from_record(record)
+    return stored_answer.answer.model_copy(update={"text": blobs.get(stored_answer.text).decode()})

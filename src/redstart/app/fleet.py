@@ -12,14 +12,14 @@ from redstart.app.settings import Settings
 from redstart.app.wire import AppContext
 from redstart.core.errors import ConfigError
 from redstart.core.run import Mode, RunState, Status
+from redstart.core.run_status import DriveStop
 from redstart.core.shell import Environment
-from redstart.core.standing import DriveStop
-from redstart.engines.temporal.orders import SupervisorState, order_of
+from redstart.engines.temporal.orders import SupervisorState, create_order
 
 if TYPE_CHECKING:
     from redstart.engines.temporal.client import FleetClient
 
-_HOW = "name its server, as host:port: export REDSTART_FLEET__ADDRESS=…, or start one here: redstart fleet up"
+_REMEDY = "name its server, as host:port: export REDSTART_FLEET__ADDRESS=…, or start one here: redstart fleet up"
 
 
 async def reach(settings: Settings) -> FleetClient:
@@ -33,29 +33,29 @@ async def reach(settings: Settings) -> FleetClient:
 def require_fleet(settings: Settings) -> None:
     """Raise `ConfigError` with a remedy if no fleet is set, or if its library is not installed."""
     if not settings.fleet.address:
-        raise ConfigError("no fleet is configured", remedy=_HOW)
+        raise ConfigError("no fleet is configured", remedy=_REMEDY)
     if find_spec("temporalio") is None:
         raise ConfigError("the package for fleets is not installed", remedy="pip install 'redstart[fleet]'")
 
 
-async def submit(house: AppContext, state: RunState) -> None:
+async def submit(app: AppContext, state: RunState) -> None:
     """Let the fleet drive the run from its current step. If it already drives the run, tell it to continue.
 
     Raises `ConfigError` with the reasons if the run cannot leave this machine.
     """
-    refuse_stuck(house, state)
-    fleet = await reach(house.settings)
-    await house.adapters.store.mark(state.run_id, DriveStop(Status.queued))
+    refuse_stuck(app, state)
+    fleet = await reach(app.settings)
+    await app.adapters.store.mark(state.run_id, DriveStop(Status.queued))
     await fleet.submit(state)
 
 
-def refuse_stuck(house: AppContext, state: RunState) -> None:
+def refuse_stuck(app: AppContext, state: RunState) -> None:
     """Raise `ConfigError` if the run needs what only this machine has, unless the fleet is also on this machine."""
-    if house.settings.fleet.same_machine:
+    if app.settings.fleet.same_machine:
         return
-    reasons = kept_here(house.settings)
+    reasons = list_local_storage_reasons(app.settings)
     if state.spec.mode is not Mode.audit:
-        environment = Environment.model_validate_json(house.adapters.blobs.get(state.suited.suite.environment))
+        environment = Environment.model_validate_json(app.adapters.blobs.get(state.suited.suite.environment))
         reasons += bound_to_machine(environment)
     if reasons:
         raise ConfigError(
@@ -67,7 +67,7 @@ def refuse_stuck(house: AppContext, state: RunState) -> None:
         )
 
 
-def kept_here(settings: Settings) -> list[str]:
+def list_local_storage_reasons(settings: Settings) -> list[str]:
     """List the reasons why other machines cannot read the run."""
     return [] if settings.store.url else ["runs are kept on this machine, since store.url is not set"]
 
@@ -87,16 +87,16 @@ async def is_supervised(settings: Settings, state: RunState) -> bool:
     """Whether a fleet drives the run or waits to drive it."""
     if not settings.fleet.address:
         return False
-    return await (await reach(settings)).is_supervised(order_of(state))
+    return await (await reach(settings)).is_supervised(create_order(state))
 
 
-async def tell(settings: Settings, state: RunState, signal: str) -> bool:
+async def send_signal(settings: Settings, state: RunState, signal: str) -> bool:
     """Send `go_on`, `pause`, `cancel` or `let_go` to the run's supervisor. False if it has none."""
     if not settings.fleet.address:
         return False
-    return await (await reach(settings)).tell(order_of(state), signal)
+    return await (await reach(settings)).send_signal(create_order(state), signal)
 
 
-async def standing(settings: Settings, state: RunState) -> SupervisorState | None:
+async def get_supervisor_state(settings: Settings, state: RunState) -> SupervisorState | None:
     """Load the state of the run's supervisor; None if it has none."""
-    return await (await reach(settings)).standing(order_of(state)) if settings.fleet.address else None
+    return await (await reach(settings)).get_supervisor_state(create_order(state)) if settings.fleet.address else None

@@ -6,17 +6,17 @@ import re
 from pathlib import Path
 from typing import NamedTuple
 
+from redstart.app.project_files import create_skeleton, make_package_name
 from redstart.app.runs import RunRequest, create_run, take_folder
 from redstart.app.settings import Settings
-from redstart.app.skeleton import package_name, skeleton
-from redstart.app.wire import AppContext, profile
+from redstart.app.wire import AppContext, load_profile
 from redstart.core.errors import ConfigError
-from redstart.core.noun import FrozenValue
+from redstart.core.frozen import FrozenValue
 from redstart.core.packages import Packages
 from redstart.core.run import GOAL_LIMIT, Attempt, Limits, Result, RunState, Status, Step
+from redstart.core.run_preferences import Metric, MetricDirection
 from redstart.core.tasks import ImproveTask
-from redstart.core.wishes import Metric, MetricDirection
-from redstart.flow.errands import ended, errand_id
+from redstart.flow.child_runs import get_child_result, make_child_run_id
 from redstart.ports.model.prices import price
 
 _MONEY = re.compile(r"\$?\s*(\d+(?:\.\d+)?)\s*(?:\$|usd|dollars?)?", re.IGNORECASE)
@@ -27,14 +27,14 @@ _FLAGS = "set a limit with --max-usd or --max-minutes, or run without one: --no-
 class ImproveRequest(NamedTuple):
     """The user's options for improvements, besides the folder."""
 
-    asked: RunRequest
+    run_request: RunRequest
     goal: str = ""
     cycles: int = 0
     """How many improvements to try; 0 for no limit."""
     pause: float = 0.0
     command: tuple[str, ...] = ()
     """The command of the metric; empty for none."""
-    better: MetricDirection = MetricDirection.smaller
+    direction: MetricDirection = MetricDirection.smaller
 
 
 class ImproveLimits(NamedTuple):
@@ -59,85 +59,85 @@ class CycleView(FrozenValue):
     seconds: float = 0.0
 
 
-async def begin_improve(house: AppContext, path: Path, wanted: ImproveRequest) -> RunState:
+async def create_improve_run(app: AppContext, path: Path, request: ImproveRequest) -> RunState:
     """Store a new run that improves the program in this folder, or creates it first if there is none.
 
     The folder is not changed. Raises `ConfigError` if there is neither a program nor a goal.
     """
-    if len(wanted.goal) > GOAL_LIMIT:
+    if len(request.goal) > GOAL_LIMIT:
         raise ConfigError(
-            f"the goal has {len(wanted.goal):,} characters; the limit is {GOAL_LIMIT:,}", remedy="shorten the goal"
+            f"the goal has {len(request.goal):,} characters; the limit is {GOAL_LIMIT:,}", remedy="shorten the goal"
         )
-    taken = take_folder(house, path, wanted.asked)
-    base, files = taken.spec.base, house.trees.files(taken.spec.base)
-    if not files and not wanted.goal.strip():
+    run_folder = take_folder(app, path, request.run_request)
+    base, files = run_folder.spec.base, app.trees.list_files(run_folder.spec.base)
+    if not files and not request.goal.strip():
         raise ConfigError(f"{path} is empty", remedy='describe the program: redstart improve --goal "a CSV sorter"')
-    package = package_name(taken.path.name)
-    draft = None if files else house.trees.write(base, skeleton(package, wanted.goal))
-    metric = Metric(command=wanted.command, better=wanted.better, start=base) if wanted.command else None
-    spec = taken.spec.model_copy(
+    package = make_package_name(run_folder.path.name)
+    draft = None if files else app.trees.write(base, create_skeleton(package, request.goal))
+    metric = Metric(command=request.command, better=request.direction, start=base) if request.command else None
+    spec = run_folder.spec.model_copy(
         update={
-            "task": ImproveTask(cycles=wanted.cycles, pause=wanted.pause, metric=metric),
-            "goal": wanted.goal,
-            "packages": Packages(allow=house.settings.dependencies.by_language, approve=wanted.asked.approve),
-            "repo": taken.spec.repo if files else package,
+            "task": ImproveTask(cycles=request.cycles, pause=request.pause, metric=metric),
+            "goal": request.goal,
+            "packages": Packages(allow=app.settings.dependencies.by_language, approve=request.run_request.approve),
+            "repo": run_folder.spec.repo if files else package,
         }
     )
-    run_id = house.adapters.world.fresh_id()
+    run_id = app.adapters.world.generate_id()
     state = RunState(run_id=run_id, spec=spec, base=base, draft=draft, now=Attempt(entry=Step.decide))
-    await create_run(house, state, taken.path)
+    await create_run(app, state, run_folder.path)
     return state
 
 
-def capped(settings: Settings, cap: ImproveLimits) -> Limits:
+def build_run_limits(settings: Settings, cap: ImproveLimits) -> Limits:
     """Return the limits of all improvements together: of money and time only those that the user named.
 
     If there is a limit of money and the price of the model is unknown, the settings' token limit applies as well.
     """
-    known = profile(settings)
+    model_profile = load_profile(settings)
     name = settings.models.strong
-    unpriced = cap.usd is not None and price(name, 1, 1, rates=known.rates) is None
-    tokens = settings.limits.tokens if unpriced else None
+    is_unpriced = cap.usd is not None and price(name, 1, 1, rates=model_profile.rates) is None
+    tokens = settings.limits.tokens if is_unpriced else None
     return settings.limits.model_copy(update={"usd": cap.usd, "minutes": cap.minutes, "tokens": tokens})
 
 
-def read_cap(said: str) -> ImproveLimits:
+def read_cap(answer: str) -> ImproveLimits:
     """Parse a person's answer about limits: `5` or `$5`, `90 min`, `2 h`, or `none`. Raises `ConfigError`."""
-    words = said.strip().lower()
-    if words in ("none", "no", "no limit", "no cap"):
+    normalized = answer.strip().lower()
+    if normalized in ("none", "no", "no limit", "no cap"):
         return ImproveLimits()
-    if found := _TIME.fullmatch(words):
-        return ImproveLimits(minutes=float(found[1]) * (60 if found[2].startswith("h") else 1))
-    if found := _MONEY.fullmatch(words):
-        return ImproveLimits(usd=float(found[1]))
-    raise ConfigError(f"{said!r} is neither an amount of money nor a time", remedy=_FLAGS)
+    if match := _TIME.fullmatch(normalized):
+        return ImproveLimits(minutes=float(match[1]) * (60 if match[2].startswith("h") else 1))
+    if match := _MONEY.fullmatch(normalized):
+        return ImproveLimits(usd=float(match[1]))
+    raise ConfigError(f"{answer!r} is neither an amount of money nor a time", remedy=_FLAGS)
 
 
-def no_cap_said() -> ConfigError:
+def create_missing_limit_error() -> ConfigError:
     """Return the error for a run without a limit and without a person to ask for one."""
     return ConfigError("improve runs until it is stopped, and no limit is set", remedy=_FLAGS)
 
 
-async def cycles(house: AppContext, state: RunState) -> list[CycleView]:
+async def list_cycles(app: AppContext, state: RunState) -> list[CycleView]:
     """List every tried improvement in order, with its outcome."""
-    found: list[CycleView] = []
+    views: list[CycleView] = []
     for number in range(1, state.work.begun + 1):
-        run_id = errand_id(state.run_id, number)
-        if not await house.adapters.store.runs(prefix=run_id, limit=1):
+        run_id = make_child_run_id(state.run_id, number)
+        if not await app.adapters.store.list_runs(prefix=run_id, limit=1):
             break  # the improvement was decided on, but has not started yet
-        child = await house.adapters.store.load(run_id)
-        told, going = ended(child), child.status is not Status.finished
-        found.append(
+        child = await app.adapters.store.load(run_id)
+        child_result, is_running = get_child_result(child), child.status is not Status.finished
+        views.append(
             CycleView(
                 number=number,
                 run=run_id,
-                title=told.about if told else (child.now.plan.summary if child.now.plan else ""),
+                title=child_result.about if child_result else (child.now.plan.summary if child.now.plan else ""),
                 kept=child.result is Result.verified,
-                going=going,
+                going=is_running,
                 reason=child.reason,
                 usd=child.spend.usd,
                 calls=child.spend.calls,
                 seconds=child.spend.seconds,
             )
         )
-    return found
+    return views

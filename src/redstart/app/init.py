@@ -7,11 +7,11 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import NamedTuple
 
-from redstart.app.settings import Settings, keys_of
-from redstart.app.settings.layers import PROJECT_FILE, PROJECT_TABLE, of_project
+from redstart.app.settings import Settings, collect_setting_names
+from redstart.app.settings.layers import PROJECT_FILE, PROJECT_TABLE, read_project_layer
 from redstart.core.errors import ConfigError
 from redstart.toolkit.base.code_files import FOREIGN
-from redstart.toolkit.languages.registry import languages
+from redstart.toolkit.languages.registry import list_languages
 
 LARGEST_READ = 1_000_000
 """The number of bytes to read of a file: more than enough to recognize tests."""
@@ -33,18 +33,18 @@ def propose(folder: Path) -> Proposal:
         raise ConfigError(f"{folder} is not a directory")
     path = folder.resolve() / PROJECT_FILE
     if os.path.lexists(path):
-        raise _there_already(path)
-    if of_project(folder, keys_of(Settings)):
+        raise _create_exists_error(path)
+    if read_project_layer(folder, collect_setting_names(Settings)):
         raise ConfigError(f"[{PROJECT_TABLE}] of {folder / 'pyproject.toml'} already contains settings")
-    runner, command = _suite(folder)
-    return Proposal(path, runner, _text(command))
+    runner, command = _detect_suite(folder)
+    return Proposal(path, runner, _render_settings(command))
 
 
-def _suite(folder: Path) -> tuple[str | None, str]:
+def _detect_suite(folder: Path) -> tuple[str | None, str]:
     """Return the runner of the folder's tests and the command that starts it."""
-    paths = list(files_in(folder))
-    for language in languages():
-        if language.commands and (place := language.suite_in("", paths, lambda name: read_start(folder / name))):
+    paths = list(list_project_files(folder))
+    for language in list_languages():
+        if language.commands and (place := language.find_suite("", paths, lambda name: read_start(folder / name))):
             return place.runner, language.commands[place.runner]
     return None, ""
 
@@ -55,16 +55,16 @@ def write(proposal: Proposal) -> None:
         with proposal.path.open("x", encoding="utf-8") as file:
             file.write(proposal.text)
     except FileExistsError as error:
-        raise _there_already(proposal.path) from error
+        raise _create_exists_error(proposal.path) from error
     except OSError as error:
         raise ConfigError(f"{proposal.path} cannot be written: {error.strerror or error}") from error
 
 
-def _there_already(path: Path) -> ConfigError:
+def _create_exists_error(path: Path) -> ConfigError:
     return ConfigError(f"{path} already exists", remedy="to see what is in force: redstart config show")
 
 
-def _text(command: str) -> str:
+def _render_settings(command: str) -> str:
     tests = f'command = "{command}"' if command else '# command = "python -m pytest"   (no tests found)'
     return f"""# Settings of this project for Redstart. To see what is in force: redstart config show
 # A project may name its tests, protect files and lower limits. Its users set everything else.
@@ -81,7 +81,7 @@ protect = []
 """
 
 
-def files_in(folder: Path) -> Iterator[str]:
+def list_project_files(folder: Path) -> Iterator[str]:
     """Yield the files of a project relative to the folder, without those of its environments and builds."""
     for place, folders, names in os.walk(folder):
         folders[:] = sorted(name for name in folders if name not in FOREIGN and not name.startswith("."))

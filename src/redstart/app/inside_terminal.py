@@ -1,4 +1,4 @@
-"""Runs inside a sandbox, as a script: a command on a pseudo terminal of the sandbox's own, led over a connection.
+"""Run inside a sandbox, as a script: a command on a pseudo terminal of the sandbox's own, led over a connection.
 
 It is run by the target's interpreter, so it needs nothing but the standard library of Python 3.8.
 Arguments: the port to connect to, the file with the token that opens the connection, lines and columns of the window,
@@ -27,7 +27,7 @@ CHUNK = 1 << 16
 HEAD = struct.Struct(">cI")
 WINDOW = struct.Struct(">HH")
 FAREWELL_SECONDS = 10.0
-GONE = 129
+TERMINAL_CLOSED_EXIT_CODE = 129
 
 
 class TerminalBridge:
@@ -35,21 +35,21 @@ class TerminalBridge:
 
     def __init__(self, host: socket.socket, terminal: int, child: int) -> None:
         self._host, self._terminal, self._child = host, terminal, child
-        self._arrived = bytearray()
+        self._received = bytearray()
         """Frames, the last of which may not be complete."""
         self._typed = bytearray()
         """What the command has not taken yet. A long paste must not stop what it prints meanwhile."""
         os.set_blocking(terminal, False)
-        self._woken, woken = socket.socketpair()
-        woken.setblocking(False)
-        self._keep = woken
-        signal.signal(signal.SIGCHLD, _heard)  # without a handler nothing is written to the wake-up
-        signal.set_wakeup_fd(woken.fileno(), warn_on_full_buffer=False)
+        self._wakeup, wakeup_socket = socket.socketpair()
+        wakeup_socket.setblocking(False)
+        self._keep = wakeup_socket
+        signal.signal(signal.SIGCHLD, _ignore_signal)  # without a handler nothing is written to the wake-up
+        signal.set_wakeup_fd(wakeup_socket.fileno(), warn_on_full_buffer=False)
 
     def serve(self) -> int:
         """The command's exit code."""
-        readers = [self._host, self._woken, self._terminal]
-        code = self._ended()  # it may have ended before its signal was heard
+        readers = [self._host, self._wakeup, self._terminal]
+        code = self._poll_exit_code()  # it may have ended before its signal was heard
         while code is None:
             writers = [self._terminal] if self._typed else []
             readable, writable, _ = select.select(readers, writers, [])
@@ -58,22 +58,22 @@ class TerminalBridge:
             if self._terminal in readable and not self._show():
                 readers.remove(self._terminal)  # nobody has it open any more; the end of the command is near
             if self._host in readable and not self._take():
-                return GONE
-            if self._woken in readable:
-                self._woken.recv(CHUNK)
-                code = self._ended()
+                return TERMINAL_CLOSED_EXIT_CODE
+            if self._wakeup in readable:
+                self._wakeup.recv(CHUNK)
+                code = self._poll_exit_code()
         while self._show():
             pass
         return code
 
-    def _ended(self) -> int | None:
+    def _poll_exit_code(self) -> int | None:
         pid, status = os.waitpid(self._child, os.WNOHANG)
         if not pid:
             return None
         return os.WEXITSTATUS(status) if os.WIFEXITED(status) else 128 + os.WTERMSIG(status)
 
     def _show(self) -> bool:
-        """Sends what was printed. False where there is nothing now."""
+        """Send what was printed. False where there is nothing now."""
         try:
             printed = os.read(self._terminal, CHUNK)
         except OSError:  # nothing yet, or nobody has the terminal open
@@ -87,22 +87,22 @@ class TerminalBridge:
 
     def _take(self) -> bool:
         """False where the other side is gone."""
-        came = self._host.recv(CHUNK)
-        self._arrived += came
-        while len(self._arrived) >= HEAD.size:
-            kind, length = HEAD.unpack_from(self._arrived)
-            if len(self._arrived) < HEAD.size + length:
+        data = self._host.recv(CHUNK)
+        self._received += data
+        while len(self._received) >= HEAD.size:
+            kind, length = HEAD.unpack_from(self._received)
+            if len(self._received) < HEAD.size + length:
                 break
-            content = bytes(self._arrived[HEAD.size : HEAD.size + length])
-            del self._arrived[: HEAD.size + length]
+            content = bytes(self._received[HEAD.size : HEAD.size + length])
+            del self._received[: HEAD.size + length]
             if kind == b"d":
                 self._typed += content
             elif kind == b"w":
                 set_window(self._terminal, *WINDOW.unpack(content))
-        return bool(came)
+        return bool(data)
 
 
-def _heard(*_: object) -> None:
+def _ignore_signal(*_: object) -> None:
     """The wake-up has said it already."""
 
 
@@ -110,8 +110,8 @@ def set_window(terminal: int, lines: int, columns: int) -> None:
     fcntl.ioctl(terminal, termios.TIOCSWINSZ, struct.pack("HHHH", lines, columns, 0, 0))
 
 
-def bid_farewell(host: socket.socket) -> None:
-    """Waits until the other side has all that was printed: what is still on its way is lost with the sandbox."""
+def drain_connection(host: socket.socket) -> None:
+    """Wait until the other side has all that was printed: what is still on its way is lost with the sandbox."""
     with contextlib.suppress(OSError):
         host.shutdown(socket.SHUT_WR)
         host.settimeout(FAREWELL_SECONDS)
@@ -135,7 +135,7 @@ def main(port: str, token: str, lines: str, columns: str, *command: str) -> int:
             sys.stderr.flush()
             os._exit(127)
     code = TerminalBridge(host, terminal, child).serve()
-    bid_farewell(host)
+    drain_connection(host)
     return code
 
 

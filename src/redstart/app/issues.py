@@ -23,10 +23,10 @@ from urllib.request import (
 )
 
 from redstart.core.errors import ConfigError, PortError
-from redstart.core.noun import clip
+from redstart.core.frozen import clip
 from redstart.core.run import GOAL_LIMIT
 
-LARGEST = 1 << 20
+MAX_READ_BYTES = 1 << 20
 """The maximum number of bytes to read of a file or page."""
 SECONDS = 20.0
 """The time limit to fetch a page."""
@@ -34,7 +34,7 @@ _PIECE = 1 << 16
 _ISSUE = re.compile(r"^/(?P<repo>[\w.-]+/[\w.-]+)/(?:issues|pull)/(?P<number>\d+)/?$")
 _FILE = re.compile(r"[^\s:]+\.(?:md|txt|rst|json|html?)")
 _BLOCKS = re.compile(r"p|div|br|li|ul|ol|pre|h[1-6]|tr|table|section|article|blockquote")
-_HIDDEN = re.compile(r"script|style|noscript|svg|template|head|nav|footer")
+_SKIPPED_TAGS = re.compile(r"script|style|noscript|svg|template|head|nav|footer")
 _REMEDY = "save the text in a file: redstart fix --issue FILE"
 
 
@@ -46,67 +46,67 @@ class FetchedPage(NamedTuple):
     text: str
 
 
-def read_issue(given: str) -> str:
+def read_issue(source: str) -> str:
     """Return the text of an issue from a file, an address or the text itself, cut to what a run can hold.
 
     Raises `ConfigError` if there is no text, and `PortError` if an address cannot be read.
     """
-    text = _found(given.strip()).strip()
+    text = _load_text(source.strip()).strip()
     if not text:
         raise ConfigError("the issue is empty", remedy="describe the problem: redstart fix --issue FILE, TEXT or URL")
     return clip(text, GOAL_LIMIT)
 
 
-def _found(given: str) -> str:
-    if re.match(r"https?://\S+$", given, re.IGNORECASE):
-        return _fetched(given)
-    if len(given) < GOAL_LIMIT and "\n" not in given and Path(given).is_file():
-        with Path(given).open("rb") as file:
-            return file.read(LARGEST).decode(errors="replace")
-    if _FILE.fullmatch(given):
-        raise ConfigError(f"no such file: {given}", remedy="give a file, a URL, or the text of the issue")
-    return given
+def _load_text(source: str) -> str:
+    if re.match(r"https?://\S+$", source, re.IGNORECASE):
+        return _fetch_text(source)
+    if len(source) < GOAL_LIMIT and "\n" not in source and Path(source).is_file():
+        with Path(source).open("rb") as file:
+            return file.read(MAX_READ_BYTES).decode(errors="replace")
+    if _FILE.fullmatch(source):
+        raise ConfigError(f"no such file: {source}", remedy="give a file, a URL, or the text of the issue")
+    return source
 
 
-def _fetched(address: str) -> str:
+def _fetch_text(address: str) -> str:
     """Fetch the text at an address. If the address is an issue of a forge with GitHub's API, use the API."""
-    if (source := api_address(address)) and (told := _of_json(_page(source, or_none=True))):
-        return told
-    page = _page(address)
+    if (source := find_api_address(address)) and (text := _extract_json_text(_fetch_page(source, or_none=True))):
+        return text
+    page = _fetch_page(address)
     if page is None:
         raise PortError(f"{address} cannot be read: no such page", remedy=_REMEDY)
-    return _of_json(page) or (plain_text(page.text) if "html" in page.kind else page.text)
+    return _extract_json_text(page) or (extract_text(page.text) if "html" in page.kind else page.text)
 
 
-def api_address(address: str) -> str:
+def find_api_address(address: str) -> str:
     """Return the API address of this issue, which returns JSON; empty if the address is not that of an issue."""
     parts = urlsplit(address)
-    found = _ISSUE.match(parts.path)
-    if found is None:
+    match = _ISSUE.match(parts.path)
+    if match is None:
         return ""
-    own = parts.netloc.lower() in ("github.com", "www.github.com")
-    host = "https://api.github.com" if own else f"{parts.scheme}://{parts.netloc}/api/v3"
-    return f"{host}/repos/{found['repo']}/issues/{found['number']}"
+    is_github = parts.netloc.lower() in ("github.com", "www.github.com")
+    host = "https://api.github.com" if is_github else f"{parts.scheme}://{parts.netloc}/api/v3"
+    return f"{host}/repos/{match['repo']}/issues/{match['number']}"
 
 
-def _of_json(page: FetchedPage | None) -> str:
+def _extract_json_text(page: FetchedPage | None) -> str:
     if page is None or "json" not in page.kind:
         return ""
     try:
-        told: object = json.loads(page.text)
+        content: object = json.loads(page.text)
     except ValueError:
         return ""
-    if not isinstance(told, dict):
+    if not isinstance(content, dict):
         return ""
-    fields = cast("dict[str, Any]", told)
+    fields = cast("dict[str, Any]", content)
     return "\n\n".join(str(fields[name]) for name in ("title", "body") if fields.get(name))
 
 
-def _page(address: str, *, or_none: bool = False) -> FetchedPage | None:
+def _fetch_page(address: str, *, or_none: bool = False) -> FetchedPage | None:
     """Fetch a page; None if it does not exist or, with `or_none`, if it cannot be read. Raises `PortError`."""
-    asked = Request(address, headers={"Accept": "application/json, text/html, text/plain", "User-Agent": "redstart"})  # noqa: S310
+    request = Request(address, headers={"Accept": "application/json, text/html, text/plain", "User-Agent": "redstart"})  # noqa: S310
     try:
-        with cast("HTTPResponse", _opener().open(asked, timeout=SECONDS)) as reply:
+        with cast("HTTPResponse", _create_opener().open(request, timeout=SECONDS)) as reply:
             kind = reply.headers.get_content_type()
             charset = reply.headers.get_content_charset() or "utf-8"
             return FetchedPage(kind, _read(reply).decode(charset, errors="replace"))
@@ -121,7 +121,7 @@ def _page(address: str, *, or_none: bool = False) -> FetchedPage | None:
         raise PortError(f"{address} cannot be read: {error}", remedy=_REMEDY) from error
 
 
-def _opener() -> OpenerDirector:
+def _create_opener() -> OpenerDirector:
     """Make an opener that supports only HTTP and HTTPS, so that no redirect leads to another scheme."""
     opener = OpenerDirector()
     errors = (HTTPDefaultErrorHandler, HTTPRedirectHandler, HTTPErrorProcessor)
@@ -132,43 +132,43 @@ def _opener() -> OpenerDirector:
 
 def _read(reply: HTTPResponse) -> bytes:
     """Read up to the size limit within the time limit. Raises `TimeoutError`."""
-    until = time.monotonic() + SECONDS
+    deadline = time.monotonic() + SECONDS
     data = b""
-    while len(data) < LARGEST and (piece := reply.read1(_PIECE)):
+    while len(data) < MAX_READ_BYTES and (piece := reply.read1(_PIECE)):
         data += piece
-        if time.monotonic() > until:
+        if time.monotonic() > deadline:
             raise TimeoutError(f"not complete after {SECONDS:g} seconds")
-    return data[:LARGEST]
+    return data[:MAX_READ_BYTES]
 
 
-def plain_text(page: str) -> str:
+def extract_text(page: str) -> str:
     """Extract the visible text of an HTML page."""
     reader = _Reader()
     reader.feed(page)
     reader.close()
-    lines = (" ".join(line.split()) for line in "".join(reader.said).splitlines())
+    lines = (" ".join(line.split()) for line in "".join(reader.text_pieces).splitlines())
     return re.sub(r"\n{3,}", "\n\n", "\n".join(lines)).strip()
 
 
 class _Reader(HTMLParser):
     def __init__(self) -> None:
         super().__init__(convert_charrefs=True)
-        self.said: list[str] = []
-        self._hidden: list[str] = []
+        self.text_pieces: list[str] = []
+        self._skipped_tags: list[str] = []
 
     def handle_starttag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:  # noqa: ARG002
-        if _HIDDEN.fullmatch(tag):
-            self._hidden.append(tag)
+        if _SKIPPED_TAGS.fullmatch(tag):
+            self._skipped_tags.append(tag)
         if _BLOCKS.fullmatch(tag):
-            self.said.append("\n")
+            self.text_pieces.append("\n")
 
     def handle_endtag(self, tag: str) -> None:
-        if tag in self._hidden:
-            while self._hidden.pop() != tag:
+        if tag in self._skipped_tags:
+            while self._skipped_tags.pop() != tag:
                 pass
         if _BLOCKS.fullmatch(tag):
-            self.said.append("\n")
+            self.text_pieces.append("\n")
 
     def handle_data(self, data: str) -> None:
-        if not self._hidden:
-            self.said.append(data)
+        if not self._skipped_tags:
+            self.text_pieces.append(data)

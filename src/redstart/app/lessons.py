@@ -6,12 +6,12 @@ from collections.abc import Sequence
 from datetime import UTC, datetime
 from pathlib import Path
 
-from redstart.app.memory import VIEW_VERSION, ForgetReport, TenantMemory, forgotten, signed
-from redstart.app.wire import advisor_of
+from redstart.app.memory import VIEW_VERSION, ForgetReport, TenantMemory, forget_entry, normalize_approver
+from redstart.app.wire import create_lesson_selector
 from redstart.core.errors import ConfigError
+from redstart.core.frozen import FrozenValue
 from redstart.core.lesson import PREFIX, Lesson, LessonScope, LessonStatus
-from redstart.core.noun import FrozenValue
-from redstart.toolkit.learning.lessons import approved
+from redstart.toolkit.learning.lessons import create_approved_lesson
 
 POINTS = 100
 
@@ -38,55 +38,57 @@ class LessonStory(LessonView):
     worth: MeasuredEffect
 
 
-def is_lesson(given: str) -> bool:
+def is_lesson(prefix: str) -> bool:
     """Whether an ID, or the beginning of one, is the ID of a lesson."""
-    return given.startswith(PREFIX)
+    return prefix.startswith(PREFIX)
 
 
-async def list_lessons(opened: TenantMemory, *, repo: str | None = None) -> list[Lesson]:
+async def list_lessons(memory: TenantMemory, *, repo: str | None = None) -> list[Lesson]:
     """List the lessons with their current status, newest first, including other tenants' lessons for everyone."""
-    found = await advisor_of(opened.lessons, _now).judged()
-    return [item for item in reversed(found) if repo is None or item.repo == repo]
+    lessons = await create_lesson_selector(memory.lessons, _get_timestamp).evaluate_lessons()
+    return [item for item in reversed(lessons) if repo is None or item.repo == repo]
 
 
-async def show_lesson(opened: TenantMemory, given: str) -> LessonStory:
+async def show_lesson(memory: TenantMemory, prefix: str) -> LessonStory:
     """Return a lesson with its measured effect. Raises `ConfigError` if no lesson or several match the ID prefix."""
-    lesson = await _find(opened, given)
-    own, pooled = await advisor_of(opened.lessons, _now).measured(lesson)
-    worth = MeasuredEffect(
-        runs=own.uses,
-        estimate=round(own.estimate * POINTS, 1),
-        low=round(own.low * POINTS, 1),
-        high=round(own.high * POINTS, 1),
+    lesson = await _find(memory, prefix)
+    effect, pooled = await create_lesson_selector(memory.lessons, _get_timestamp).measure_lesson(lesson)
+    measured_effect = MeasuredEffect(
+        runs=effect.uses,
+        estimate=round(effect.estimate * POINTS, 1),
+        low=round(effect.low * POINTS, 1),
+        high=round(effect.high * POINTS, 1),
         helps=round(pooled.helps, 3),
         harms=round(pooled.harms, 3),
     )
-    return LessonStory(lesson=lesson, worth=worth)
+    return LessonStory(lesson=lesson, worth=measured_effect)
 
 
-async def approve_lesson(opened: TenantMemory, given: str, *, by: str, scope: LessonScope | None = None) -> Lesson:
+async def approve_lesson(
+    memory: TenantMemory, prefix: str, *, approver: str, scope: LessonScope | None = None
+) -> Lesson:
     """Widen a lesson's scope, or release it from quarantine or retirement, in a person's name. Its measurement starts
     again. Raises `ConfigError` as `show_lesson` does, for a narrower scope, and for a lesson of another tenant."""
-    lesson = approved(await _find(opened, given), signed(by), _now(), scope)
-    if not await opened.lessons.put(lesson):
+    lesson = create_approved_lesson(await _find(memory, prefix), normalize_approver(approver), _get_timestamp(), scope)
+    if not await memory.lessons.put(lesson):
         raise ConfigError(f"{lesson.id} belongs to another tenant", remedy="only that tenant can approve it")
     return lesson
 
 
-async def forget_lesson(opened: TenantMemory, given: str) -> ForgetReport:
+async def forget_lesson(memory: TenantMemory, prefix: str) -> ForgetReport:
     """Remove a lesson and its duplicates, and erase its text from all stored data."""
-    return await forgotten(opened, opened.lessons, (await _find(opened, given)).id, "lesson")
+    return await forget_entry(memory, memory.lessons, (await _find(memory, prefix)).id, "lesson")
 
 
-def skill_of(lessons: Sequence[Lesson], name: str) -> str:
+def render_skill(lessons: Sequence[Lesson], name: str) -> str:
     """Render the lessons that help as a `SKILL.md`, which other agents also read. Raises `ConfigError` if none do."""
-    active = [lesson for lesson in lessons if lesson.status is LessonStatus.active]
-    if not active:
+    active_lessons = [lesson for lesson in lessons if lesson.status is LessonStatus.active]
+    if not active_lessons:
         raise ConfigError("no lesson is measured to help yet", remedy="see how far each one is: redstart memory list")
     head = ["---", f"name: {name}", f"description: Lessons for work on {name}, each measured to help.", "---", ""]
-    told = [
+    lines = [
         line
-        for item in active
+        for item in active_lessons
         for line in (
             f"## When {item.when}",
             "",
@@ -96,7 +98,7 @@ def skill_of(lessons: Sequence[Lesson], name: str) -> str:
             "",
         )
     ]
-    return "\n".join([*head, f"# What helped in {name}", "", *told]).rstrip() + "\n"
+    return "\n".join([*head, f"# What helped in {name}", "", *lines]).rstrip() + "\n"
 
 
 def write_skill(lessons: Sequence[Lesson], folder: Path) -> Path:
@@ -105,7 +107,7 @@ def write_skill(lessons: Sequence[Lesson], folder: Path) -> Path:
     Raises `ConfigError` if no lesson helps or the file cannot be written.
     """
     file = folder / "SKILL.md"
-    text = skill_of(lessons, folder.resolve().name)
+    text = render_skill(lessons, folder.resolve().name)
     try:
         folder.mkdir(parents=True, exist_ok=True)
         file.write_text(text, encoding="utf-8")
@@ -114,15 +116,15 @@ def write_skill(lessons: Sequence[Lesson], folder: Path) -> Path:
     return file
 
 
-async def _find(opened: TenantMemory, given: str) -> Lesson:
-    found = [lesson for lesson in await list_lessons(opened) if lesson.id.startswith(given)]
-    exact = [item for item in found if item.id == given]
-    if not found:
-        raise ConfigError(f"no lesson {given}", remedy="list them: redstart memory list")
-    if len(found) > 1 and not exact:
-        raise ConfigError(f"several lessons begin with {given}", remedy="type more of the ID")
-    return (exact or found)[0]
+async def _find(memory: TenantMemory, prefix: str) -> Lesson:
+    matches = [lesson for lesson in await list_lessons(memory) if lesson.id.startswith(prefix)]
+    exact = [item for item in matches if item.id == prefix]
+    if not matches:
+        raise ConfigError(f"no lesson {prefix}", remedy="list them: redstart memory list")
+    if len(matches) > 1 and not exact:
+        raise ConfigError(f"several lessons begin with {prefix}", remedy="type more of the ID")
+    return (exact or matches)[0]
 
 
-def _now() -> float:
+def _get_timestamp() -> float:
     return datetime.now(UTC).timestamp()

@@ -24,18 +24,18 @@ class ThreadLoop(Generic[T]):
         self._work = work
         self._caller = asyncio.get_running_loop()
         self._task: asyncio.Task[T] | None = None
-        self._inner: asyncio.AbstractEventLoop | None = None
-        self._stopped = False
+        self._thread_loop: asyncio.AbstractEventLoop | None = None
+        self._is_stopped = False
         self._failure: BaseException | None = None
 
     async def run(self) -> T:
         """Run the work and return its result. Raises what the work or a relayed call raises."""
-        done = asyncio.ensure_future(asyncio.to_thread(asyncio.run, self._tracked()))
+        future = asyncio.ensure_future(asyncio.to_thread(asyncio.run, self._run_tracked()))
         try:
-            result = await asyncio.shield(done)
+            result = await asyncio.shield(future)
         except asyncio.CancelledError:
             self._stop()
-            await asyncio.wait([done])
+            await asyncio.wait([future])
             if self._failure is not None:
                 raise self._failure from None
             raise
@@ -60,14 +60,14 @@ class ThreadLoop(Generic[T]):
         return from_thread
 
     def _stop(self) -> None:
-        self._stopped = True
-        if self._task is not None and self._inner is not None:
+        self._is_stopped = True
+        if self._task is not None and self._thread_loop is not None:
             with suppress(RuntimeError):  # the loop is closed, so the work has ended
-                self._inner.call_soon_threadsafe(self._task.cancel)
+                self._thread_loop.call_soon_threadsafe(self._task.cancel)
 
-    async def _tracked(self) -> T:
-        self._inner, self._task = asyncio.get_running_loop(), asyncio.current_task()
-        if self._stopped:
+    async def _run_tracked(self) -> T:
+        self._thread_loop, self._task = asyncio.get_running_loop(), asyncio.current_task()
+        if self._is_stopped:
             raise asyncio.CancelledError
         return await self._work()
 
@@ -85,9 +85,9 @@ class Run(Generic[T]):
         self._on_event = on_event
         self._events: list[Event] = []
         self._news = asyncio.Event()
-        aside: ThreadLoop[T] = ThreadLoop(lambda: work(listen))
-        listen = aside.relay(self._hear)
-        self._task = asyncio.create_task(aside.run())
+        thread_loop: ThreadLoop[T] = ThreadLoop(lambda: work(listen))
+        listen = thread_loop.relay(self._handle_event)
+        self._task = asyncio.create_task(thread_loop.run())
         self._task.add_done_callback(lambda _: self._news.set())
 
     async def events(self) -> AsyncIterator[Event]:
@@ -117,7 +117,7 @@ class Run(Generic[T]):
         """
         self._task.cancel()
 
-    def _hear(self, event: Event) -> None:
+    def _handle_event(self, event: Event) -> None:
         self.id = self.id or event.run
         self._events.append(event)
         self._news.set()

@@ -10,14 +10,22 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import NamedTuple, Protocol
 
-from redstart.app.prune import closed
+from redstart.app.prune import collect_reachable_blobs
 from redstart.app.settings import Settings
-from redstart.app.wire import blobs_of, cards_of, edges_of, failures_of, mirror_to, open_database, shelf_of
+from redstart.app.wire import (
+    create_blob_store,
+    create_card_store,
+    create_edge_store,
+    create_failure_store,
+    create_lesson_store,
+    mirror_to,
+    open_database,
+)
 from redstart.core.errors import BlobMissing, ConfigError, StoreError
-from redstart.core.graph import FailingFile, Graph, KnownFix, MirrorCounts, TypeInMonth, graph_of
+from redstart.core.frozen import FrozenValue
+from redstart.core.graph import FailingFile, Graph, KnownFix, MirrorCounts, TypeInMonth, build_graph
 from redstart.core.learning import CardState, FixCard
 from redstart.core.lesson import Lesson
-from redstart.core.noun import FrozenValue
 from redstart.ports.memory.port import Approval, ForgottenTexts, KeptCard
 from redstart.ports.sql.cards import SqlCards
 from redstart.ports.sql.edges import SqlEdges
@@ -27,10 +35,10 @@ from redstart.ports.sql.memory import SqlFailures
 from redstart.ports.store.port.blobs import SweptBlobs
 
 VIEW_VERSION = 1
-OFTEN = 10
+MAX_LISTED_CARDS = 10
 """The number of recalled cards to list."""
 NAME_LIMIT = 100
-BY_HAND = "by-hand"
+MANUAL_FOLDER = "by-hand"
 _STORE = ("redstart.db", "blobs", "snapshots", "tenants")
 """Entries of the data folder that are not searched as files: the store, other tenants' data and code snapshots."""
 
@@ -104,7 +112,7 @@ class GraphAnswers(FrozenValue):
 class ForgetsByName(Protocol):
     """A store whose entries can be forgotten by name."""
 
-    async def told(self, card_id: str, /) -> ForgottenTexts | None: ...
+    async def preview_forget(self, card_id: str, /) -> ForgottenTexts | None: ...
     async def forget(self, card_id: str, /) -> ForgottenTexts | None: ...
 
 
@@ -118,50 +126,50 @@ class ForgetReport(NamedTuple):
     """The number of removed blobs of runs that contained its text."""
     notes: int
     """The number of removed questions and answers of a person who answered by hand."""
-    left: tuple[Path, ...]
+    remaining_files: tuple[Path, ...]
     """Other data files that contain the same text and were not removed: patches."""
 
 
 @contextmanager
 def open_memory(settings: Settings) -> Generator[TenantMemory]:
     """Open the memory of the settings' tenant. Raises `StoreError` if the store cannot be used."""
-    with open_database(settings) as opened:
-        database = opened.of(settings.tenant)
-        blobs = blobs_of(settings, database)
-        learned = (cards_of(database), edges_of(database), shelf_of(database))
-        yield TenantMemory(settings, *learned, blobs, failures_of(database))
+    with open_database(settings) as root_database:
+        database = root_database.for_tenant(settings.tenant)
+        blobs = create_blob_store(settings, database)
+        stores = (create_card_store(database), create_edge_store(database), create_lesson_store(database))
+        yield TenantMemory(settings, *stores, blobs, create_failure_store(database))
 
 
-async def list_cards(shelf: TenantMemory, *, repo: str | None = None, limit: int = 50) -> list[CardView]:
+async def list_cards(memory: TenantMemory, *, repo: str | None = None, limit: int = 50) -> list[CardView]:
     """List fix cards, newest first."""
-    return [_view(card) for card in await shelf.cards.cards(repo=repo, limit=limit)]
+    return [_build_view(card) for card in await memory.cards.list_cards(repo=repo, limit=limit)]
 
 
-async def show_card(shelf: TenantMemory, given: str) -> CardStory:
+async def show_card(memory: TenantMemory, prefix: str) -> CardStory:
     """Return a fix card and the runs that recalled it. Raises `ConfigError` if no card or several match the ID
     prefix."""
-    kept = await _find(shelf, given)
-    recalls = (await shelf.cards.holdings()).recalls.get(kept.card.id, frozenset())
-    return CardStory(**dict(_view(kept)), recalled_by=tuple(sorted(recalls)))
+    stored_card = await _find(memory, prefix)
+    recalls = (await memory.cards.count_memory()).recalls.get(stored_card.card.id, frozenset())
+    return CardStory(**dict(_build_view(stored_card)), recalled_by=tuple(sorted(recalls)))
 
 
-async def approve_card(shelf: TenantMemory, given: str, *, by: str, now: datetime) -> CardView:
+async def approve_card(memory: TenantMemory, prefix: str, *, approver: str, now: datetime) -> CardView:
     """Release a card from quarantine in a person's name, which is stored. Raises `ConfigError`, see `show_card`.
 
     A card that is not in quarantine stays unchanged.
     """
-    name = signed(by)
-    kept = await _find(shelf, given)
-    if kept.state is CardState.quarantined:
-        when = now.astimezone(UTC).isoformat(timespec="seconds")
-        await shelf.cards.put(kept.card.id, CardState.shown, Approval(name, when))
-        kept = await _find(shelf, kept.card.id)
-    return _view(kept)
+    name = normalize_approver(approver)
+    stored_card = await _find(memory, prefix)
+    if stored_card.state is CardState.quarantined:
+        approved_at = now.astimezone(UTC).isoformat(timespec="seconds")
+        await memory.cards.put(stored_card.card.id, CardState.shown, Approval(name, approved_at))
+        stored_card = await _find(memory, stored_card.card.id)
+    return _build_view(stored_card)
 
 
-def signed(by: str) -> str:
+def normalize_approver(approver: str) -> str:
     """Return the approver's name with normalized spaces. Raises `ConfigError` if it is not a usable name."""
-    name = " ".join(by.split())
+    name = " ".join(approver.split())
     if not name.isprintable() or not 0 < len(name) <= NAME_LIMIT:
         raise ConfigError(
             "the approver's name is empty or too long", remedy=f"--by NAME, at most {NAME_LIMIT} characters"
@@ -169,102 +177,110 @@ def signed(by: str) -> str:
     return name
 
 
-async def forget_learned(shelf: TenantMemory, given: str) -> ForgetReport:
+async def forget_learned(memory: TenantMemory, prefix: str) -> ForgetReport:
     """Remove a fix card, or a failed attempt with exactly this ID, and erase its text from all stored data.
 
     Raises as `show_card` and `SqlCards.forget` do.
     """
-    if not await shelf.cards.beginning(given, 1) and await shelf.failures.told(given) is not None:
-        return await forgotten(shelf, shelf.failures, given, "failed attempt")
-    return await forgotten(shelf, shelf.cards, (await _find(shelf, given)).card.id, "fix card")
+    if not await memory.cards.find_ids(prefix, 1) and await memory.failures.preview_forget(prefix) is not None:
+        return await forget_entry(memory, memory.failures, prefix, "failed attempt")
+    return await forget_entry(memory, memory.cards, (await _find(memory, prefix)).card.id, "fix card")
 
 
-async def forgotten(shelf: TenantMemory, kept: ForgetsByName, name: str, kind: str) -> ForgetReport:
+async def forget_entry(memory: TenantMemory, store: ForgetsByName, name: str, kind: str) -> ForgetReport:
     """Remove the text from files, then the stored entry: after an interruption, the entry can be forgotten again."""
-    known = await kept.told(name)
-    dropped = _drop_blobs(shelf.blobs, known) if known else 0
-    files = list(_files_with(shelf.settings.home, known.texts)) if known else []
-    by_hand = [file for file in files if file.is_relative_to(shelf.settings.home / BY_HAND)]
-    for item in by_hand:
+    forgotten_texts = await store.preview_forget(name)
+    removed_count = _drop_blobs(memory.blobs, forgotten_texts) if forgotten_texts else 0
+    files = list(_find_files_containing(memory.settings.home, forgotten_texts.texts)) if forgotten_texts else []
+    manual_files = [file for file in files if file.is_relative_to(memory.settings.home / MANUAL_FOLDER)]
+    for item in manual_files:
         item.unlink(missing_ok=True)
-    gone = await kept.forget(name)
-    if gone is None:
+    removed_texts = await store.forget(name)
+    if removed_texts is None:
         raise ConfigError(f"{name} no longer exists")
-    dropped += _drop_blobs(shelf.blobs, gone)
-    return ForgetReport(kind, name, dropped, len(by_hand), tuple(file for file in files if file not in by_hand))
+    removed_count += _drop_blobs(memory.blobs, removed_texts)
+    return ForgetReport(
+        kind, name, removed_count, len(manual_files), tuple(file for file in files if file not in manual_files)
+    )
 
 
-async def memory_stats(shelf: TenantMemory, lessons: Iterable[Lesson] = ()) -> MemoryStats:
-    held = await shelf.cards.holdings()
-    often = sorted(held.recalls.items(), key=lambda recall: (-len(recall[1]), recall[0]))[:OFTEN]
+async def compute_memory_stats(memory: TenantMemory, lessons: Iterable[Lesson] = ()) -> MemoryStats:
+    counts = await memory.cards.count_memory()
+    most_recalled = sorted(counts.recalls.items(), key=lambda recall: (-len(recall[1]), recall[0]))[:MAX_LISTED_CARDS]
     return MemoryStats(
         lessons=dict(sorted(Counter(lesson.status.value for lesson in lessons).items())),
-        cards=sum(held.states.values()),
-        states=held.states,
-        repos=held.repos,
-        failures=held.failures,
-        recalled=len(held.recalls),
-        recalling_runs=len(frozenset[str]().union(*held.recalls.values())),
-        often=tuple(CardRecalls(card=card, runs=len(known)) for card, known in often),
+        cards=sum(counts.states.values()),
+        states=counts.states,
+        repos=counts.repos,
+        failures=counts.failures,
+        recalled=len(counts.recalls),
+        recalling_runs=len(frozenset[str]().union(*counts.recalls.values())),
+        often=tuple(CardRecalls(card=card, runs=len(run_ids)) for card, run_ids in most_recalled),
     )
 
 
-async def ask_graph(shelf: TenantMemory, asked: Questions) -> GraphAnswers:
-    edges, repo, limit = shelf.edges, asked.repo, asked.limit
-    fixes = await edges.fixes_of(asked.signature, repo=repo, limit=limit) if asked.signature else None
+async def ask_graph(memory: TenantMemory, questions: Questions) -> GraphAnswers:
+    edges, repo, limit = memory.edges, questions.repo, questions.limit
+    fixes = await edges.list_fixes(questions.signature, repo=repo, limit=limit) if questions.signature else None
     return GraphAnswers(
-        files=tuple(await edges.files_in_failures(repo=repo, limit=limit)) if asked.files else None,
+        files=tuple(await edges.list_files_in_failures(repo=repo, limit=limit)) if questions.files else None,
         fixes=None if fixes is None else tuple(fixes),
-        types=tuple(await edges.bug_types(repo=repo, limit=limit)) if asked.types else None,
+        types=tuple(await edges.count_bug_types(repo=repo, limit=limit)) if questions.types else None,
     )
 
 
-async def whole_graph(shelf: TenantMemory, *, repo: str | None = None) -> Graph:
+async def load_graph(memory: TenantMemory, *, repo: str | None = None) -> Graph:
     """Load the graph of all runs of the tenant, or of those of one repo."""
-    return graph_of(shelf.settings.tenant, await shelf.edges.edges(repo=repo))
+    return build_graph(memory.settings.tenant, await memory.edges.list_edges(repo=repo))
 
 
-async def mirror_graph(shelf: TenantMemory, url: str, database: str, environ: Mapping[str, str]) -> MirrorCounts:
+async def mirror_graph(memory: TenantMemory, url: str, database: str, environ: Mapping[str, str]) -> MirrorCounts:
     """Update the copy of the tenant's graph in a graph database. Raises `ConfigError` without the extra `neo4j`."""
-    return mirror_to(await whole_graph(shelf), url, database, environ)
+    return mirror_to(await load_graph(memory), url, database, environ)
 
 
-async def _find(shelf: TenantMemory, given: str) -> KeptCard:
-    found = await shelf.cards.beginning(given, 2) if given else []
-    if len(found) > 1 and found[0] != given:
-        raise ConfigError(f"several fix cards begin with {given}", remedy="type more of the ID")
-    kept = await shelf.cards.card(found[0]) if found else None
-    if kept is None:
-        raise ConfigError(f"no fix card {given}", remedy="list them: redstart memory list")
-    return kept
+async def _find(memory: TenantMemory, prefix: str) -> KeptCard:
+    ids = await memory.cards.find_ids(prefix, 2) if prefix else []
+    if len(ids) > 1 and ids[0] != prefix:
+        raise ConfigError(f"several fix cards begin with {prefix}", remedy="type more of the ID")
+    stored_card = await memory.cards.get_card(ids[0]) if ids else None
+    if stored_card is None:
+        raise ConfigError(f"no fix card {prefix}", remedy="list them: redstart memory list")
+    return stored_card
 
 
-def _view(kept: KeptCard) -> CardView:
-    return CardView(id=kept.card.id, state=kept.state, repo=kept.repo, created=kept.created, card=kept.card)
+def _build_view(stored_card: KeptCard) -> CardView:
+    return CardView(
+        id=stored_card.card.id,
+        state=stored_card.state,
+        repo=stored_card.repo,
+        created=stored_card.created,
+        card=stored_card.card,
+    )
 
 
-def _drop_blobs(blobs: SweptBlobs, found: ForgottenTexts) -> int:
+def _drop_blobs(blobs: SweptBlobs, forgotten_texts: ForgottenTexts) -> int:
     """Remove the blobs, and the blobs that they name, that contain the forgotten text. Return their number."""
-    traces = TextTraces(found.texts)
-    held: list[str] = []
-    for name in sorted(closed(found.blobs, blobs)):
+    traces = TextTraces(forgotten_texts.texts)
+    blob_names: list[str] = []
+    for name in sorted(collect_reachable_blobs(forgotten_texts.blobs, blobs)):
         with suppress(BlobMissing):
-            if traces.are_in(blobs.get(name)):
-                held.append(name)
-    blobs.drop(held, math.inf)
-    if kept := {item.name for item in blobs.kept()}.intersection(held):
+            if traces.has_match(blobs.get(name)):
+                blob_names.append(name)
+    blobs.drop(blob_names, math.inf)
+    if remaining := {item.name for item in blobs.list_blobs()}.intersection(blob_names):
         raise StoreError(
-            f"blob {min(kept)} quotes the text to forget and cannot be removed",
+            f"blob {min(remaining)} quotes the text to forget and cannot be removed",
             remedy="check its owner and permissions, then run the command again",
         )
-    return len(held)
+    return len(blob_names)
 
 
-def _files_with(home: Path, texts: Iterable[str]) -> Iterator[Path]:
+def _find_files_containing(home: Path, texts: Iterable[str]) -> Iterator[Path]:
     """Yield the files of `home` outside of the store that contain these texts."""
     traces = TextTraces(texts)
     parts = [item for item in home.iterdir() if not item.name.startswith(_STORE)] if home.is_dir() else []
     for path in (file for part in parts for file in ([part] if part.is_file() else sorted(part.rglob("*")))):
         with suppress(OSError):
-            if path.is_file() and not path.is_symlink() and traces.are_in(path.read_bytes()):
+            if path.is_file() and not path.is_symlink() and traces.has_match(path.read_bytes()):
                 yield path

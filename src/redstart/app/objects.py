@@ -7,9 +7,9 @@ from redstart.core.errors import ConfigError
 PREFIX = "python:"
 
 
-def object_name(thing: object) -> str:
+def format_object_name(value: object) -> str:
     """Return the object's class as a run stores it: `python:MyModel`."""
-    kind = thing if isinstance(thing, type) else type(thing)
+    kind = value if isinstance(value, type) else type(value)
     return f"{PREFIX}{kind.__qualname__}"
 
 

@@ -16,26 +16,28 @@ from redstart.core.errors import ConfigError, ModelRefused, RedstartError, Sandb
 from redstart.core.shell import Completed, Execution
 from redstart.ports.model.endpoints import PLUGIN
 from redstart.ports.model.port import Model
-from redstart.ports.sandbox.port import Sandbox, SandboxLack, Workspaces, isolates
-from redstart.ports.sandbox.prove import prove
+from redstart.ports.sandbox.port import Sandbox, SandboxLack, Workspaces, is_isolating
+from redstart.ports.sandbox.self_test import prove
 
 MODELS, SANDBOXES = "redstart.models", "redstart.sandboxes"
-_WORDS = {MODELS: "model", SANDBOXES: "sandbox"}
+_GROUP_LABELS = {MODELS: "model", SANDBOXES: "sandbox"}
 
 T = TypeVar("T")
 
 
-def plugin_names(group: str) -> tuple[str, ...]:
+def list_plugin_names(group: str) -> tuple[str, ...]:
     """List the names of the installed plug-ins without importing them."""
     return tuple(sorted({entry.name for entry in entry_points(group=group)}))
 
 
 def make_model(name: str, deadline: float) -> Model:
     """Make the model `plugin:NAME:MODEL` by `factory(MODEL, deadline)`. Raises `ConfigError` if that returns none."""
-    _, _, rest = name.partition(":")
-    plugin, _, model = rest.partition(":")
-    entry = _found(MODELS, plugin)
-    return _PluginModel(_made(entry, MODELS, "ask", lambda factory: cast("Model", factory(model, deadline))), entry)
+    _, _, plugin_spec = name.partition(":")
+    plugin, _, model = plugin_spec.partition(":")
+    entry = _find_entry(MODELS, plugin)
+    return _PluginModel(
+        _call_factory(entry, MODELS, "ask", lambda factory: cast("Model", factory(model, deadline))), entry
+    )
 
 
 def make_sandbox(name: str, workspaces: Workspaces, scratch: Path) -> Sandbox:
@@ -43,12 +45,12 @@ def make_sandbox(name: str, workspaces: Workspaces, scratch: Path) -> Sandbox:
 
     Raises `ConfigError` if that returns none, and `SandboxUnavailable` if the factory raises it.
     """
-    entry = _found(SANDBOXES, name.partition(":")[2])
-    inner = _made(entry, SANDBOXES, "run", lambda factory: cast("Sandbox", factory(workspaces, scratch)))
+    entry = _find_entry(SANDBOXES, name.partition(":")[2])
+    inner = _call_factory(entry, SANDBOXES, "run", lambda factory: cast("Sandbox", factory(workspaces, scratch)))
     return _PluginSandbox(inner, entry)
 
 
-def proven_sandbox(name: str, workspaces: Workspaces, scratch: Path, *, unsafe: bool) -> Sandbox:
+def make_proven_sandbox(name: str, workspaces: Workspaces, scratch: Path, *, unsafe: bool) -> Sandbox:
     """Make the sandbox after a program failed to escape from it; `unsafe` skips that test.
 
     Raises as `prove` and `make_sandbox` do.
@@ -58,11 +60,11 @@ def proven_sandbox(name: str, workspaces: Workspaces, scratch: Path, *, unsafe: 
     return make_sandbox(name, workspaces, scratch)
 
 
-def package_of(group: str, name: str) -> str:
+def find_package(group: str, name: str) -> str:
     """Import a plug-in and name its package. Raises `ConfigError` if it cannot be imported."""
-    entry = _found(group, name)
-    _factory(entry)
-    return _package(entry)
+    entry = _find_entry(group, name)
+    _load_factory(entry)
+    return _describe_package(entry)
 
 
 class _PluginModel:
@@ -75,10 +77,10 @@ class _PluginModel:
         except RedstartError:
             raise
         except Exception as error:
-            raise ModelRefused(_failed(self._entry, error), remedy=_remedy(self._entry)) from error
+            raise ModelRefused(_describe_failure(self._entry, error), remedy=_suggest_remedy(self._entry)) from error
         if not isinstance(answer, Answer):  # pyright: ignore[reportUnnecessaryIsInstance]  (code of others)
-            what = f"{_title(self._entry)} gave a {type(answer).__name__} in place of an answer"
-            raise ModelRefused(what, remedy=_remedy(self._entry))
+            problem = f"{_describe_plugin(self._entry)} gave a {type(answer).__name__} in place of an answer"
+            raise ModelRefused(problem, remedy=_suggest_remedy(self._entry))
         return answer
 
 
@@ -86,9 +88,11 @@ class _PluginSandbox:
     def __init__(self, inner: Sandbox, entry: EntryPoint) -> None:
         self._inner, self._entry = inner, entry
         self.tier = f"{PLUGIN}:{entry.name}"
-        self.isolates = isolates(inner)
-        known = {lack.value: lack for lack in SandboxLack}
-        self.lacks = tuple(known[word] for word in map(str, getattr(inner, "lacks", ())) if word in known)
+        self.isolates = is_isolating(inner)
+        lacks_by_value = {lack.value: lack for lack in SandboxLack}
+        self.lacks = tuple(
+            lacks_by_value[value] for value in map(str, getattr(inner, "lacks", ())) if value in lacks_by_value
+        )
 
     async def run(self, execution: Execution) -> Completed:
         try:
@@ -96,63 +100,66 @@ class _PluginSandbox:
         except RedstartError:
             raise
         except Exception as error:
-            raise SandboxUnavailable(_failed(self._entry, error), remedy=_remedy(self._entry)) from error
+            raise SandboxUnavailable(
+                _describe_failure(self._entry, error), remedy=_suggest_remedy(self._entry)
+            ) from error
         if not isinstance(completed, Completed):  # pyright: ignore[reportUnnecessaryIsInstance]  (code of others)
-            what = f"{_title(self._entry)} gave a {type(completed).__name__} in place of a result"
-            raise SandboxUnavailable(what, remedy=_remedy(self._entry))
+            problem = f"{_describe_plugin(self._entry)} gave a {type(completed).__name__} in place of a result"
+            raise SandboxUnavailable(problem, remedy=_suggest_remedy(self._entry))
         return completed
 
 
-def _found(group: str, name: str) -> EntryPoint:
+def _find_entry(group: str, name: str) -> EntryPoint:
     entries = [entry for entry in entry_points(group=group) if entry.name == name]
     if not entries:
-        known = ", ".join(plugin_names(group)) or "none"
-        remedy = f"install the package that provides it into the environment of redstart (installed: {known})"
-        raise ConfigError(f"no {_WORDS[group]} plug-in is called {name!r}", remedy=remedy)
+        installed = ", ".join(list_plugin_names(group)) or "none"
+        remedy = f"install the package that provides it into the environment of redstart (installed: {installed})"
+        raise ConfigError(f"no {_GROUP_LABELS[group]} plug-in is called {name!r}", remedy=remedy)
     if len(entries) > 1:
-        packages = ", ".join(sorted(_package(entry) for entry in entries))
+        packages = ", ".join(sorted(_describe_package(entry) for entry in entries))
         raise ConfigError(
-            f"several packages provide the {_WORDS[group]} plug-in {name!r}: {packages}",
+            f"several packages provide the {_GROUP_LABELS[group]} plug-in {name!r}: {packages}",
             remedy="uninstall all of them except the one to use",
         )
     return entries[0]
 
 
-def _made(entry: EntryPoint, group: str, method: str, make: Callable[[Callable[..., object]], T]) -> T:
-    factory = _factory(entry)
+def _call_factory(entry: EntryPoint, group: str, method: str, make: Callable[[Callable[..., object]], T]) -> T:
+    factory = _load_factory(entry)
     try:
-        made = make(factory)
+        instance = make(factory)
     except RedstartError:
         raise
     except Exception as error:
-        raise ConfigError(_failed(entry, error), remedy=_remedy(entry)) from error
-    if not callable(getattr(made, method, None)):
+        raise ConfigError(_describe_failure(entry, error), remedy=_suggest_remedy(entry)) from error
+    if not callable(getattr(instance, method, None)):
         raise ConfigError(
-            f"{_title(entry)} gave a {type(made).__name__}, which is no {_WORDS[group]}: it has no method `{method}`",
-            remedy=_remedy(entry),
+            f"{_describe_plugin(entry)} gave a {type(instance).__name__}, which is no {_GROUP_LABELS[group]}: it "
+            f"has no method `{method}`",
+            remedy=_suggest_remedy(entry),
         )
-    return made
+    return instance
 
 
-def _factory(entry: EntryPoint) -> Callable[..., object]:
+def _load_factory(entry: EntryPoint) -> Callable[..., object]:
     try:
         return cast("Callable[..., object]", entry.load())
     except Exception as error:
-        raise ConfigError(_failed(entry, error), remedy=_remedy(entry)) from error
+        raise ConfigError(_describe_failure(entry, error), remedy=_suggest_remedy(entry)) from error
 
 
-def _package(entry: EntryPoint) -> str:
+def _describe_package(entry: EntryPoint) -> str:
     return f"{entry.dist.name} {entry.dist.version}" if entry.dist else "an unknown package"
 
 
-def _title(entry: EntryPoint) -> str:
-    return f"the plug-in {entry.name!r} of {_package(entry)}"
+def _describe_plugin(entry: EntryPoint) -> str:
+    return f"the plug-in {entry.name!r} of {_describe_package(entry)}"
 
 
-def _failed(entry: EntryPoint, error: Exception) -> str:
-    why = " ".join(str(error).split())
-    return f"{_title(entry)} failed ({type(error).__name__}{f': {why}' if why else ''})"
+def _describe_failure(entry: EntryPoint, error: Exception) -> str:
+    reason = " ".join(str(error).split())
+    return f"{_describe_plugin(entry)} failed ({type(error).__name__}{f': {reason}' if reason else ''})"
 
 
-def _remedy(entry: EntryPoint) -> str:
+def _suggest_remedy(entry: EntryPoint) -> str:
     return f"reinstall or update the package, or tell its authors (entry point {entry.value})"

@@ -17,12 +17,12 @@ from collections.abc import Generator
 from pathlib import Path
 
 from redstart.app import inside_terminal
-from redstart.app.ground import RunGround
 from redstart.app.inside_terminal import CHUNK, HEAD, WINDOW
 from redstart.app.wire import AppContext
+from redstart.app.workspace import RunGround
 from redstart.core.errors import SandboxUnavailable
 from redstart.core.shell import IN, Completed, Environment, Execution, ExitCause, SandboxLimits
-from redstart.ports.sandbox.port import Sandbox, isolates
+from redstart.ports.sandbox.port import Sandbox, is_isolating
 
 SHELL_SECONDS = 12 * 3600.0
 """The time limit of a shell: long enough for a person, short enough to end a forgotten one."""
@@ -35,22 +35,22 @@ SMALLEST_WINDOW = (24, 80)
 """Lines and columns for a terminal that does not report its size."""
 
 
-async def run_command(house: AppContext, ground: RunGround, command: tuple[str, ...]) -> Completed:
+async def run_command(app: AppContext, setup: RunGround, command: tuple[str, ...]) -> Completed:
     """Run a command like the tests: with the same files, variables, services and limits, and no standard input.
 
     Raises `SandboxUnavailable` with the remedy.
     """
     request = Execution(
         argv=command,
-        snapshot=ground.base,
-        environment=ground.environment,
-        limits=ground.limits,
-        cwd=ground.folder,
+        snapshot=setup.base,
+        environment=setup.environment,
+        limits=setup.limits,
+        cwd=setup.folder,
     )
-    return await _sandbox(house).run(request)
+    return await _require_sandbox(app).run(request)
 
 
-async def run_shell(house: AppContext, ground: RunGround, keyboard: int, screen: int) -> Completed:
+async def run_shell(app: AppContext, setup: RunGround, keyboard: int, screen: int) -> Completed:
     """Run an interactive shell for the terminal of these two descriptors, until it ends or the terminal goes away.
 
     The shell has a pseudo terminal that is created inside the sandbox. The user's own terminal is not there, so code
@@ -59,41 +59,41 @@ async def run_shell(house: AppContext, ground: RunGround, keyboard: int, screen:
     Raises `SandboxUnavailable` with the remedy.
     """
     line = _Line(keyboard, screen)
-    server = await asyncio.start_server(line.connected, "127.0.0.1", 0)
+    server = await asyncio.start_server(line.handle_connection, "127.0.0.1", 0)
     try:
         port: int = server.sockets[0].getsockname()[1]
-        prompt = "no sandbox" if _is_open(house) else "sandbox"
-        with _ended_by_hangup():
-            completed = await _sandbox(house).run(_shell_request(ground, port, line, prompt))
+        prompt = "no sandbox" if _is_open(app) else "sandbox"
+        with _cancel_on_hangup():
+            completed = await _require_sandbox(app).run(_create_shell_request(setup, port, line, prompt))
     finally:
         server.close()
         line.close()
-    if not line.opened:
+    if not line.is_open:
         # No output of the shell can have reached the screen, so the printed text is the reason.
         raise SandboxUnavailable(f"no shell could be started in the sandbox: {completed.output.strip()[-500:]}")
     return completed
 
 
-def whereabouts(house: AppContext, ground: RunGround) -> str:
+def describe_sandbox_session(app: AppContext, setup: RunGround) -> str:
     """Describe the sandbox in one line for a person who enters it: where they are, and what differs there."""
-    environment = ground.environment
+    environment = setup.environment
     left_out = "ignored files with secrets (.env, keys)"
     if environment.left_out:
         left_out += f" and {len(environment.left_out)} that are too large"
-    reach = f"none but {', '.join(environment.services)}" if environment.services else "none"
+    network = f"none but {', '.join(environment.services)}" if environment.services else "none"
     parts = (
-        f"sandbox {_sandbox(house).tier}",
+        f"sandbox {_require_sandbox(app).tier}",
         f"{environment.python} ({environment.chosen})",
-        f"network {reach}" if not _is_open(house) else "network as outside",
+        f"network {network}" if not _is_open(app) else "network as outside",
         f"left out: {left_out}",
         "whatever you change here is thrown away",
     )
     return " · ".join(parts)
 
 
-def what_ended_it(completed: Completed, limits: SandboxLimits) -> str:
+def describe_exit_cause(completed: Completed, limits: SandboxLimits) -> str:
     """Return a sentence if a limit or a signal ended the command; empty if it ended by itself."""
-    told = {
+    messages = {
         ExitCause.timeout: f"it was stopped after {limits.wall:g} seconds, the limit of time (sandbox.wall)",
         ExitCause.cpu: f"one process used {limits.cpu} seconds of processor time, the limit",
         ExitCause.memory: f"it ran out of memory: a process may use {limits.memory / 1e9:.1f} GB (sandbox.memory)",
@@ -103,42 +103,42 @@ def what_ended_it(completed: Completed, limits: SandboxLimits) -> str:
         ExitCause.output: f"it printed more than {limits.flood / 1e6:.0f} MB, the limit",
         ExitCause.signal: f"a signal ended it (exit code {completed.exit_code})",
     }
-    return told.get(completed.cause, "")
+    return messages.get(completed.cause, "")
 
 
-def shell_limits(ground: RunGround) -> SandboxLimits:
+def create_shell_limits(setup: RunGround) -> SandboxLimits:
     """Return the limits of the tests with more time, for a person."""
-    return ground.limits.model_copy(update={"wall": SHELL_SECONDS})
+    return setup.limits.model_copy(update={"wall": SHELL_SECONDS})
 
 
-def _sandbox(house: AppContext) -> Sandbox:
-    if house.adapters.sandbox is None:
+def _require_sandbox(app: AppContext) -> Sandbox:
+    if app.adapters.sandbox is None:
         raise SandboxUnavailable("no sandbox was asked for")
-    return house.adapters.sandbox
+    return app.adapters.sandbox
 
 
-def _is_open(house: AppContext) -> bool:
+def _is_open(app: AppContext) -> bool:
     """Whether commands run without isolation, so that the network is that of the machine."""
-    return not isolates(_sandbox(house))
+    return not is_isolating(_require_sandbox(app))
 
 
-def _shell_request(ground: RunGround, port: int, line: _Line, prompt: str) -> Execution:
-    lines, columns = line.window()
-    shell = next((each for each in SHELLS if os.access(each[0], os.X_OK)), SHELLS[-1])
+def _create_shell_request(setup: RunGround, port: int, line: _Line, prompt: str) -> Execution:
+    lines, columns = line.read_window_size()
+    shell = next((candidate for candidate in SHELLS if os.access(candidate[0], os.X_OK)), SHELLS[-1])
     inside = (f"{IN}/{SCRIPT}", str(port), f"{IN}/{TOKEN}", str(lines), str(columns))
     script = Path(inside_terminal.__file__).read_text(encoding="utf-8")
     return Execution(
-        argv=(ground.environment.python, "-I", "-S", "-B", *inside, *shell),
-        snapshot=ground.base,
-        environment=_reaching(ground.environment, port),
-        limits=shell_limits(ground),
-        cwd=ground.folder,
+        argv=(setup.environment.python, "-I", "-S", "-B", *inside, *shell),
+        snapshot=setup.base,
+        environment=_allow_port(setup.environment, port),
+        limits=create_shell_limits(setup),
+        cwd=setup.folder,
         variables={"TERM": os.environ.get("TERM", "dumb"), "PS1": PROMPT % prompt},
         files_in={SCRIPT: script, TOKEN: line.token},
     )
 
 
-def _reaching(environment: Environment, port: int) -> Environment:
+def _allow_port(environment: Environment, port: int) -> Environment:
     """Allow the port of our end of the connection. It accepts one connection: nothing inside can open it again."""
     return environment.model_copy(update={"services": (*environment.services, f"127.0.0.1:{port}")})
 
@@ -148,11 +148,11 @@ class _Line:
 
     def __init__(self, keyboard: int, screen: int) -> None:
         self.token = secrets.token_hex(32)
-        self.opened = False
+        self.is_open = False
         self._keyboard, self._screen = keyboard, screen
         self._tasks: set[asyncio.Task[None]] = set()
 
-    def connected(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+    def handle_connection(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
         task = asyncio.get_running_loop().create_task(self._serve(reader, writer))
         self._tasks.add(task)
         task.add_done_callback(self._tasks.discard)
@@ -161,7 +161,7 @@ class _Line:
         for task in self._tasks:
             task.cancel()
 
-    def window(self) -> tuple[int, int]:
+    def read_window_size(self) -> tuple[int, int]:
         """Return lines and columns of the user's terminal."""
         packed = fcntl.ioctl(self._screen, termios.TIOCGWINSZ, bytes(8))
         lines, columns, _, _ = struct.unpack("HHHH", packed)
@@ -169,10 +169,10 @@ class _Line:
 
     async def _serve(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
         try:
-            if not await self._is_ours(reader) or self.opened:
+            if not await self._is_ours(reader) or self.is_open:
                 return
-            self.opened = True
-            with self._typing(writer):
+            self.is_open = True
+            with self._forward_input(writer):
                 while printed := await reader.read(CHUNK):
                     _write_all(self._screen, printed)
         except ConnectionError:
@@ -183,20 +183,20 @@ class _Line:
     async def _is_ours(self, reader: asyncio.StreamReader) -> bool:
         try:
             async with asyncio.timeout(HANDSHAKE_SECONDS):
-                shown = await reader.readexactly(len(self.token))
+                received = await reader.readexactly(len(self.token))
         except (TimeoutError, asyncio.IncompleteReadError):
             return False
-        return hmac.compare_digest(shown, self.token.encode())
+        return hmac.compare_digest(received, self.token.encode())
 
     @contextlib.contextmanager
-    def _typing(self, writer: asyncio.StreamWriter) -> Generator[None]:
+    def _forward_input(self, writer: asyncio.StreamWriter) -> Generator[None]:
         """Forward every key and the window size to the shell while the context is active."""
         loop = asyncio.get_running_loop()
 
         def send(kind: bytes, content: bytes) -> None:
             writer.write(HEAD.pack(kind, len(content)) + content)
 
-        def typed() -> None:
+        def forward_keys() -> None:
             try:
                 keys = os.read(self._keyboard, CHUNK)
             except OSError:
@@ -207,21 +207,21 @@ class _Line:
                 loop.remove_reader(self._keyboard)
                 writer.close()
 
-        def resized() -> None:
-            send(b"w", WINDOW.pack(*self.window()))
+        def forward_size() -> None:
+            send(b"w", WINDOW.pack(*self.read_window_size()))
 
-        before = termios.tcgetattr(self._keyboard)
+        saved_attributes = termios.tcgetattr(self._keyboard)
         tty.setraw(self._keyboard, termios.TCSADRAIN)
         try:
-            loop.add_signal_handler(signal.SIGWINCH, resized)
-            resized()  # it may have changed since the shell was asked for
-            loop.add_reader(self._keyboard, typed)
+            loop.add_signal_handler(signal.SIGWINCH, forward_size)
+            forward_size()  # it may have changed since the shell was asked for
+            loop.add_reader(self._keyboard, forward_keys)
             yield
         finally:
             loop.remove_reader(self._keyboard)
             loop.remove_signal_handler(signal.SIGWINCH)
             with contextlib.suppress(termios.error):
-                termios.tcsetattr(self._keyboard, termios.TCSADRAIN, before)
+                termios.tcsetattr(self._keyboard, termios.TCSADRAIN, saved_attributes)
 
 
 def _write_all(fd: int, content: bytes) -> None:
@@ -234,7 +234,7 @@ def _write_all(fd: int, content: bytes) -> None:
 
 
 @contextlib.contextmanager
-def _ended_by_hangup() -> Generator[None]:
+def _cancel_on_hangup() -> Generator[None]:
     """Cancel the task when the terminal is closed, so that everything created for the shell is removed."""
     loop, task = asyncio.get_running_loop(), asyncio.current_task()
     if task is None:

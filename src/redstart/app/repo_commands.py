@@ -12,7 +12,7 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import NamedTuple, cast
 
-from redstart.app.settings import Settings, keys_of, layers
+from redstart.app.settings import Settings, collect_setting_names, layers
 from redstart.core.errors import ConfigError
 
 FILE = "approved-commands"
@@ -27,15 +27,21 @@ class RepoCommands(NamedTuple):
     digest: str
 
 
-def repo_commands(settings: Settings, project: Path) -> RepoCommands | None:
+def find_repo_commands(settings: Settings, project: Path) -> RepoCommands | None:
     """Return the commands in force that come from the repo; None if there are none. The user's tools are excluded."""
-    given = layers.of_project(project, keys_of(Settings)).get(layers.TOOLS)
-    if given is None:
+    layer_value = layers.read_project_layer(project, collect_setting_names(Settings)).get(layers.TOOLS)
+    if layer_value is None:
         return None
-    named = cast("dict[str, str]", given.value)
-    theirs = {name: text for name, text in named.items() if text and settings.checks.commands.get(name) == text}
-    told = json.dumps([str(project.resolve()), sorted(theirs.items())])
-    return RepoCommands(given.origin, theirs, hashlib.sha256(told.encode()).hexdigest()) if theirs else None
+    configured = cast("dict[str, str]", layer_value.value)
+    active_commands = {
+        name: text for name, text in configured.items() if text and settings.checks.commands.get(name) == text
+    }
+    payload = json.dumps([str(project.resolve()), sorted(active_commands.items())])
+    return (
+        RepoCommands(layer_value.origin, active_commands, hashlib.sha256(payload.encode()).hexdigest())
+        if active_commands
+        else None
+    )
 
 
 def is_approved(settings: Settings, commands: RepoCommands) -> bool:
@@ -60,5 +66,5 @@ def approve_commands(settings: Settings, commands: RepoCommands) -> None:
 
 def without_commands(settings: Settings, commands: RepoCommands) -> Settings:
     """Return settings that run none of these commands."""
-    kept = {name: text for name, text in settings.checks.commands.items() if name not in commands.commands}
-    return settings.model_copy(update={"checks": settings.checks.model_copy(update={"commands": kept})})
+    remaining = {name: text for name, text in settings.checks.commands.items() if name not in commands.commands}
+    return settings.model_copy(update={"checks": settings.checks.model_copy(update={"commands": remaining})})

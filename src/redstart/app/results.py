@@ -7,7 +7,7 @@ from typing import Any, Self
 
 from pydantic import Field
 
-from redstart.app.exits import exit_code
+from redstart.app.exit_codes import exit_code
 from redstart.app.proof.schema import Proof
 from redstart.core.finding import Finding, FindingList
 from redstart.core.report import Verdict
@@ -26,7 +26,7 @@ class RunResult(RunState):
     """The recorded evidence; None if the run proposed no patch."""
 
     @classmethod
-    def of(cls, state: RunState, diff: str, proof: Proof | None) -> Self:
+    def from_state(cls, state: RunState, diff: str, proof: Proof | None) -> Self:
         fields = {name: getattr(state, name) for name in RunState.model_fields}
         return cls(**fields, diff=diff, proof=proof)
 
@@ -47,8 +47,8 @@ class RunResult(RunState):
         yield "cost", f"${self.spend.usd:.3f}"
 
     def __repr__(self) -> str:
-        words = (f"{name}={value}" if name else str(value) for name, value in self.__repr_args__())
-        return f"<RunResult {' '.join(words)}>"
+        parts = (f"{name}={value}" if name else str(value) for name, value in self.__repr_args__())
+        return f"<RunResult {' '.join(parts)}>"
 
     __str__ = __repr__
 
@@ -63,7 +63,7 @@ class AuditResult(tuple[Finding, ...]):
     """Files that the model was asked to review without giving a readable answer."""
 
     @classmethod
-    def of(cls, state: RunState, report: FindingList) -> Self:
+    def from_state(cls, state: RunState, report: FindingList) -> Self:
         result = cls(report.findings)
         result.run_id = state.run_id
         result.warnings = report.warnings

@@ -9,10 +9,10 @@ from pathlib import Path
 from posixpath import join, normpath
 from typing import NamedTuple
 
-from redstart.app.choices import options_of
-from redstart.app.ground import Choose, MayLend, equip, take_ground
-from redstart.app.standing import ALIKE, part_ids, row_of, row_status
-from redstart.app.wire import AppContext, asking, profile
+from redstart.app.run_choices import build_run_options
+from redstart.app.run_status import ALIKE, list_child_ids, load_row, resolve_row_status
+from redstart.app.wire import AppContext, create_question_options, load_profile
+from redstart.app.workspace import Choose, MayLend, equip, prepare_run_setup
 from redstart.core.change import Snapshot
 from redstart.core.errors import ConfigError
 from redstart.core.run import (
@@ -32,53 +32,55 @@ from redstart.core.run import (
 from redstart.core.run_options import RunOptions
 from redstart.core.shell import Environment
 from redstart.core.tasks import FixTask
-from redstart.engines.drive import drive
 from redstart.engines.port import Engine
 from redstart.engines.replay import ReplayResult
 from redstart.engines.replay import replay as replay_run
+from redstart.engines.step_driver import drive
 from redstart.flow.loop import StepAdvance
 from redstart.flow.modes import MODES
 from redstart.toolkit.suites.detection.command import require_results
 from redstart.toolkit.suites.detection.command_files import CommandFiles
 from redstart.toolkit.suites.detection.target_language import has_tests
-from redstart.toolkit.suites.select import chooser
+from redstart.toolkit.suites.selection import build_selector
 
 NameTests = Callable[[str], str]
 """Takes a sentence that says that no test file is known; returns a glob of the test files."""
 
 
-def files_of_tests(
-    house: AppContext, base: Snapshot, suite: Suite, given: Sequence[str], name_tests: NameTests | None
+def find_test_files(
+    app: AppContext, base: Snapshot, suite: Suite, test_globs: Sequence[str], name_tests: NameTests | None
 ) -> tuple[str, ...]:
     """List globs of the files that the suite's command starts from, and of those that the user names as tests.
 
     If Redstart only reads the report of a command and nothing shows which files are its tests, call the callback.
     Raises `ConfigError` if there is no callback, or if a glob of the user matches no file.
     """
-    paths = tuple(house.trees.files(base))
-    started = CommandFiles(suite.command, suite.folder, paths, partial(house.trees.read, base))
+    paths = tuple(app.trees.list_files(base))
+    command_files = CommandFiles(suite.command, suite.folder, paths, partial(app.trees.read, base))
     inside = [path for path in paths if not suite.folder or path.startswith(f"{suite.folder}/")]
-    if suite.junit and not (given or started.named or has_tests(inside)):
-        what = "no test file is known for this test command"
+    if suite.junit and not (test_globs or command_files.named_files or has_tests(inside)):
+        problem = "no test file is known for this test command"
         if name_tests is None:
-            raise ConfigError(what, remedy="name the test files with --tests GLOB")
-        given = (name_tests(what),)
-    globs = [glob for text in given for glob in _globs(suite.folder, text)]
-    if given and not any(fnmatchcase(path.casefold(), glob.casefold()) for glob in globs for path in paths):
-        raise ConfigError(f"no file of the project matches --tests {given[0]}", remedy="give a glob of the test files")
-    every = tuple(dict.fromkeys((*globs, *started.globs)))
-    if len(every) > MOST_TESTS:
+            raise ConfigError(problem, remedy="name the test files with --tests GLOB")
+        test_globs = (name_tests(problem),)
+    globs = [glob for text in test_globs for glob in _expand_globs(suite.folder, text)]
+    if test_globs and not any(fnmatchcase(path.casefold(), glob.casefold()) for glob in globs for path in paths):
         raise ConfigError(
-            f"the test command names {len(every)} files; the limit is {MOST_TESTS}",
+            f"no file of the project matches --tests {test_globs[0]}", remedy="give a glob of the test files"
+        )
+    all_globs = tuple(dict.fromkeys((*globs, *command_files.globs)))
+    if len(all_globs) > MOST_TESTS:
+        raise ConfigError(
+            f"the test command names {len(all_globs)} files; the limit is {MOST_TESTS}",
             remedy="put it into a script, and give that with --test-cmd",
         )
-    return every
+    return all_globs
 
 
-def _globs(folder: str, text: str) -> list[str]:
+def _expand_globs(folder: str, text: str) -> list[str]:
     """Return globs relative to the tree. A folder stands for everything in it."""
-    plain = normpath(join(folder, text.strip()))
-    return [plain, f"{plain}/*", *([plain.replace("**/", "")] if "**/" in plain else [])]
+    path = normpath(join(folder, text.strip()))
+    return [path, f"{path}/*", *([path.replace("**/", "")] if "**/" in path else [])]
 
 
 class RunRequest(NamedTuple):
@@ -95,7 +97,7 @@ class RunRequest(NamedTuple):
     scope: tuple[str, ...] = ()
     junit: str = ""
     verify: Level = Level.standard
-    looks: int | None = None
+    max_tool_calls: int | None = None
     """The maximum number of tool calls per question; None for the limit of the model's profile."""
     approve: bool = False
     """Whether packages that are not on the allow list are approved in advance."""
@@ -114,10 +116,10 @@ class RunFolder(NamedTuple):
     path: Path
 
 
-async def begin_fix(
-    house: AppContext,
+async def create_fix_run(
+    app: AppContext,
     path: Path,
-    asked: RunRequest,
+    request: RunRequest,
     choose: Choose | None = None,
     may_lend: MayLend | None = None,
     name_tests: NameTests | None = None,
@@ -128,93 +130,93 @@ async def begin_fix(
     Redstart's pytest runs the tests if the project's environment has none; without it, `ConfigError`.
     The last callback names the test files of a command if nothing shows them; without it, `ConfigError`.
     """
-    taken = take_folder(house, path, asked, choose, may_lend, name_tests)
-    return await keep_run(house, taken.spec, folder=taken.path)
+    run_folder = take_folder(app, path, request, choose, may_lend, name_tests)
+    return await keep_run(app, run_folder.spec, folder=run_folder.path)
 
 
 def take_folder(
-    house: AppContext,
+    app: AppContext,
     path: Path,
-    asked: RunRequest,
+    request: RunRequest,
     choose: Choose | None = None,
     may_lend: MayLend | None = None,
     name_tests: NameTests | None = None,
 ) -> RunFolder:
-    """Make the spec of a run on this folder from a snapshot of its git repo. Raises as `begin_fix` does."""
-    chooser(asked.targets, asked.keyword)
-    if asked.issue and (asked.targets or asked.keyword):
+    """Make the spec of a run on this folder from a snapshot of its git repo. Raises as `create_fix_run` does."""
+    build_selector(request.targets, request.keyword)
+    if request.issue and (request.targets or request.keyword):
         raise ConfigError(
             "--issue and test names cannot be combined", remedy="leave out the tests: --issue writes its own"
         )
-    if len(asked.hint) > HINT_LIMIT:
+    if len(request.hint) > HINT_LIMIT:
         raise ConfigError(f"the hint is longer than {HINT_LIMIT} characters", remedy="shorten it")
-    require_results(asked.command, asked.junit)
-    ground = take_ground(
-        house, path, command=asked.command, python=asked.python, own_python=asked.own_python, choose=choose
+    require_results(request.command, request.junit)
+    setup = prepare_run_setup(
+        app, path, command=request.command, python=request.python, own_python=request.own_python, choose=choose
     )
-    ground = ground if asked.junit else equip(house, ground, may_lend)
-    folder = ground.root / ground.folder
+    setup = setup if request.junit else equip(app, setup, may_lend)
+    folder = setup.root / setup.folder
     suite = Suite(
-        runner=ground.runner,
-        command=ground.command,
-        environment=keep_environment(house, ground.environment),
-        folder=ground.folder,
-        junit=asked.junit,
+        runner=setup.runner,
+        command=setup.command,
+        environment=keep_environment(app, setup.environment),
+        folder=setup.folder,
+        junit=request.junit,
     )
     spec = RunSpec(
         task=FixTask(
-            targets=tuple(_as_shown(target, folder) for target in asked.targets),
-            keyword=asked.keyword,
-            issue=bool(asked.issue),
+            targets=tuple(_to_runner_target(target, folder) for target in request.targets),
+            keyword=request.keyword,
+            issue=bool(request.issue),
         ),
-        goal=asked.issue,
-        base=ground.base,
+        goal=request.issue,
+        base=setup.base,
         suite=suite,
-        sandbox=ground.limits,
-        limits=asked.limits,
-        hint=asked.hint,
-        protect=asked.protect,
-        tests=files_of_tests(house, ground.base, suite, asked.tests, name_tests),
-        verify=asked.verify,
-        looks=looks_of(house, asked),
-        reflect=house.settings.reflect,
-        asks=asking(house.settings),
-        checks=house.settings.checks.checks,
+        sandbox=setup.limits,
+        limits=request.limits,
+        hint=request.hint,
+        protect=request.protect,
+        tests=find_test_files(app, setup.base, suite, request.tests, name_tests),
+        verify=request.verify,
+        looks=resolve_max_tool_calls(app, request),
+        reflect=app.settings.reflect,
+        asks=create_question_options(app.settings),
+        checks=app.settings.checks.checks,
         # Edits stay in the suite's own folder and the paths that the user adds.
-        scope=(ground.folder, *asked.scope) if ground.folder else asked.scope,
+        scope=(setup.folder, *request.scope) if setup.folder else request.scope,
         repo=folder.name,
-        tenant=house.settings.tenant,
-        explore=house.settings.memory.explore,
+        tenant=app.settings.tenant,
+        explore=app.settings.memory.explore,
     )
     return RunFolder(spec, folder)
 
 
-def _as_shown(target: str, folder: Path) -> str:
+def _to_runner_target(target: str, folder: Path) -> str:
     """Name a target as the runner, started in `folder`, does. A path is relative to the user's directory."""
-    file, mark, rest = target.partition("::")
-    there = Path(file).resolve()
-    is_path = there.exists() and there.is_relative_to(folder)
-    return f"{there.relative_to(folder).as_posix()}{mark}{rest}" if is_path else target
+    file, mark, suffix = target.partition("::")
+    path = Path(file).resolve()
+    is_path = path.exists() and path.is_relative_to(folder)
+    return f"{path.relative_to(folder).as_posix()}{mark}{suffix}" if is_path else target
 
 
-async def go_on(house: AppContext, run_id: str, engine: Engine, until: Step | None = None) -> StepAdvance:
-    """Claim a run and drive it until it ends, waits or has finished step `until`."""
-    claim = await house.adapters.store.claim(run_id)
-    return await drive(house.adapters, claim, engine, until)
+async def go_on(app: AppContext, run_id: str, engine: Engine, last_step: Step | None = None) -> StepAdvance:
+    """Claim a run and drive it until it ends, waits or has finished step `last_step`."""
+    claim = await app.adapters.store.claim(run_id)
+    return await drive(app.adapters, claim, engine, last_step)
 
 
-async def replay(house: AppContext, run_id: str) -> ReplayResult:
+async def replay(app: AppContext, run_id: str) -> ReplayResult:
     """Replay the run and its child runs from their journals alone. Raises `ReplayDiverged` at the first difference."""
-    done = await replay_run(house.adapters, run_id)
-    for id_ in await part_ids(house, done.state):
-        part = await replay_run(house.adapters, id_)
-        done = done._replace(steps=done.steps + part.steps, calls=done.calls + part.calls)
-    return done
+    result = await replay_run(app.adapters, run_id)
+    for id_ in await list_child_ids(app, result.state):
+        part = await replay_run(app.adapters, id_)
+        result = result._replace(steps=result.steps + part.steps, calls=result.calls + part.calls)
+    return result
 
 
-async def fork(house: AppContext, run_id: str, attempt: int, step: Step, limits: Limits | None = None) -> RunState:
+async def fork(app: AppContext, run_id: str, attempt: int, step: Step, limits: Limits | None = None) -> RunState:
     """Create a run that continues from this one's state after that step. Raises `ConfigError` if it never finished."""
-    rows = [row for row in await house.adapters.store.steps(run_id) if (row.attempt, row.step) == (attempt, step)]
+    rows = [row for row in await app.adapters.store.list_steps(run_id) if (row.attempt, row.step) == (attempt, step)]
     if not rows:
         raise ConfigError(
             f"run {run_id} has no step {step.value} in attempt {attempt}",
@@ -222,87 +224,91 @@ async def fork(house: AppContext, run_id: str, attempt: int, step: Step, limits:
         )
     source = rows[0].state
     spec = source.spec.model_copy(update={"parent": run_id, "limits": limits or source.spec.limits})
-    state = source.model_copy(update={"run_id": house.adapters.world.fresh_id(), "spec": spec})
-    (row,) = await house.adapters.store.runs(prefix=run_id, limit=1)
-    await house.adapters.store.create(state, folder=row.folder, created=house.moment, options=row.options)
+    state = source.model_copy(update={"run_id": app.adapters.world.generate_id(), "spec": spec})
+    (row,) = await app.adapters.store.list_runs(prefix=run_id, limit=1)
+    await app.adapters.store.create(state, folder=row.folder, created=app.moment, options=row.options)
     return state
 
 
-async def find_run(house: AppContext, given: str | None, folder: Path, *, cancelled: bool = False) -> str:
+async def find_run(app: AppContext, prefix: str | None, folder: Path, *, include_cancelled: bool = False) -> str:
     """Return the run ID that starts with the prefix or, without one, the last run of this folder that is not cancelled.
 
-    With `cancelled`, return the last run of the folder if all of them were cancelled. Raises `ConfigError` if no run or
-    several match.
+    With `include_cancelled`, return the last run of the folder if all of them were cancelled. Raises `ConfigError` if
+    no run or several match.
     """
-    store = house.adapters.store
-    if given is None:
-        now = house.adapters.world.now()
-        rows = await store.runs(folder=str(folder.resolve()), limit=ALIKE)
-        kept = [row for row in rows if row_status(row, now) is not Status.cancelled] or (rows if cancelled else [])
-        if not kept:
-            what = "every run in this folder was cancelled" if rows else "there is no run in this folder"
-            raise ConfigError(what, remedy="list all runs with: redstart runs list")
-        return kept[0].run_id
-    rows = await store.runs(prefix=given, limit=ALIKE)
+    store = app.adapters.store
+    if prefix is None:
+        now = app.adapters.world.now()
+        rows = await store.list_runs(folder=str(folder.resolve()), limit=ALIKE)
+        candidates = [row for row in rows if resolve_row_status(row, now) is not Status.cancelled] or (
+            rows if include_cancelled else []
+        )
+        if not candidates:
+            problem = "every run in this folder was cancelled" if rows else "there is no run in this folder"
+            raise ConfigError(problem, remedy="list all runs with: redstart runs list")
+        return candidates[0].run_id
+    rows = await store.list_runs(prefix=prefix, limit=ALIKE)
     if not rows:
-        raise ConfigError(f"there is no run {given}", remedy="list all runs with: redstart runs list")
-    if any(row.run_id == given for row in rows):
-        return given
+        raise ConfigError(f"there is no run {prefix}", remedy="list all runs with: redstart runs list")
+    if any(row.run_id == prefix for row in rows):
+        return prefix
     if len(rows) > 1:
-        raise ConfigError(f"more than one run begins with {given}", remedy="type more of the ID")
+        raise ConfigError(f"more than one run begins with {prefix}", remedy="type more of the ID")
     return rows[0].run_id
 
 
-async def stored_options(house: AppContext, run_id: str) -> RunOptions | None:
+async def load_stored_options(app: AppContext, run_id: str) -> RunOptions | None:
     """Load the options stored with the run, or with the run that started a child run. None for runs of old versions."""
-    row = await row_of(house, run_id)
+    row = await load_row(app, run_id)
     if row.options is None and "." in run_id:
-        return await stored_options(house, run_id.rpartition(".")[0])
+        return await load_stored_options(app, run_id.rpartition(".")[0])
     return row.options
 
 
-def result_snapshot(state: RunState) -> Snapshot | None:
+def get_result_snapshot(state: RunState) -> Snapshot | None:
     """Return the snapshot with the patch of a verified or unproven run; None if there is nothing to hand over.
 
     For `improve`, return the last good version: each improvement is verified, and more may follow.
     """
-    if state.spec.begins_cycles:
+    if state.spec.has_cycles:
         return state.draft if state.work.kept else None
     return state.now.made if state.result in (Result.verified, Result.unproven) else None
 
 
-def write_patch(house: AppContext, state: RunState, to: Path | None = None) -> Path | None:
+def write_patch(app: AppContext, state: RunState, to: Path | None = None) -> Path | None:
     """Write the run's patch to a file, by default in our own data. The repo is not changed. None if there is no
     patch."""
-    snapshot = result_snapshot(state)
+    snapshot = get_result_snapshot(state)
     if snapshot is None:
         return None
-    path = to or house.settings.home / "patches" / f"{state.run_id}.patch"
+    path = to or app.settings.home / "patches" / f"{state.run_id}.patch"
     path.parent.mkdir(parents=True, exist_ok=True)
-    path.write_bytes(house.trees.diff(state.spec.base, snapshot))
+    path.write_bytes(app.trees.diff(state.spec.base, snapshot))
     return path
 
 
-async def keep_run(house: AppContext, spec: RunSpec, folder: Path) -> RunState:
+async def keep_run(app: AppContext, spec: RunSpec, folder: Path) -> RunState:
     """Create a run from its spec and store it."""
     entry = MODES[spec.mode][0]
-    run_id = house.adapters.world.fresh_id()
+    run_id = app.adapters.world.generate_id()
     state = RunState(run_id=run_id, spec=spec, base=spec.base, now=Attempt(entry=entry))
-    await create_run(house, state, folder)
+    await create_run(app, state, folder)
     return state
 
 
-async def create_run(house: AppContext, state: RunState, folder: Path) -> None:
+async def create_run(app: AppContext, state: RunState, folder: Path) -> None:
     """Store a new run with the options that are in force."""
-    options = options_of(house.settings, house.flags)
-    await house.adapters.store.create(state, folder=str(folder), created=house.moment, options=options)
+    options = build_run_options(app.settings, app.flags)
+    await app.adapters.store.create(state, folder=str(folder), created=app.moment, options=options)
 
 
-def looks_of(house: AppContext, asked: RunRequest) -> int:
+def resolve_max_tool_calls(app: AppContext, request: RunRequest) -> int:
     """Return the maximum number of tool calls: the user's choice, else the limit of the model's profile."""
-    return min(profile(house.settings).looks if asked.looks is None else asked.looks, MOST_LOOKS)
+    return min(
+        load_profile(app.settings).looks if request.max_tool_calls is None else request.max_tool_calls, MOST_LOOKS
+    )
 
 
-def keep_environment(house: AppContext, environment: Environment) -> str:
+def keep_environment(app: AppContext, environment: Environment) -> str:
     """Store an environment and return its blob name for the suite."""
-    return house.adapters.blobs.put(environment.model_dump_json().encode())
+    return app.adapters.blobs.put(environment.model_dump_json().encode())

@@ -6,39 +6,39 @@ import json
 from collections.abc import Iterator, Sequence
 from typing import Any, TypeVar
 
-from redstart.app.standing import all_records
+from redstart.app.run_status import load_all_records
 from redstart.app.wire import AppContext
 from redstart.core.change import ApplyResult, Patch
 from redstart.core.chat import Answer
 from redstart.core.errors import BlobMissing, ConfigError
 from redstart.core.events import Phase
+from redstart.core.frozen import FrozenValue
 from redstart.core.learning import Reflection
-from redstart.core.noun import FrozenValue
 from redstart.core.report import Case, CaseList, PatchTestResult, ReproductionResult
 from redstart.core.run import Decision, RunState, Step
 from redstart.core.tasks import with_flat_names
 from redstart.engines.journal import KeptAnswer
-from redstart.engines.recall import spent_by
-from redstart.ports.model.prices import ModelShare, by_model
+from redstart.engines.recall import read_metered_recall
+from redstart.ports.model.prices import ModelShare, list_model_shares
 from redstart.ports.store.port.runs import StepRow
 
 
-def reflections_of(rows: Sequence[StepRow]) -> dict[int, Reflection]:
+def collect_reflections(rows: Sequence[StepRow]) -> dict[int, Reflection]:
     """Collect the reflection on each attempt by number, from the step `reflect`, else from the next attempt's
     answer."""
-    found: dict[int, Reflection] = {}
-    last = 0
+    reflections: dict[int, Reflection] = {}
+    last_attempt = 0
     for row in rows:
         if row.step is Step.reflect:
-            asked = Reflection.model_validate_json(row.artifact)
-            if asked.explains:
-                found[row.attempt] = asked
+            reflection = Reflection.model_validate_json(row.artifact)
+            if reflection.explains:
+                reflections[row.attempt] = reflection
         elif row.step is Step.patch:
             patch = Patch.model_validate_json(row.artifact)
-            if last and patch.reflection is not None:
-                found.setdefault(last, patch.reflection)
-            last = last if patch.probe else row.attempt
-    return found
+            if last_attempt and patch.reflection is not None:
+                reflections.setdefault(last_attempt, patch.reflection)
+            last_attempt = last_attempt if patch.probe else row.attempt
+    return reflections
 
 
 def reflection_lines(reflection: Reflection | None) -> Iterator[str]:
@@ -53,7 +53,7 @@ def reflection_lines(reflection: Reflection | None) -> Iterator[str]:
 
 
 VIEW_VERSION = 1
-GONE = "[no longer kept]"
+REMOVED_TEXT = "[no longer kept]"
 """Replaces text that was forgotten together with a card that contained it."""
 
 T = TypeVar("T", bound=FrozenValue)
@@ -88,19 +88,19 @@ class AttemptView(FrozenValue):
     """Failed attempts of earlier runs that its question showed, as RUN-ATTEMPT."""
 
 
-async def view_attempt(house: AppContext, state: RunState, number: int) -> AttemptView:
+async def load_attempt_view(app: AppContext, state: RunState, number: int) -> AttemptView:
     """Load everything about one attempt. Raises `ConfigError` if the run has no such attempt."""
-    every = await house.adapters.store.steps(state.run_id)
-    rows = [row for row in every if row.attempt == number]
+    all_rows = await app.adapters.store.list_steps(state.run_id)
+    rows = [row for row in all_rows if row.attempt == number]
     if not rows:
         raise ConfigError(f"run {state.run_id} has no attempt {number}", remedy=f"it has 1 to {state.now.number}")
-    seconds = await _seconds(house, state.run_id, number)
-    patch = _artifact(rows, Step.patch, Patch)
-    applied = _artifact(rows, Step.apply, ApplyResult)
-    tested = _artifact(rows, Step.test, PatchTestResult)
-    reproduced = _artifact(rows, Step.reproduce, ReproductionResult)
-    report = tested.report if tested else reproduced.report if reproduced else None
-    text = _Texts(house)
+    seconds = await _load_seconds(app, state.run_id, number)
+    patch = _find_artifact(rows, Step.patch, Patch)
+    applied = _find_artifact(rows, Step.apply, ApplyResult)
+    test_result = _find_artifact(rows, Step.test, PatchTestResult)
+    reproduced = _find_artifact(rows, Step.reproduce, ReproductionResult)
+    report = test_result.report if test_result else reproduced.report if reproduced else None
+    text = _Texts(app)
     return AttemptView(
         run=state.run_id,
         number=number,
@@ -108,69 +108,69 @@ async def view_attempt(house: AppContext, state: RunState, number: int) -> Attem
         answer=text(patch.answer) if patch else "",
         diff=text(applied.diff) if applied else "",
         rejects=tuple(f"{reject.path}: {reject.reason}" for reject in applied.rejects) if applied else (),
-        cases=tuple(case for case in _cases(house, report.full) if case.red) if report else (),
+        cases=tuple(case for case in _load_cases(app, report.full) if case.is_red) if report else (),
         output=text(report.output) if report else "",
         steps=tuple(_step(row, seconds) for row in rows),
-        outcome=_outcome(rows),
-        reflection=reflections_of(every).get(number),
+        outcome=_find_outcome(rows),
+        reflection=collect_reflections(all_rows).get(number),
         failed_before=patch.failed_before if patch else (),
     )
 
 
-def state_document(state: RunState) -> dict[str, Any]:
+def build_state_document(state: RunState) -> dict[str, Any]:
     """Return the state as JSON for programs. Fields of a single mode also appear at the top level of the spec."""
     document = state.model_dump(mode="json")
     return {**document, "spec": with_flat_names(document["spec"], state.spec.task)}
 
 
-def final_diff(house: AppContext, state: RunState) -> str:
+def load_final_diff(app: AppContext, state: RunState) -> str:
     """Return the diff of the last attempt that made one; for `improve`, the diff of all improvements that were kept."""
-    if state.spec.begins_cycles:
-        kept = state.draft if state.work.kept else None
-        return house.trees.diff(state.spec.base, kept).decode(errors="replace") if kept else ""
-    return _Texts(house)(state.now.diff)
+    if state.spec.has_cycles:
+        snapshot = state.draft if state.work.kept else None
+        return app.trees.diff(state.spec.base, snapshot).decode(errors="replace") if snapshot else ""
+    return _Texts(app)(state.now.diff)
 
 
 class _Texts:
-    def __init__(self, house: AppContext) -> None:
-        self._blobs = house.adapters.blobs
+    def __init__(self, app: AppContext) -> None:
+        self._blobs = app.adapters.blobs
 
     def __call__(self, name: str) -> str:
         try:
             return self._blobs.get(name).decode(errors="replace") if name else ""
         except BlobMissing:
-            return GONE
+            return REMOVED_TEXT
 
 
-def _cases(house: AppContext, full: str) -> tuple[Case, ...]:
-    return CaseList.model_validate_json(house.adapters.blobs.get(full)).cases if full else ()
+def _load_cases(app: AppContext, full: str) -> tuple[Case, ...]:
+    return CaseList.model_validate_json(app.adapters.blobs.get(full)).cases if full else ()
 
 
-def _artifact(rows: list[StepRow], step: Step, shape: type[T]) -> T | None:
+def _find_artifact(rows: list[StepRow], step: Step, shape: type[T]) -> T | None:
     return next((shape.model_validate_json(row.artifact) for row in rows if row.step is step), None)
 
 
-async def _seconds(house: AppContext, run_id: str, number: int) -> dict[str, float]:
-    ended = (event for event in await house.adapters.store.events(run_id) if event.phase is Phase.end)
-    mine = (event for event in ended if event.attempt == number)
-    return {event.name: seconds for event in mine if isinstance(seconds := event.data.get("seconds"), float)}
+async def _load_seconds(app: AppContext, run_id: str, number: int) -> dict[str, float]:
+    end_events = (event for event in await app.adapters.store.list_events(run_id) if event.phase is Phase.end)
+    attempt_events = (event for event in end_events if event.attempt == number)
+    return {event.name: seconds for event in attempt_events if isinstance(seconds := event.data.get("seconds"), float)}
 
 
 def _step(row: StepRow, seconds: dict[str, float]) -> StepView:
     return StepView(step=row.step.value, seconds=seconds.get(row.step.value, 0.0), artifact=json.loads(row.artifact))
 
 
-def _outcome(rows: list[StepRow]) -> str:
-    decided = _artifact(rows, Step.decide, Decision)
-    return decided.reason if decided else f"paused after {rows[-1].step.value}"
+def _find_outcome(rows: list[StepRow]) -> str:
+    decision = _find_artifact(rows, Step.decide, Decision)
+    return decision.reason if decision else f"paused after {rows[-1].step.value}"
 
 
-async def spending(house: AppContext, state: RunState) -> list[ModelShare]:
+async def summarize_spending(app: AppContext, state: RunState) -> list[ModelShare]:
     """Summarize the calls and the cost of each model of the run and its child runs."""
-    records = await all_records(house, state)
-    answers = [KeptAnswer.of(record).answer for record in records if record.kind == "model"]
-    recalls = [spent_by(record) for record in records if record.kind == "recall"]
-    return by_model(
+    records = await load_all_records(app, state)
+    answers = [KeptAnswer.from_record(record).answer for record in records if record.kind == "model"]
+    recalls = [read_metered_recall(record) for record in records if record.kind == "recall"]
+    return list_model_shares(
         [
             *answers,
             *(Answer(text="", model=recall.model, usage=recall.usage) for recall in recalls if recall and recall.usage),

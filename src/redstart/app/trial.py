@@ -19,7 +19,7 @@ from redstart.core.errors import ConfigError
 
 DRAINED_WITHIN = 120.0
 """How long workers may take to finish their current steps."""
-LOOK = 0.5
+POLL_SECONDS = 0.5
 
 
 class TrialServer(NamedTuple):
@@ -34,7 +34,7 @@ class TrialServer(NamedTuple):
 
 
 @contextmanager
-def trial(settings: Settings, folder: Path, workers: int) -> Generator[TrialServer]:
+def start_trial(settings: Settings, folder: Path, workers: int) -> Generator[TrialServer]:
     """Start the fleet. At the end, let the workers finish their steps and stop everything.
 
     Without Postgres, runs are stored as they are without a fleet. Raises `ConfigError` if there is no Temporal server,
@@ -42,20 +42,20 @@ def trial(settings: Settings, folder: Path, workers: int) -> Generator[TrialServ
     """
     folder.mkdir(mode=0o700, parents=True, exist_ok=True)
     with ExitStack() as stack:
-        server = stack.enter_context(serve_temporal(folder, fair=True))
-        own = {"REDSTART_FLEET__ADDRESS": server.address, "REDSTART_FLEET__SAME_MACHINE": "true"}
+        server = stack.enter_context(serve_temporal(folder, with_fairness=True))
+        variables = {"REDSTART_FLEET__ADDRESS": server.address, "REDSTART_FLEET__SAME_MACHINE": "true"}
         keeps = "where they were" if settings.store.url else str(settings.home)
         if not settings.store.url:
             with suppress(ConfigError):  # no Postgres on this machine
-                own["REDSTART_STORE__URL"] = stack.enter_context(serve_postgres(folder)).url
+                variables["REDSTART_STORE__URL"] = stack.enter_context(serve_postgres(folder)).url
                 keeps = f"Postgres in {folder}"
-        started: list[subprocess.Popen[bytes]] = []
-        stack.callback(_drained, started)
-        started += [_worker({**os.environ, **own}) for _ in range(workers)]
-        yield TrialServer(server.address, keeps, write_variables(folder / "env.sh", own), started)
+        processes: list[subprocess.Popen[bytes]] = []
+        stack.callback(_drain_workers, processes)
+        processes += [_start_worker({**os.environ, **variables}) for _ in range(workers)]
+        yield TrialServer(server.address, keeps, write_variables(folder / "env.sh", variables), processes)
 
 
-def keep_up(running: TrialServer, tell: Callable[[str], None]) -> None:
+def keep_up(running: TrialServer, notify: Callable[[str], None]) -> None:
     """Watch the workers until interrupted. Raises `ConfigError` if a worker cannot serve or no worker is left."""
     while True:
         for process in list(running.workers):
@@ -64,18 +64,18 @@ def keep_up(running: TrialServer, tell: Callable[[str], None]) -> None:
                 raise ConfigError("a worker cannot serve the fleet", remedy="see its message above")
             if code is not None:
                 running.workers.remove(process)
-                tell(f"worker {process.pid} ended with exit code {code}; the other workers take over its work")
+                notify(f"worker {process.pid} ended with exit code {code}; the other workers take over its work")
         if not running.workers:
             raise ConfigError("no worker is left", remedy="to see what is missing on this machine: redstart doctor")
-        time.sleep(LOOK)
+        time.sleep(POLL_SECONDS)
 
 
-def _worker(environ: Mapping[str, str]) -> subprocess.Popen[bytes]:
+def _start_worker(environ: Mapping[str, str]) -> subprocess.Popen[bytes]:
     command = [sys.executable, "-m", "redstart.cli.main", "worker", "--pool", "both"]
     return subprocess.Popen(command, env=dict(environ), stdin=subprocess.DEVNULL, start_new_session=True)
 
 
-def _drained(workers: list[subprocess.Popen[bytes]]) -> None:
+def _drain_workers(workers: list[subprocess.Popen[bytes]]) -> None:
     for process in workers:
         process.terminate()
     ends = time.monotonic() + DRAINED_WITHIN

@@ -12,37 +12,37 @@ from functools import partial
 from pathlib import Path
 from typing import TypedDict
 
-from redstart.app.choices import DriveFlags, with_models
-from redstart.app.images import wanted
+from redstart.app.images import build_sandbox_choice
 from redstart.app.installs import IndexInstaller
-from redstart.app.model_routes import has_endpoint, model_address, model_route, short_model_name
+from redstart.app.model_routes import find_model_address, find_model_route, has_endpoint, shorten_model_name
 from redstart.app.objects import refuse_object_name
-from redstart.app.plugins import make_model, proven_sandbox
+from redstart.app.plugins import make_model, make_proven_sandbox
+from redstart.app.run_choices import DriveFlags, with_models
 from redstart.app.settings import Settings, require_model
-from redstart.app.settings.store import DATABASE, folder_of
+from redstart.app.settings.store import DATABASE, find_tenant_folder
 from redstart.core.chat import Ask, Tier
-from redstart.core.course import StallLimits
 from redstart.core.errors import ConfigError
 from redstart.core.events import Event
 from redstart.core.graph import Graph, MirrorCounts
+from redstart.core.progress import StallLimits
 from redstart.core.run import Limits, Spend
 from redstart.core.run_options import RunOptions
-from redstart.core.visible import visible
-from redstart.core.wishes import QuestionOptions
-from redstart.engines.drive import Adapters, StepLedger
+from redstart.core.run_preferences import QuestionOptions
+from redstart.core.safe_text import escape_hidden
 from redstart.engines.port import DEFAULT, Engine
+from redstart.engines.step_driver import Adapters, StepLedger
 from redstart.ports.memory.hashing import HashingEmbedder
 from redstart.ports.memory.port import Embedder, LessonStore
 from redstart.ports.model.budget import BudgetedModel, RunLedger
 from redstart.ports.model.endpoints import PLUGIN, ModelAddress
 from redstart.ports.model.gateway import Gateway, RetryPolicy
-from redstart.ports.model.lanes import ModelRoute, RateLimits, RouteOptions
-from redstart.ports.model.mask import MaskedModel, mask, secrets_of
 from redstart.ports.model.port import Model, Profile, TimedLedger
-from redstart.ports.model.tiers import profile_of
+from redstart.ports.model.routes import ModelRoute, RateLimits, RouteOptions
+from redstart.ports.model.secret_mask import MaskedModel, find_secrets, mask
+from redstart.ports.model.tiers import get_profile
 from redstart.ports.sandbox.cgroups import restart_in_own_group
-from redstart.ports.sandbox.choose import choose, lacks_of
 from redstart.ports.sandbox.port import Sandbox, SandboxFactory
+from redstart.ports.sandbox.selection import choose, list_lack_texts
 from redstart.ports.sql.blobs import SqlBlobs
 from redstart.ports.sql.cards import SqlCards
 from redstart.ports.sql.edges import SqlEdges
@@ -58,10 +58,10 @@ from redstart.ports.store.port.blobs import SweptBlobs
 from redstart.ports.trials.port import Trials
 from redstart.ports.world.port import World
 from redstart.ports.world.system import SystemWorld
-from redstart.toolkit.learning.advisor import LessonSelector
+from redstart.toolkit.learning.lesson_selector import LessonSelector
 from redstart.toolkit.repo.trees import GitTrees
 
-STEPS_ASKED = ("plan", "patch", "reproduce", "audit", "reflect", "remember")
+MODEL_STEPS = ("plan", "patch", "reproduce", "audit", "reflect", "remember")
 """The steps that ask a model."""
 
 
@@ -85,34 +85,40 @@ class AppContext:
     @property
     def shortcomings(self) -> tuple[str, ...]:
         """The features that the sandbox lacks on this machine, each in a few words."""
-        return tuple(lack.short for lack in lacks_of(self.adapters.sandbox))
+        return tuple(lack.short_description for lack in list_lack_texts(self.adapters.sandbox))
 
-    def with_sandbox(self, own: Sandbox | SandboxFactory | None = None, *, unsafe: bool = False) -> AppContext:
+    def with_sandbox(
+        self, custom_sandbox: Sandbox | SandboxFactory | None = None, *, unsafe: bool = False
+    ) -> AppContext:
         """Add this sandbox, or the one of the settings. Raises `SandboxUnavailable` with the remedy."""
         scratch = self.settings.home / "scratch"
         scratch.mkdir(parents=True, exist_ok=True)
         backend = self.settings.sandbox.backend
-        if own is None:
+        if custom_sandbox is None:
             refuse_object_name(backend, "sandbox")
             if self.settings.sandbox.is_plugin:
-                own = proven_sandbox(backend, self.trees, scratch, unsafe=unsafe)
+                custom_sandbox = make_proven_sandbox(backend, self.trees, scratch, unsafe=unsafe)
             else:
-                own = choose(self.trees, scratch, unsafe=unsafe, wanted=wanted(self.settings.sandbox, os.environ))
-        sandbox = own(self.trees, scratch) if callable(own) else own
+                custom_sandbox = choose(
+                    self.trees, scratch, unsafe=unsafe, choice=build_sandbox_choice(self.settings.sandbox, os.environ)
+                )
+        sandbox = custom_sandbox(self.trees, scratch) if callable(custom_sandbox) else custom_sandbox
         return replace(self, adapters=replace(self.adapters, sandbox=sandbox))
 
-    def with_options_of(self, options: RunOptions | None) -> AppContext:
+    def with_run_options(self, options: RunOptions | None) -> AppContext:
         """Use the models that a run of another machine stored; unchanged if the run stored none."""
-        return self.with_settings(with_models(self.settings, options.models, elsewhere=True)) if options else self
+        return (
+            self.with_settings(with_models(self.settings, options.models, on_other_machine=True)) if options else self
+        )
 
     def with_settings(self, settings: Settings) -> AppContext:
         """Use these settings and their models."""
-        return replace(self, settings=settings, adapters=replace(self.adapters, **_model_parts(settings)))
+        return replace(self, settings=settings, adapters=replace(self.adapters, **_create_model_parts(settings)))
 
     def with_model(self, model: Model | None = None) -> AppContext:
         """Add this model, or those of the settings. Raises `ConfigError` if one is not available."""
         if model is None and self.settings.memory.embedder:
-            embedding_address(self.settings)
+            find_embedding_address(self.settings)
         return replace(self, adapters=replace(self.adapters, model=model or connect(self.settings, rates=self.rates)))
 
 
@@ -125,30 +131,33 @@ def leave_shared_group() -> None:
 
 
 @contextmanager
-def open_house(
+def open_app(
     settings: Settings,
     *,
     listen: Callable[[Event], None] | None = None,
     world: World | None = None,
-    opened: Database | None = None,
+    root_database: Database | None = None,
 ) -> Generator[AppContext]:
     """Open the store for the settings' tenant, and close everything at the end.
 
     A caller that opens many contexts passes a database that is already open; it stays open.
     """
     world = world or SystemWorld()
-    database = (opened or open_database(settings)).of(settings.tenant)
+    database = (root_database or open_database(settings)).for_tenant(settings.tenant)
     try:
-        blobs = blobs_of(settings, database)
-        trees = GitTrees(folder_of(settings.home, settings.tenant) / "snapshots", blobs)
+        blobs = create_blob_store(settings, database)
+        trees = GitTrees(find_tenant_folder(settings.home, settings.tenant) / "snapshots", blobs)
         try:
             yield AppContext(
-                settings, _adapters(settings, database, blobs, trees, world, listen), trees, rates_of(database)
+                settings,
+                _create_adapters(settings, database, blobs, trees, world, listen),
+                trees,
+                create_rate_limits(database),
             )
         finally:
             trees.close()
     finally:
-        if opened is None:
+        if root_database is None:
             database.close()
 
 
@@ -157,38 +166,38 @@ def open_database(settings: Settings) -> Database:
     return Database.open(settings.store.url or settings.home / DATABASE)
 
 
-def blobs_of(settings: Settings, database: Database) -> SweptBlobs:
+def create_blob_store(settings: Settings, database: Database) -> SweptBlobs:
     if settings.store.keeps_blobs:
         return SqlBlobs(database)
-    return DirectoryBlobs(folder_of(settings.home, settings.tenant) / "blobs")
+    return DirectoryBlobs(find_tenant_folder(settings.home, settings.tenant) / "blobs")
 
 
-def rates_of(database: Database) -> RateLimits | None:
+def create_rate_limits(database: Database) -> RateLimits | None:
     """Open the rate limits shared by all users of this database and tenant; None for a file, which is not shared."""
     return SqlRates(database) if database.is_postgres else None
 
 
-def trials_of(database: Database) -> Trials:
+def create_trial_store(database: Database) -> Trials:
     return SqlTrials(database, SystemWorld().now)
 
 
-def cards_of(database: Database) -> SqlCards:
+def create_card_store(database: Database) -> SqlCards:
     return SqlCards(database)
 
 
-def failures_of(database: Database) -> SqlFailures:
+def create_failure_store(database: Database) -> SqlFailures:
     return SqlFailures(database)
 
 
-def shelf_of(database: Database) -> SqlLessonStore:
+def create_lesson_store(database: Database) -> SqlLessonStore:
     return SqlLessonStore(database)
 
 
-def advisor_of(shelf: LessonStore, now: Callable[[], float]) -> LessonSelector:
-    return LessonSelector(shelf, now, lambda text: mask(text) != text)
+def create_lesson_selector(store: LessonStore, now: Callable[[], float]) -> LessonSelector:
+    return LessonSelector(store, now, lambda text: mask(text) != text)
 
 
-def edges_of(database: Database) -> SqlEdges:
+def create_edge_store(database: Database) -> SqlEdges:
     return SqlEdges(database)
 
 
@@ -197,7 +206,7 @@ def mirror_to(graph: Graph, url: str, database: str, environ: Mapping[str, str])
     try:
         from redstart.ports.memory.neo4j import Neo4jServer, mirror  # noqa: PLC0415  (of the extra `neo4j`)
     except ModuleNotFoundError as error:
-        raise _lacks_neo4j() from error
+        raise _create_neo4j_error() from error
     user, password = environ.get("NEO4J_USERNAME", ""), environ.get("NEO4J_PASSWORD", "")
     return mirror(graph, Neo4jServer(url, user, password, database))
 
@@ -207,15 +216,15 @@ def reach_graph(url: str, environ: Mapping[str, str], seconds: float) -> None:
     try:
         from redstart.ports.memory.neo4j import Neo4jServer, reach  # noqa: PLC0415  (of the extra `neo4j`)
     except ModuleNotFoundError as error:
-        raise _lacks_neo4j() from error
+        raise _create_neo4j_error() from error
     reach(Neo4jServer(url, environ.get("NEO4J_USERNAME", ""), environ.get("NEO4J_PASSWORD", "")), seconds)
 
 
-def _lacks_neo4j() -> ConfigError:
+def _create_neo4j_error() -> ConfigError:
     return ConfigError("the package for Neo4j is not installed", remedy="pip install 'redstart[neo4j]'")
 
 
-def _adapters(
+def _create_adapters(
     settings: Settings,
     database: Database,
     blobs: SweptBlobs,
@@ -223,79 +232,81 @@ def _adapters(
     world: World,
     listen: Callable[[Event], None] | None,
 ) -> Adapters:
-    def ledger(limits: Limits, spent: Spend) -> StepLedger:
-        return RunLedger(limits, spent, world.monotonic)
+    def create_ledger(limits: Limits, spend: Spend) -> StepLedger:
+        return RunLedger(limits, spend, world.monotonic)
 
     return Adapters(
         store=SqlStore(database, world.now),
         journal=SqlJournal(database),
         blobs=blobs,
         trees=trees,
-        memory=SqlMemory(database, embedder_of(settings), goals=HashingEmbedder()),
-        lessons=advisor_of(SqlLessonStore(database), world.now),
+        memory=SqlMemory(database, create_embedder(settings), goals=HashingEmbedder()),
+        lessons=create_lesson_selector(SqlLessonStore(database), world.now),
         world=world,
         model=None,
         sandbox=None,
         installer=IndexInstaller(settings.home, os.environ),
-        ledger=ledger,
-        listen=listen or _nobody,
-        **_model_parts(settings),
+        ledger=create_ledger,
+        listen=listen or _ignore_event,
+        **_create_model_parts(settings),
     )
 
 
 class _ModelParts(TypedDict):
     writer: str
-    asked_model: Callable[[Ask], str]
+    get_model_name: Callable[[Ask], str]
     budgeted: Callable[[Model, TimedLedger], Model]
 
 
-def _model_parts(settings: Settings) -> _ModelParts:
+def _create_model_parts(settings: Settings) -> _ModelParts:
     """Make the parts of the adapters that depend on the chosen models."""
     names = {Tier.fast: settings.models.fast, Tier.strong: settings.models.strong}
 
-    def budgeted(model: Model, ledger: TimedLedger) -> Model:
+    def wrap_with_budget(model: Model, ledger: TimedLedger) -> Model:
         # The gateway reserves budget for each of its calls; a model with one call per question is wrapped.
-        return model.under(ledger) if isinstance(model, Gateway) else BudgetedModel(model, ledger, names.__getitem__)
+        return (
+            model.with_ledger(ledger) if isinstance(model, Gateway) else BudgetedModel(model, ledger, names.__getitem__)
+        )
 
     roster = settings.models.roster
     return _ModelParts(
-        writer=roster.usual("patch", Tier.strong),
-        asked_model=lambda ask: short_model_name(roster.chosen(ask)[0]),
-        budgeted=budgeted,
+        writer=roster.get_default_model("patch", Tier.strong),
+        get_model_name=lambda ask: shorten_model_name(roster.choose_models(ask)[0]),
+        budgeted=wrap_with_budget,
     )
 
 
-def embedder_of(settings: Settings) -> Embedder:
+def create_embedder(settings: Settings) -> Embedder:
     """Make the embedder of the settings. No call is made yet; the first call reports an error in the settings."""
     memory, name = settings.memory, settings.memory.embedder
     if not name:
         return HashingEmbedder(near=memory.near)
-    from redstart.ports.model.embedding import DEADLINE, NEAR, ApiEmbedder, EmbeddingOptions  # noqa: PLC0415
+    from redstart.ports.model.embedding import DEADLINE, SIMILARITY_THRESHOLD, ApiEmbedder, EmbeddingOptions  # noqa: PLC0415
 
     manner = EmbeddingOptions(
-        deadline=settings.models.option(name).deadline or DEADLINE,
-        near=NEAR if memory.near is None else memory.near,
+        deadline=settings.models.get_model_options(name).deadline or DEADLINE,
+        similarity_threshold=SIMILARITY_THRESHOLD if memory.near is None else memory.near,
         dimensions=memory.dimensions,
-        rates=profile_of(name, settings.models.profiles).rates,
-        secrets=secrets_of(os.environ),
+        rates=get_profile(name, settings.models.profiles).rates,
+        secrets=find_secrets(os.environ),
     )
-    return ApiEmbedder(partial(embedding_address, settings), name, manner)
+    return ApiEmbedder(partial(find_embedding_address, settings), name, manner)
 
 
-def embedding_address(settings: Settings) -> ModelAddress:
+def find_embedding_address(settings: Settings) -> ModelAddress:
     """Find the address of the settings' embedder. Raises `ConfigError` if the settings do not give a usable one."""
     from redstart.ports.model.embedding import refuse_unfit  # noqa: PLC0415
 
-    return refuse_unfit(model_address(settings, settings.memory.embedder, os.environ))
+    return refuse_unfit(find_model_address(settings, settings.memory.embedder, os.environ))
 
 
-def _nobody(event: Event) -> None:
+def _ignore_event(event: Event) -> None:
     """Ignore the event."""
     del event
 
 
-def _say(text: str) -> None:
-    print(visible(text), file=sys.stderr, flush=True)
+def _print_message(text: str) -> None:
+    print(escape_hidden(text), file=sys.stderr, flush=True)
 
 
 def check_models(settings: Settings, *, keys: bool = True) -> None:
@@ -303,107 +314,122 @@ def check_models(settings: Settings, *, keys: bool = True) -> None:
     require_model(settings)
     for name in settings.models.roster.names:
         if has_endpoint(name):
-            (model_address if keys else model_route)(settings, name, os.environ)
+            (find_model_address if keys else find_model_route)(settings, name, os.environ)
 
 
 def connect(
-    settings: Settings, tell: Callable[[str], None] = _say, rates: RateLimits | None = None, own: Model | None = None
+    settings: Settings,
+    notify: Callable[[str], None] = _print_message,
+    rates: RateLimits | None = None,
+    custom_model: Model | None = None,
 ) -> Model:
     """Put every model of the settings behind one gateway, or return the recorded or manual model that replaces all.
 
-    `tell` shows messages to a person who answers by hand, `rates` are shared rate limits, and the last argument is the
-    caller's model, which the settings name. Raises `ConfigError` if a model or its key is missing.
+    `notify` shows messages to a person who answers by hand, `rates` are shared rate limits, and the last argument is
+    the caller's model, which the settings name. Raises `ConfigError` if a model or its key is missing.
     """
-    if own is None:
+    if custom_model is None:
         require_model(settings)
     models = settings.models
-    kind, _, rest = models.strong.partition(":")
+    kind, _, path = models.strong.partition(":")
     if kind in ("manual", "replay"):
-        return _masked(_by_hand(settings, rest, tell) if kind == "manual" else _recorded(rest))
-    lanes = {name: _lane(settings, name, own) for name in models.roster.names}
+        return _mask_model(
+            _create_manual_model(settings, path, notify) if kind == "manual" else _create_replay_model(path)
+        )
+    routes = {name: _create_route(settings, name, custom_model) for name in models.roster.names}
 
     def choose(ask: Ask) -> list[ModelRoute]:
-        return [lanes[name] for name in models.roster.chosen(ask)]
+        return [routes[name] for name in models.roster.choose_models(ask)]
 
-    return Gateway(choose, RetryPolicy(tries=models.tries, patience=models.patience), rates=rates)
+    return Gateway(choose, RetryPolicy(max_calls=models.tries, timeout=models.patience), rates=rates)
 
 
-def profile(settings: Settings, step: str = "patch") -> Profile:
+def load_profile(settings: Settings, step: str = "patch") -> Profile:
     """Load the profile of the model that this step asks first; for a recording, that of the recorded model.
 
     Raises `ConfigError` if a recording cannot be read.
     """
     tier = Tier.strong if step in ("patch", "reproduce") else Tier.fast
-    name = settings.models.roster.usual(step, tier)
+    name = settings.models.roster.get_default_model(step, tier)
     if name.startswith("replay:"):
         from redstart.ports.model.replay import Cassette  # noqa: PLC0415
 
         name = Cassette.load(Path(name.removeprefix("replay:"))).model
-    return profile_of(name, settings.models.profiles)
+    return get_profile(name, settings.models.profiles)
 
 
-def asking(settings: Settings) -> QuestionOptions:
+def create_question_options(settings: Settings) -> QuestionOptions:
     """Make the options for questions: the smallest context window of all models, the writer's form of edits."""
-    writer = profile(settings)
-    window = min(profile(settings, step).context for step in STEPS_ASKED)
-    shaped = writer.shapes and writer.json_edits
+    writer = load_profile(settings)
+    window = min(load_profile(settings, step).context for step in MODEL_STEPS)
+    supports_schema = writer.shapes and writer.json_edits
     roster, options = settings.models.roster, settings.models.options
-    own = {name: StallLimits(warning=option.stall_warning, end=option.stall) for name, option in options.items()}
+    limits_by_model = {
+        name: StallLimits(warning=option.stall_warning, end=option.stall) for name, option in options.items()
+    }
     return QuestionOptions(
         window=window,
         edits=writer.edits,
-        shaped=shaped,
+        shaped=supports_schema,
         brief=writer.brief,
-        stronger=roster.stronger("patch", Tier.strong),
-        stalls={name: stall for name, stall in own.items() if stall != StallLimits()},
+        stronger=roster.get_stronger_model("patch", Tier.strong),
+        stalls={name: limits for name, limits in limits_by_model.items() if limits != StallLimits()},
     )
 
 
-def _lane(settings: Settings, name: str, own: Model | None) -> ModelRoute:
-    models, asked = settings.models, settings.models.option(name)
-    known = profile_of(name, models.profiles)
-    model = _model_called(settings, name, asked.deadline or models.deadline, known) if own is None else own
+def _create_route(settings: Settings, name: str, custom_model: Model | None) -> ModelRoute:
+    models, model_options = settings.models, settings.models.get_model_options(name)
+    model_profile = get_profile(name, models.profiles)
+    model = (
+        _create_model(settings, name, model_options.deadline or models.deadline, model_profile)
+        if custom_model is None
+        else custom_model
+    )
     options = RouteOptions(
-        asked.temperature, asked.max_tokens, asked.at_once, asked.tokens_a_minute, asked.requests_a_minute
+        model_options.temperature,
+        model_options.max_tokens,
+        model_options.at_once,
+        model_options.tokens_a_minute,
+        model_options.requests_a_minute,
     )
-    return ModelRoute(name, _masked(model), profile=known, options=options)
+    return ModelRoute(name, _mask_model(model), profile=model_profile, options=options)
 
 
-def _model_called(settings: Settings, name: str, deadline: float, known: Profile) -> Model:
+def _create_model(settings: Settings, name: str, deadline: float, model_profile: Profile) -> Model:
     if name.startswith("command:"):
         from redstart.ports.model.command import Command  # noqa: PLC0415
 
         return Command(name.removeprefix("command:"), name=name, deadline=deadline)
     if name.startswith(f"{PLUGIN}:"):
         return make_model(name, deadline)
-    from redstart.ports.model.providers import provider_at  # noqa: PLC0415  (takes a second to load)
+    from redstart.ports.model.providers import create_provider  # noqa: PLC0415  (takes a second to load)
 
-    return provider_at(model_address(settings, name, os.environ), deadline=deadline, profile=known)
+    return create_provider(find_model_address(settings, name, os.environ), deadline=deadline, profile=model_profile)
 
 
-def _masked(model: Model) -> Model:
+def _mask_model(model: Model) -> Model:
     """Wrap a model so that no question contains a secret of this machine."""
-    return MaskedModel(model, secrets_of(os.environ))
+    return MaskedModel(model, find_secrets(os.environ))
 
 
-def _by_hand(settings: Settings, folder: str, tell: Callable[[str], None]) -> Model:
+def _create_manual_model(settings: Settings, folder: str, notify: Callable[[str], None]) -> Model:
     from redstart.ports.model.manual import ManualModel  # noqa: PLC0415
 
-    return ManualModel(Path(folder) if folder else settings.home / "by-hand", tell, name=settings.models.strong)
+    return ManualModel(Path(folder) if folder else settings.home / "by-hand", notify, name=settings.models.strong)
 
 
-def _recorded(file: str) -> Model:
+def _create_replay_model(file: str) -> Model:
     from redstart.ports.model.replay import Cassette, ReplayModel  # noqa: PLC0415
 
     return ReplayModel(Cassette.load(Path(file)))
 
 
-def engine_called(name: str = DEFAULT) -> Engine:
+def load_engine(name: str = DEFAULT) -> Engine:
     """Load the engine `langgraph` or `inline`."""
     if name == "inline":
-        from redstart.engines.inline import inline  # noqa: PLC0415
+        from redstart.engines.inline import run_inline  # noqa: PLC0415
 
-        return inline
-    from redstart.engines.langgraph import langgraph  # noqa: PLC0415  (takes half a second to load)
+        return run_inline
+    from redstart.engines.langgraph import run_langgraph  # noqa: PLC0415  (takes half a second to load)
 
-    return langgraph
+    return run_langgraph

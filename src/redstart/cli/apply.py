@@ -34,13 +34,13 @@ def apply(
     from redstart.app import settings as configuration
     from redstart.app.handover import apply_run
     from redstart.app.runs import find_run
-    from redstart.app.wire import open_house
+    from redstart.app.wire import open_app
 
-    with open_house(configuration.load()) as house:
+    with open_app(configuration.load()) as app:
 
         async def go() -> tuple[str, HandoverOutcome]:
-            run_id = await find_run(house, run, Path.cwd())
-            return run_id, await apply_run(house, run_id, branch=branch)
+            run_id = await find_run(app, run, Path.cwd())
+            return run_id, await apply_run(app, run_id, branch=branch)
 
         run_id, outcome = asyncio.run(go())
     raise typer.Exit(report_applied(run_id, outcome, branch))
@@ -74,14 +74,14 @@ def undo(run: options.RunId = None) -> None:
     from redstart.app import settings as configuration
     from redstart.app.handover import undo_run
     from redstart.app.runs import find_run
-    from redstart.app.wire import open_house
+    from redstart.app.wire import open_app
     from redstart.toolkit.repo.handover import HandoverEvent
 
-    with open_house(configuration.load()) as house:
+    with open_app(configuration.load()) as app:
 
         async def go() -> tuple[str, HandoverOutcome]:
-            run_id = await find_run(house, run, Path.cwd())
-            return run_id, await undo_run(house, run_id)
+            run_id = await find_run(app, run, Path.cwd())
+            return run_id, await undo_run(app, run_id)
 
         run_id, outcome = asyncio.run(go())
     _print_files(outcome)
@@ -99,10 +99,10 @@ def undo(run: options.RunId = None) -> None:
 
 def _print_files(outcome: HandoverOutcome) -> None:
     for file in outcome.files:
-        echo(_line(file), err=file.what == "refused")
+        echo(_format_line(file), err=file.what == "refused")
 
 
-def _line(file: FileOutcome) -> str:
+def _format_line(file: FileOutcome) -> str:
     """Format the outcome of one file. Bytes of its name that are not valid Unicode are escaped."""
     path = file.path.encode(errors="surrogateescape").decode(errors="backslashreplace")
     return f"  {file.what:<9} {path}" + (f": {file.reason}" if file.reason else "")

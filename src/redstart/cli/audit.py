@@ -11,7 +11,7 @@ import typer
 
 from redstart.cli import options
 from redstart.cli.options import EnvFile, use_env_file
-from redstart.cli.output import echo, echo_json, new_console
+from redstart.cli.output import create_console, echo, echo_json
 from redstart.cli.repo_commands import load_settings
 
 if TYPE_CHECKING:
@@ -44,7 +44,7 @@ class Output(NamedTuple):
     form: FormatName
     show: RiskName | None
     engine: str
-    written: Path | None = None
+    baseline_path: Path | None = None
     """The baseline file to write."""
 
 
@@ -91,11 +91,11 @@ def audit(
     if baseline is not None and no_baseline:
         raise ConfigError("--baseline and --no-baseline cannot be combined", remedy="use only one of them")
     use_env_file(env_file, folder := path if path.is_dir() else path.parent)
-    settings = load_settings(folder, model, somebody_there=sys.stdin.isatty() and output is FormatName.text)
+    settings = load_settings(folder, model, can_ask=sys.stdin.isatty() and output is FormatName.text)
     if not no_llm and not settings.models.strong:
         raise ConfigError("no model is configured", remedy="choose one with -m, or run only the tools with --no-llm")
-    asked = AuditRequest(
-        limits=options.limits_of(settings.limits, 1, max_usd, max_minutes),
+    request = AuditRequest(
+        limits=options.resolve_limits(settings.limits, 1, max_usd, max_minutes),
         goal=goal,
         since=since,
         fail_on=Risk(fail_on.value) if fail_on else None,
@@ -103,65 +103,65 @@ def audit(
         baseline=None if write_baseline or no_baseline else baseline or find_baseline(path),
     )
     if detach:
-        raise typer.Exit(_hand_over(settings, path, asked, keeps=write_baseline))
-    written = (baseline or folder / BASELINE) if write_baseline else None
-    raise typer.Exit(_run(settings, path, asked, Output(output, show, engine.value, written)))
+        raise typer.Exit(_submit_to_fleet(settings, path, request, keeps=write_baseline))
+    baseline_path = (baseline or folder / BASELINE) if write_baseline else None
+    raise typer.Exit(_run(settings, path, request, Output(output, show, engine.value, baseline_path)))
 
 
-def _hand_over(settings: Settings, path: Path, asked: AuditRequest, *, keeps: bool) -> int:
+def _submit_to_fleet(settings: Settings, path: Path, request: AuditRequest, *, keeps: bool) -> int:
     """Submit the audit to the fleet, which reads the same store and shows the findings there."""
-    from redstart.app.audit import begin_audit
+    from redstart.app.audit import create_audit_run
     from redstart.cli.session import DriveMode, drive_run
     from redstart.core.errors import ConfigError
 
     if keeps:
         raise ConfigError("--write-baseline and --detach cannot be combined", remedy="leave out --detach")
 
-    async def begin(house: AppContext) -> RunState:
-        return await begin_audit(house, path, asked)
+    async def start_run(app: AppContext) -> RunState:
+        return await create_audit_run(app, path, request)
 
-    return drive_run(settings, DriveMode(detach=True), begin)
+    return drive_run(settings, DriveMode(detach=True), start_run)
 
 
-def _run(settings: Settings, path: Path, asked: AuditRequest, output: Output) -> int:
+def _run(settings: Settings, path: Path, request: AuditRequest, output: Output) -> int:
     import asyncio
     from dataclasses import replace
 
-    from redstart.app.audit import begin_audit, load_report, write_baseline
-    from redstart.app.exits import exit_code
+    from redstart.app.audit import create_audit_run, load_report, write_baseline
+    from redstart.app.exit_codes import exit_code
     from redstart.app.runs import go_on
-    from redstart.app.wire import check_models, engine_called, open_house
+    from redstart.app.wire import check_models, load_engine, open_app
     from redstart.cli.display import Terminal
-    from redstart.cli.session import ticking
-    from redstart.core.noun import many
+    from redstart.cli.session import refresh_periodically
+    from redstart.core.frozen import format_count
 
-    if asked.review:
+    if request.review:
         check_models(settings)
 
-    async def go(house: AppContext, shown: Display) -> RunState:
-        state = await begin_audit(house, path, asked)
+    async def go(app: AppContext, ui: Display) -> RunState:
+        state = await create_audit_run(app, path, request)
         if any(state.spec.checks.commands.values()):
-            house = house.with_sandbox()
-        if asked.review:
-            house = house.with_model()
-        house = replace(house, adapters=replace(house.adapters, progress=shown.progress))
-        async with ticking(shown):
-            return (await go_on(house, state.run_id, engine_called(output.engine))).state
+            app = app.with_sandbox()
+        if request.review:
+            app = app.with_model()
+        app = replace(app, adapters=replace(app.adapters, progress=ui.show_progress))
+        async with refresh_periodically(ui):
+            return (await go_on(app, state.run_id, load_engine(output.engine))).state
 
     # Only the report goes to standard output: it may be JSON, or another program may read it.
-    screen = Terminal(console=new_console(stderr=True), steps=False)
-    with screen as shown, open_house(settings, listen=shown) as house:
-        state = asyncio.run(go(house, shown))
-        report = load_report(house, state)
-    if output.written is not None:
-        write_baseline(output.written, report.findings)
-        echo(f"accepted {many(len(report.findings), 'finding')}: wrote {output.written}", err=True)
+    screen = Terminal(console=create_console(stderr=True), steps=False)
+    with screen as ui, open_app(settings, listen=ui) as app:
+        state = asyncio.run(go(app, ui))
+        report = load_report(app, state)
+    if output.baseline_path is not None:
+        write_baseline(output.baseline_path, report.findings)
+        echo(f"accepted {format_count(len(report.findings), 'finding')}: wrote {output.baseline_path}", err=True)
         return 0
-    _print(report, state, asked, output)
+    _print(report, state, request, output)
     return exit_code(state)
 
 
-def _print(report: FindingList, state: RunState, asked: AuditRequest, output: Output) -> None:
+def _print(report: FindingList, state: RunState, request: AuditRequest, output: Output) -> None:
     from importlib.metadata import version
 
     from redstart.toolkit.checks.formats import as_github, as_json, as_sarif
@@ -173,10 +173,10 @@ def _print(report: FindingList, state: RunState, asked: AuditRequest, output: Ou
     elif output.form is FormatName.github:
         echo(as_github(report))
     else:
-        _print_text(report, state, asked, output.show)
+        _print_text(report, state, request, output.show)
 
 
-def _print_text(report: FindingList, state: RunState, asked: AuditRequest, show: RiskName | None) -> None:
+def _print_text(report: FindingList, state: RunState, request: AuditRequest, show: RiskName | None) -> None:
     import os
     import shutil
 
@@ -185,12 +185,12 @@ def _print_text(report: FindingList, state: RunState, asked: AuditRequest, show:
 
     # In a pipe each finding is one line, so that grep sees all of it.
     is_wrapped = sys.stdout.isatty() or "COLUMNS" in os.environ
-    least = Risk(show.value) if show else Risk.medium
-    if show is None and asked.fail_on is not None and least.reaches(asked.fail_on):
-        least = asked.fail_on
-    baseline = asked.baseline
+    min_risk = Risk(show.value) if show else Risk.medium
+    if show is None and request.fail_on is not None and min_risk.is_at_least(request.fail_on):
+        min_risk = request.fail_on
+    baseline = request.baseline
     if baseline is not None and baseline.resolve().is_relative_to(Path.cwd()):
         baseline = baseline.resolve().relative_to(Path.cwd())
-    screen = ReportScreen(shutil.get_terminal_size().columns if is_wrapped else None, least, baseline)
+    screen = ReportScreen(shutil.get_terminal_size().columns if is_wrapped else None, min_risk, baseline)
     for line in report_lines(report, state, screen):
         echo(line)

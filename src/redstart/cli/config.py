@@ -25,18 +25,18 @@ def show(
     """Show every effective setting and where its value comes from. API keys are never shown."""
     import json as encoder
 
-    from redstart.app.settings import public_values, resolve
+    from redstart.app.settings import list_public_values, resolve
 
     settings, origins = resolve(project=path.resolve())
-    values = public_values(settings)
+    values = list_public_values(settings)
     if json:
         rows = [{"name": name, "value": value, "origin": origins[name]} for name, value in values.items()]
         echo_json(encoder.dumps({"v": VERSION, "settings": rows}, indent=2))
         return
     # ASCII only: a project's file may contain terminal control sequences.
-    shown = {name: encoder.dumps(value) for name, value in values.items()}
-    names, widest = max(map(len, shown)), min(max(map(len, shown.values())), 40)
-    for name, value in shown.items():
+    formatted = {name: encoder.dumps(value) for name, value in values.items()}
+    names, widest = max(map(len, formatted)), min(max(map(len, formatted.values())), 40)
+    for name, value in formatted.items():
         echo(f"{name:<{names}}  {value:<{widest}}  {origins[name]}")
 
 
@@ -45,11 +45,11 @@ def get(key: Key) -> None:
     """Print the effective value of one setting in this directory."""
     import json as encoder
 
-    from redstart.app.settings import public_values, resolve
+    from redstart.app.settings import list_public_values, resolve
     from redstart.app.settings.user_file import refuse_unknown
 
     refuse_unknown(key)
-    value = public_values(resolve(project=Path.cwd()).settings)[key]
+    value = list_public_values(resolve(project=Path.cwd()).settings)[key]
     echo(value if isinstance(value, str) and value.isprintable() else encoder.dumps(value))
 
 
@@ -61,14 +61,14 @@ def set_(
     """Change one setting in your settings file. Comments and all other lines stay unchanged."""
     import os
 
-    from redstart.app.settings import public_values, resolve
+    from redstart.app.settings import list_public_values, resolve
     from redstart.app.settings.user_file import set_value
 
     change = set_value(key, value, os.environ)
     settings, origins = resolve(project=Path.cwd())
     echo(f"set {key} in {change.path}")
     if origins[key] != str(change.path):
-        echo(f"note: {origins[key]} overrides it: {key} = {public_values(settings)[key]!r} is in effect", err=True)
+        echo(f"note: {origins[key]} overrides it: {key} = {list_public_values(settings)[key]!r} is in effect", err=True)
 
 
 @app.command("path")
@@ -76,9 +76,9 @@ def path() -> None:
     """Print the path of your settings file, whether or not it exists."""
     import os
 
-    from redstart.app.settings.user_file import path_of
+    from redstart.app.settings.user_file import get_file_path
 
-    echo(str(path_of(os.environ)))
+    echo(str(get_file_path(os.environ)))
 
 
 @app.command("edit")
@@ -87,17 +87,17 @@ def edit() -> None:
     import os
     import subprocess
 
-    from redstart.app.settings.user_file import check_file, editor_command, prepare_file
+    from redstart.app.settings.user_file import check_file, find_editor_command, prepare_file
     from redstart.core.errors import ConfigError
 
-    words = editor_command(os.environ)
+    editor = find_editor_command(os.environ)
     file = prepare_file(os.environ)
     try:
-        code = subprocess.run([*words, str(file)], check=False).returncode
+        code = subprocess.run([*editor, str(file)], check=False).returncode
     except OSError as error:
-        raise ConfigError(f"{words[0]} cannot be started: {error.strerror}", remedy="change EDITOR") from error
+        raise ConfigError(f"{editor[0]} cannot be started: {error.strerror}", remedy="change EDITOR") from error
     if code:
-        raise ConfigError(f"{words[0]} ended with exit code {code}", remedy=f"check {file}")
+        raise ConfigError(f"{editor[0]} ended with exit code {code}", remedy=f"check {file}")
     check_file(os.environ)
     echo(f"{file} is valid")
 

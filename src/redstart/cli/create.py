@@ -50,7 +50,7 @@ def create(
     max_usd: options.MaxUsd = None,
     max_minutes: options.MaxMinutes = None,
     verify: options.Verify = None,
-    looks: options.Looks = None,
+    looks: options.MaxToolCalls = None,
     reflect: options.Reflect = None,
     approve: options.Approve = False,
     no_input: options.NoInput = False,
@@ -63,51 +63,55 @@ def create(
 ) -> None:
     """Create a tested program from a goal: first the tests, which must fail, then the code that makes them pass."""
     from redstart.app import settings as configuration
-    from redstart.app.create import NewProgram, begin_create
+    from redstart.app.create import NewProgram, create_program_run
+    from redstart.app.project_files import make_folder_name
     from redstart.app.runs import RunRequest
-    from redstart.app.skeleton import folder_name
     from redstart.cli.approval import settle_packages
     from redstart.cli.session import DriveMode, drive_run
     from redstart.core.run import Step
-    from redstart.core.wishes import ProgramKind
+    from redstart.core.run_preferences import ProgramKind
 
     use_env_file(env_file, Path())
     settings = configuration.load(model, flags=options.reflect_flag(reflect))
     configuration.require_model(settings)
-    somebody_there = sys.stdin.isatty() and not (no_input or json)
-    words = goal_of(goal, goal_file, somebody_there=somebody_there)
-    limits = options.limits_of(settings.limits, max_attempts, max_usd, max_minutes)
-    asked = RunRequest(limits, verify=options.level_of(settings.verify, verify), looks=looks, approve=approve)
-    wanted = NewProgram(lang.value, ProgramKind(kind.value) if kind else None, spec_tests)
+    can_ask = sys.stdin.isatty() and not (no_input or json)
+    goal_text = read_goal(goal, goal_file, can_ask=can_ask)
+    limits = options.resolve_limits(settings.limits, max_attempts, max_usd, max_minutes)
+    request = RunRequest(
+        limits, verify=options.resolve_level(settings.verify, verify), max_tool_calls=looks, approve=approve
+    )
+    program_options = NewProgram(lang.value, ProgramKind(kind.value) if kind else None, spec_tests)
     run_ids: list[str] = []
 
-    async def begin(house: AppContext) -> RunState:
-        state = await begin_create(house, words, out or Path(folder_name(words)), asked, wanted)
+    async def start_run(app: AppContext) -> RunState:
+        state = await create_program_run(
+            app, goal_text, out or Path(make_folder_name(goal_text)), request, program_options
+        )
         run_ids.append(state.run_id)
         return state
 
-    until = Step(stop_after.value) if stop_after else None
-    how = DriveMode(json, verbose, unsafe_no_sandbox, engine.value, until, detach=detach)
-    code = drive_run(settings, how, begin)
-    raise typer.Exit(settle_packages(settings, how, run_ids[0], code, somebody_there=somebody_there))
+    last_step = Step(stop_after.value) if stop_after else None
+    drive_mode = DriveMode(json, verbose, unsafe_no_sandbox, engine.value, last_step, detach=detach)
+    code = drive_run(settings, drive_mode, start_run)
+    raise typer.Exit(settle_packages(settings, drive_mode, run_ids[0], code, can_ask=can_ask))
 
 
-def goal_of(given: str | None, file: Path | None, *, somebody_there: bool) -> str:
+def read_goal(goal: str | None, file: Path | None, *, can_ask: bool) -> str:
     """Read the goal from the command line, a file, standard input or a prompt. Raises `ConfigError`."""
     from redstart.core.errors import ConfigError
 
-    if given is not None and file is not None:
+    if goal is not None and file is not None:
         raise ConfigError("the goal is given twice", remedy="use either the argument or --goal-file")
     if file is not None:
         try:
             return file.read_text(encoding="utf-8").strip()
         except (OSError, UnicodeDecodeError) as error:
             raise ConfigError(f"cannot read {file}", remedy="give --goal-file a UTF-8 text file") from error
-    if given == "-":
+    if goal == "-":
         return sys.stdin.read().strip()
-    if given is not None:
-        return given
-    if not somebody_there:
+    if goal is not None:
+        return goal
+    if not can_ask:
         raise ConfigError("no goal is given", remedy='describe the program: redstart create "a CSV sorter"')
     answer: str = prompt("What do you want to create?")
     return answer.strip()

@@ -48,15 +48,17 @@ def demo(
         settings = Settings(home=home, models=Models(strong=model, fast=model))
         stage = DemoStage(settings, repo, NumberedWorld("demo"), json, verbose)
         code = _show_cheat(stage) if cheat else _show_fixes(stage, repo)
-    stage.say_how_to_explore(learned=not cheat)
+    stage.print_next_steps(has_learned=not cheat)
     raise typer.Exit(code)
 
 
 def _show_cheat(stage: DemoStage) -> int:
     from redstart.core.run import Limits
 
-    stage.say("A small shop has failing tests. The recorded model tries to change the tests instead of the code.")
-    stage.say_if_no_sandbox()
+    stage.print_line(
+        "A small shop has failing tests. The recorded model tries to change the tests instead of the code."
+    )
+    stage.warn_if_no_sandbox()
     return stage.play("cheat", Limits(attempts=2))
 
 
@@ -65,17 +67,19 @@ def _show_fixes(stage: DemoStage, repo: Path) -> int:
     from redstart.app.demo import copy_repo
     from redstart.core.run import Limits
 
-    stage.say("A small shop has failing tests. The model's answers are recorded; everything else runs now.")
-    stage.say_if_no_sandbox()
+    stage.print_line("A small shop has failing tests. The model's answers are recorded; everything else runs now.")
+    stage.warn_if_no_sandbox()
     code = stage.play("first", Limits())
     if code != 0:
         return code
     stage.take_patch()
     copy_repo("later", repo)
-    stage.say("\nLater a colleague adds stock.py, with the same kind of bug in another place.")
+    stage.print_line("\nLater a colleague adds stock.py, with the same kind of bug in another place.")
     code = stage.play("second", Limits())
     if code == 0:
-        stage.say("\nThe first run needed two attempts. The second needed one: it recalled the first fix.", "bold")
+        stage.print_line(
+            "\nThe first run needed two attempts. The second needed one: it recalled the first fix.", "bold"
+        )
     return code
 
 
@@ -88,47 +92,49 @@ class DemoStage:
         self._patch = repo.parent / "demo.patch"
         self._run_ids: list[str] = []
 
-    def say(self, text: str, style: str = "") -> None:
+    def print_line(self, text: str, style: str = "") -> None:
         from redstart.cli.display import display
 
-        display(json=self._json, verbose=self._verbose).say(text, style)
+        display(json=self._json, verbose=self._verbose).print_line(text, style)
 
-    def say_if_no_sandbox(self) -> None:
-        from redstart.app.wire import open_house
+    def warn_if_no_sandbox(self) -> None:
+        from redstart.app.wire import open_app
         from redstart.core.errors import SandboxUnavailable
 
-        with open_house(self._settings) as house:
+        with open_app(self._settings) as app:
             try:
-                house.with_sandbox()
+                app.with_sandbox()
             except SandboxUnavailable:
-                self.say(NO_SANDBOX)
+                self.print_line(NO_SANDBOX)
 
-    def say_how_to_explore(self, *, learned: bool) -> None:
+    def print_next_steps(self, *, has_learned: bool) -> None:
         if not self._run_ids:
             return
-        self.say("\nExplore what the demo left:")
-        self.say("  redstart --demo runs list")
-        self.say(f"  redstart --demo show {self._run_ids[0]} --proof")
-        if learned:
-            self.say("  redstart --demo memory list")
-        self.say("Your turn: redstart fix   (in a directory with failing tests)")
+        self.print_line("\nExplore what the demo left:")
+        self.print_line("  redstart --demo runs list")
+        self.print_line(f"  redstart --demo show {self._run_ids[0]} --proof")
+        if has_learned:
+            self.print_line("  redstart --demo memory list")
+        self.print_line("Your turn: redstart fix   (in a directory with failing tests)")
 
     def play(self, name: str, limits: Limits) -> int:
-        from redstart.app.demo import recording
-        from redstart.app.runs import RunRequest, begin_fix
+        from redstart.app.demo import load_recording
+        from redstart.app.runs import RunRequest, create_fix_run
         from redstart.cli.session import DriveMode, drive_run
         from redstart.ports.model.replay import ReplayModel
 
-        async def begin(house: AppContext) -> RunState:
-            state = await begin_fix(house, self._repo, RunRequest(limits, own_python=True, looks=0))
+        async def start_run(app: AppContext) -> RunState:
+            state = await create_fix_run(app, self._repo, RunRequest(limits, own_python=True, max_tool_calls=0))
             self._run_ids.append(state.run_id)
             return state
 
         # The demo runs only our own code, so it alone may run without a sandbox if none works.
-        how = DriveMode(self._json, self._verbose, unsafe=True, patch=self._patch, world=self._world, passing=True)
-        return drive_run(self._settings, how._replace(model=ReplayModel(recording(name))), begin)
+        drive_mode = DriveMode(
+            self._json, self._verbose, unsafe=True, patch=self._patch, world=self._world, is_demo=True
+        )
+        return drive_run(self._settings, drive_mode._replace(model=ReplayModel(load_recording(name))), start_run)
 
     def take_patch(self) -> None:
-        from redstart.toolkit.base.git import git
+        from redstart.toolkit.base.git import run_git
 
-        git("apply", str(self._patch), cwd=self._repo)
+        run_git("apply", str(self._patch), cwd=self._repo)

@@ -44,28 +44,28 @@ def doctor(
         if check.group != group:
             group = check.group
             echo(group)
-        echo("\n".join(row_of(check, width)))
+        echo("\n".join(format_row(check, width)))
     echo("\n" + textwrap.fill(examination.summary, width, subsequent_indent="  "))
     raise typer.Exit(0 if examination.ok else NOT_READY)
 
 
-def row_of(check: DoctorCheck, width: int) -> list[str]:
+def format_row(check: DoctorCheck, width: int) -> list[str]:
     """Format one check, wrapped between words, with each line of its remedy below."""
-    begins = f"  {check.health.value:<5} {check.name:<{NAMES}} "
-    lines = _wrapped(check.detail, width, begins, " " * len(begins))
+    heading = f"  {check.health.value:<5} {check.name:<{NAMES}} "
+    lines = _wrap_text(check.detail, width, heading, " " * len(heading))
     for line in check.remedy.splitlines():
-        inner = " " * (8 + len(line) - len(line.lstrip()))
-        lines += _wrapped(line.strip(), width, inner, inner + "  ")
+        indent = " " * (8 + len(line) - len(line.lstrip()))
+        lines += _wrap_text(line.strip(), width, indent, indent + "  ")
     return lines
 
 
-def _wrapped(text: str, width: int, first: str, later: str) -> list[str]:
+def _wrap_text(text: str, width: int, first_indent: str, later_indent: str) -> list[str]:
     # Do not break a word that is longer than the line, such as a path, so that users can copy it.
     return textwrap.wrap(
         text,
         width,
-        initial_indent=first,
-        subsequent_indent=later,
+        initial_indent=first_indent,
+        subsequent_indent=later_indent,
         break_long_words=False,
         break_on_hyphens=False,
         drop_whitespace=True,

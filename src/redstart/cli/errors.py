@@ -8,7 +8,7 @@ import shutil
 import sys
 from typing import Any
 
-from redstart.cli.help import path_of
+from redstart.cli.help import get_command_path
 from redstart.cli.output import echo
 
 
@@ -20,7 +20,7 @@ def print_error(message: str, hint: str = "") -> None:
 
 
 def _print(text: str) -> None:
-    from redstart.cli.wrap import wrap
+    from redstart.cli.text_wrap import wrap
 
     width = shutil.get_terminal_size().columns if sys.stderr.isatty() else None
     first, *rest = text.split("\n")
@@ -53,7 +53,7 @@ def _print_usage_error(error: Any) -> int:
     if type(error).__name__ == "NoArgsIsHelpError":
         echo(error.format_message())
         return 0
-    command = f"redstart {path_of(ctx)}".strip() if ctx is not None else "redstart"
+    command = f"redstart {get_command_path(ctx)}".strip() if ctx is not None else "redstart"
     option = getattr(error, "option_name", None)
     if type(error).__name__ == "NoSuchOption":
         close = difflib.get_close_matches(str(option), error.possibilities or (), n=1, cutoff=0)
@@ -65,5 +65,5 @@ def _print_usage_error(error: Any) -> int:
 
 
 def _in_our_words(message: str) -> str:
-    plain = re.sub(r"\s+", " ", message).strip().removesuffix(".")
-    return plain[:1].lower() + plain[1:]
+    text = re.sub(r"\s+", " ", message).strip().removesuffix(".")
+    return text[:1].lower() + text[1:]

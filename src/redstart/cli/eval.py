@@ -47,7 +47,7 @@ def run(
     max_usd: options.MaxUsd = None,
     max_minutes: options.MaxMinutes = None,
     verify: options.Verify = None,
-    looks: options.Looks = None,
+    looks: options.MaxToolCalls = None,
     engine: options.Engine = options.EngineName.langgraph,
 ) -> None:
     """Run Redstart on every task of a set and grade it with hidden tests. An interrupted evaluation can be continued.
@@ -57,39 +57,39 @@ def run(
     import asyncio
 
     from redstart.app import settings as configuration
-    from redstart.evals.desk import EvaluationRequest, evaluation, open_lab, plan_of, without_unverified
-    from redstart.evals.metrics import figures
-    from redstart.evals.report import forecast, report_lines, row_line
+    from redstart.evals.app import EvaluationRequest, build_plan, open_evaluation, open_lab, without_unverified
+    from redstart.evals.metrics import compute_figures
+    from redstart.evals.report import forecast_cost, format_row, report_lines
 
     settings = configuration.load(model)
-    tasks = without_unverified(settings, _tasks(settings, source, repos, first, goal))
-    wanted = EvaluationRequest(
+    tasks = without_unverified(settings, _load_tasks(settings, source, repos, first, goal))
+    request = EvaluationRequest(
         source=source,
         name=name,
         runs=runs,
         seeds=seeds,
-        limits=options.limits_of(settings.limits, max_attempts, max_usd, max_minutes),
-        verify=options.level_of(settings.verify, verify),
-        looks=looks,
+        limits=options.resolve_limits(settings.limits, max_attempts, max_usd, max_minutes),
+        verify=options.resolve_level(settings.verify, verify),
+        max_tool_calls=looks,
         engine=engine.value,
-        remembers=memory,
+        has_memory=memory,
     )
-    plan = plan_of(wanted, tasks, settings.models.strong)
-    planned = len(plan.keys([task.id for task in tasks]))
-    done = 0
+    plan = build_plan(request, tasks, settings.models.strong)
+    planned_count = len(plan.list_run_keys([task.id for task in tasks]))
+    finished_count = 0
 
-    def tell(row: RunOutcome) -> None:
-        nonlocal done
-        done += 1
-        echo(row_line(row, done, planned))
+    def print_progress(row: RunOutcome) -> None:
+        nonlocal finished_count
+        finished_count += 1
+        echo(format_row(row, finished_count, planned_count))
 
-    with open_lab(settings, plan.name) as lab:
-        work = evaluation(lab.house.with_sandbox(), lab.trials, plan, tasks, tell)
-        left = len(work.left())
-        done = planned - left
-        echo(forecast(plan, work.results.rows(), left) if left else "all runs are finished")
+    with open_lab(settings, plan.name) as workspace:
+        work = open_evaluation(workspace.app.with_sandbox(), workspace.trials, plan, tasks, print_progress)
+        remaining = len(work.list_remaining())
+        finished_count = planned_count - remaining
+        echo(forecast_cost(plan, work.results.list_rows(), remaining) if remaining else "all runs are finished")
         asyncio.run(work.go(parallel))
-        for line in report_lines(plan, figures(work.results.rows()), planned):
+        for line in report_lines(plan, compute_figures(work.results.list_rows()), planned_count):
             echo(line)
 
 
@@ -103,42 +103,44 @@ def report(
 ) -> None:
     """Print the figures of an evaluation with their confidence intervals."""
     from redstart.app import settings as configuration
-    from redstart.evals.desk import open_trials, tenant_of, write_page
-    from redstart.evals.metrics import figures
+    from redstart.evals.app import make_tenant_name, open_trials, write_page
+    from redstart.evals.metrics import compute_figures
     from redstart.evals.outcome import Results
-    from redstart.evals.page import html_page
+    from redstart.evals.page import render_html_page
     from redstart.evals.report import report_lines
 
     settings = configuration.load()
     with open_trials(settings) as trials:
         results = Results(trials, name)
-        rows = results.rows()
-    found = figures(rows)
-    planned = len(results.plan.keys(sorted({row.key.task for row in rows})))
+        rows = results.list_rows()
+    evaluation_figures = compute_figures(rows)
+    planned_count = len(results.plan.list_run_keys(sorted({row.key.task for row in rows})))
     if json:
-        echo_json(found.model_dump_json())
+        echo_json(evaluation_figures.model_dump_json())
     else:
-        for line in report_lines(results.plan, found, planned):
+        for line in report_lines(results.plan, evaluation_figures, planned_count):
             echo(line)
     if html is not None:
-        size = write_page(html, html_page(results.plan, rows, found, planned))
+        size = write_page(html, render_html_page(results.plan, rows, evaluation_figures, planned_count))
         echo(f"wrote {html} ({size / 1000:.0f} kB)", err=json)
     if not json:
-        echo(f"list its runs with: REDSTART_TENANT={tenant_of(settings.tenant, name)} redstart runs list")
+        echo(f"list its runs with: REDSTART_TENANT={make_tenant_name(settings.tenant, name)} redstart runs list")
 
 
 @app.command("compare", short_help="Compare two evaluations.")
 def compare(a: Name, b: Name) -> None:
     """Compare two evaluations on the tasks and seeds that both of them ran."""
     from redstart.app import settings as configuration
-    from redstart.evals.desk import open_trials
+    from redstart.evals.app import open_trials
     from redstart.evals.metrics import compare as compare_rows
     from redstart.evals.outcome import Results
-    from redstart.evals.report import comparison_lines
+    from redstart.evals.report import format_comparison
 
     with open_trials(configuration.load()) as trials:
-        one, two = Results(trials, a), Results(trials, b)
-        for line in comparison_lines(one.plan, two.plan, compare_rows(one.rows(), two.rows())):
+        first_results, second_results = Results(trials, a), Results(trials, b)
+        for line in format_comparison(
+            first_results.plan, second_results.plan, compare_rows(first_results.list_rows(), second_results.list_rows())
+        ):
             echo(line)
 
 
@@ -146,11 +148,11 @@ def compare(a: Name, b: Name) -> None:
 def export_predictions(name: Name) -> None:
     """Print the patches of an evaluation in SWE-bench's predictions format."""
     from redstart.app import settings as configuration
-    from redstart.evals.desk import open_trials, predictions
+    from redstart.evals.app import format_predictions, open_trials
     from redstart.evals.outcome import Results
 
     with open_trials(configuration.load()) as trials:
-        for line in predictions(Results(trials, name)):
+        for line in format_predictions(Results(trials, name)):
             echo(line)
 
 
@@ -166,29 +168,30 @@ def check_tasks(
     import asyncio
 
     from redstart.app import settings as configuration
-    from redstart.app.wire import AppContext, open_house
-    from redstart.core.noun import many
-    from redstart.evals.desk import verify_all
+    from redstart.app.wire import AppContext, open_app
+    from redstart.core.frozen import format_count
+    from redstart.evals.app import verify_all
 
     settings = configuration.load()
-    tasks = _tasks(settings, source, repos, first)
+    tasks = _load_tasks(settings, source, repos, first)
 
-    async def go(house: AppContext) -> int:
-        good = done = 0
-        async for item in verify_all(house.with_sandbox(), tasks, repeats):
-            good, done = good + item.ok, done + 1
+    async def go(context: AppContext) -> int:
+        usable_count = checked_count = 0
+        async for item in verify_all(context.with_sandbox(), tasks, repeats):
+            usable_count, checked_count = usable_count + item.ok, checked_count + 1
             if item.ok:
                 # Standard output is only for the list of unusable tasks, which is the result of the command.
-                echo(f"[{done}/{len(tasks)}] {item.task}: fails, then passes", err=True)
+                echo(f"[{checked_count}/{len(tasks)}] {item.task}: fails, then passes", err=True)
             else:
                 echo(f"unusable: {item.task}: {item.why}")
-        return good
+        return usable_count
 
-    with open_house(settings) as house:
-        good = asyncio.run(go(house))
+    with open_app(settings) as context:
+        usable_count = asyncio.run(go(context))
     echo(
-        f"{good} of {many(len(tasks), 'task')} usable: tests fail before the reference fix and pass after it, "
-        f"in {many(repeats, 'run')}"
+        f"{usable_count} of {format_count(len(tasks), 'task')} usable: tests "
+        f"fail before the reference fix and pass after it, "
+        f"in {format_count(repeats, 'run')}"
     )
 
 
@@ -204,19 +207,19 @@ def mutate(
     import asyncio
 
     from redstart.app import settings as configuration
-    from redstart.app.wire import AppContext, open_house
-    from redstart.core.noun import many
+    from redstart.app.wire import AppContext, open_app
+    from redstart.core.frozen import format_count
     from redstart.evals.mutate import mutate as try_mutants
     from redstart.evals.task import write_tasks
 
-    async def go(house: AppContext) -> tuple[list[Task], int]:
-        tried = [mutant async for mutant in try_mutants(house, repo, count=count, seed=seed, python=python or "")]
-        return [item.task for item in tried if item.task is not None], len(tried)
+    async def go(context: AppContext) -> tuple[list[Task], int]:
+        mutants = [mutant async for mutant in try_mutants(context, repo, count=count, seed=seed, python=python or "")]
+        return [item.task for item in mutants if item.task is not None], len(mutants)
 
-    with open_house(configuration.load()) as house:
-        tasks, tried = asyncio.run(go(house.with_sandbox()))
+    with open_app(configuration.load()) as context:
+        tasks, mutant_count = asyncio.run(go(context.with_sandbox()))
     write_tasks(tasks, out)
-    echo(f"wrote {many(len(tasks), 'task')} from {many(tried, 'change')} to {out}")
+    echo(f"wrote {format_count(len(tasks), 'task')} from {format_count(mutant_count, 'change')} to {out}")
 
 
 @app.command("mine", short_help="Make tasks from a git history.")
@@ -235,30 +238,30 @@ def mine(
     import asyncio
 
     from redstart.app import settings as configuration
-    from redstart.app.wire import AppContext, open_house
-    from redstart.core.noun import many
+    from redstart.app.wire import AppContext, open_app
+    from redstart.core.frozen import format_count
     from redstart.evals import mine as mining
     from redstart.evals.task import write_tasks
 
-    async def go(house: AppContext) -> tuple[list[Task], int]:
-        found = mining.listed_candidates(candidates, project) if candidates else mining.candidates(repo, scan)
+    async def go(context: AppContext) -> tuple[list[Task], int]:
+        commits = mining.read_candidates(candidates, project) if candidates else mining.find_candidates(repo, scan)
         tasks: list[Task] = []
-        looked = 0
-        async for item in mining.mine(house, repo, found, hide=hide, python=python or "", repeats=repeats):
-            looked += 1
+        commit_count = 0
+        async for item in mining.mine(context, repo, commits, hide_tests=hide, python=python or "", repeats=repeats):
+            commit_count += 1
             tasks += [item.task] if item.verified.ok else []
             echo(f"{item.task.id}: {'kept' if item.verified.ok else item.verified.why}")
             if len(tasks) == most:
                 break
-        return tasks, looked
+        return tasks, commit_count
 
-    with open_house(configuration.load()) as house:
-        tasks, looked = asyncio.run(go(house.with_sandbox()))
+    with open_app(configuration.load()) as context:
+        tasks, commit_count = asyncio.run(go(context.with_sandbox()))
     write_tasks(tasks, out)
-    echo(f"wrote {many(len(tasks), 'task')} from {many(looked, 'commit')} to {out}")
+    echo(f"wrote {format_count(len(tasks), 'task')} from {format_count(commit_count, 'commit')} to {out}")
 
 
-def _tasks(settings: Settings, source: str, repos: Path | None, first: int | None, goal: str = "") -> list[Task]:
+def _load_tasks(settings: Settings, source: str, repos: Path | None, first: int | None, goal: str = "") -> list[Task]:
     from redstart.evals.sets import load_set
 
     tasks = load_set(source, data=settings.data, repos=repos)[:first]

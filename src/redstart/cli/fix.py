@@ -48,7 +48,7 @@ def fix(
     hint: options.Hint = "",
     until_green: options.UntilGreen = False,
     verify: options.Verify = None,
-    looks: options.Looks = None,
+    looks: options.MaxToolCalls = None,
     reflect: options.Reflect = None,
     dry_run: options.DryRun = False,
     no_input: options.NoInput = False,
@@ -66,64 +66,70 @@ def fix(
     engine: options.Engine = options.EngineName.langgraph,
 ) -> None:
     """Fix the failing tests of a project. The result is a patch file; your files stay unchanged."""
-    path, named = _place(path, tests or (), json=json)
+    path, test_names = _place(path, tests or (), json=json)
     use_env_file(env_file, path)
 
     import shlex
 
     from redstart.app import settings as configuration
-    from redstart.app.runs import RunRequest, begin_fix
+    from redstart.app.runs import RunRequest, create_fix_run
     from redstart.cli.session import DriveMode, drive_run
     from redstart.core.run import Step
 
-    flags = options.sandbox_flags(sandbox, sandbox_image, sandbox_cpus, sandbox_memory)
-    there = options.is_somebody_there(silent=no_input or json)
-    settings = load_settings(path, model, {**flags, **options.reflect_flag(reflect)}, somebody_there=there)
-    asked = RunRequest(
-        options.limits_of(settings.limits, max_attempts or (NO_LIMIT if until_green else None), max_usd, max_minutes),
+    flags = options.build_sandbox_flags(sandbox, sandbox_image, sandbox_cpus, sandbox_memory)
+    can_ask = options.can_ask_user(silent=no_input or json)
+    settings = load_settings(path, model, {**flags, **options.reflect_flag(reflect)}, can_ask=can_ask)
+    request = RunRequest(
+        options.resolve_limits(
+            settings.limits, max_attempts or (NO_LIMIT if until_green else None), max_usd, max_minutes
+        ),
         tuple(shlex.split(test_cmd or settings.tests.command)),
         hint,
         settings.protect,
         python,
-        named,
+        test_names,
         keyword,
         tuple(scope or ()),
         junit,
-        options.level_of(settings.verify, verify),
+        options.resolve_level(settings.verify, verify),
         looks,
-        issue=_issue(issue),
+        issue=_load_issue(issue),
         tests=(*settings.tests.files, *(test_files or ())),
     )
     if not dry_run:
         configuration.require_model(settings)
 
-    async def begin(house: AppContext) -> RunState:
-        questions = (_ask_which, _ask_about_pytest, _ask_for_tests) if there else (None, None, None)
-        return await begin_fix(house, path, asked, *questions)
+    async def start_run(app: AppContext) -> RunState:
+        questions = (_ask_which, _ask_about_pytest, _ask_for_tests) if can_ask else (None, None, None)
+        return await create_fix_run(app, path, request, *questions)
 
-    until, may_take = Step(stop_after.value) if stop_after else None, _ask_whether if there else None
-    how = DriveMode(json, verbose, unsafe_no_sandbox, engine.value, until, patch, dry_run=dry_run, may_take=may_take)
-    raise typer.Exit(drive_run(settings, how._replace(detach=detach, apply=apply, no_input=not there), begin))
+    last_step, may_take = Step(stop_after.value) if stop_after else None, _ask_whether if can_ask else None
+    drive_mode = DriveMode(
+        json, verbose, unsafe_no_sandbox, engine.value, last_step, patch, dry_run=dry_run, may_take=may_take
+    )
+    raise typer.Exit(
+        drive_run(settings, drive_mode._replace(detach=detach, apply=apply, no_input=not can_ask), start_run)
+    )
 
 
 def _place(path: Path, tests: Sequence[str], *, json: bool) -> tuple[Path, tuple[str, ...]]:
     """Separate the project directory from the tests. If the first argument names tests, no directory is given."""
-    named = tuple(tests)
+    test_names = tuple(tests)
     if not path.is_dir() and ("::" in str(path) or path.is_file()):
-        path, named = Path(), (str(path), *named)
+        path, test_names = Path(), (str(path), *test_names)
     options.require_folder(path)
     if not json:
         # The imports take a second or two, and a large repo takes longer to read: show at once that it has started.
         echo(f"reading {path.resolve().name}")
-    return path, named
+    return path, test_names
 
 
-def _issue(given: str | None) -> str:
-    if given is None:
+def _load_issue(source: str | None) -> str:
+    if source is None:
         return ""
     from redstart.app.issues import read_issue
 
-    return read_issue(given)
+    return read_issue(source)
 
 
 def _ask_which(folders: Sequence[str]) -> str:
@@ -136,13 +142,13 @@ def _ask_which(folders: Sequence[str]) -> str:
     return folders[number - 1]
 
 
-def _ask_about_pytest(what: str) -> bool:
-    echo(f"{what[:1].upper()}{what[1:]}.")
+def _ask_about_pytest(problem: str) -> bool:
+    echo(f"{problem[:1].upper()}{problem[1:]}.")
     return confirm("Run its tests there with Redstart's own pytest? Nothing is installed.")
 
 
-def _ask_for_tests(what: str) -> str:
-    echo(f"{what[:1].upper()}{what[1:]}.")
+def _ask_for_tests(problem: str) -> str:
+    echo(f"{problem[:1].upper()}{problem[1:]}.")
     return prompt("Glob of the test files, for example checks/*.sh")
 
 

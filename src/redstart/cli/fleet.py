@@ -31,11 +31,11 @@ def up(
     Example: redstart fleet up --workers 4
     """
     from redstart.app import settings as configuration
-    from redstart.app.trial import keep_up, trial
+    from redstart.app.trial import keep_up, start_trial
 
     settings = configuration.load()
     configuration.require_model(settings)
-    with trial(settings, folder or settings.home / "fleet", workers) as running:
+    with start_trial(settings, folder or settings.home / "fleet", workers) as running:
         echo(f"The fleet runs at {running.address} and stores runs in {running.keeps}.")
         echo("Use it from another terminal:")
         echo(f"  . {running.variables}")
@@ -54,23 +54,23 @@ def status(
 ) -> None:
     """List the workers and the active runs."""
     from redstart.app import settings as configuration
-    from redstart.core.noun import many
+    from redstart.core.frozen import format_count
 
     settings = configuration.load()
 
-    async def look(fleet: FleetClient) -> None:
-        counts = await fleet.workers()
+    async def print_workers(fleet: FleetClient) -> None:
+        counts = await fleet.count_workers()
         echo(
             f"{settings.fleet.address}: "
-            + ", ".join(f"{many(count, 'worker')} in pool {pool}" for pool, count in counts.items())
+            + ", ".join(f"{format_count(count, 'worker')} in pool {pool}" for pool, count in counts.items())
         )
         for pool, count in counts.items():
             if not count:
                 echo(f"no worker in pool {pool}; start one: redstart worker --pool {pool}")
-        for item in await fleet.supervised(settings.tenant, limit):
+        for item in await fleet.list_supervisors(settings.tenant, limit):
             echo(f"{item.run_id}  {item.mode:<7} {item.outcome or item.status:<14} {item.repo}")
 
-    _with_fleet(look)
+    _with_fleet(print_workers)
 
 
 @app.command("register", short_help="Register search attributes with the server.")
@@ -99,11 +99,11 @@ def promote(
         raise ConfigError(
             "workers are not versioned: the setting fleet.deployment is empty", remedy="set fleet.deployment to a name"
         )
-    chosen = build or fleet.build or version("redstart")
+    chosen_build = build or fleet.build or version("redstart")
 
     async def make_current(client: FleetClient) -> None:
-        await client.promote(fleet.deployment, chosen)
-        echo(f"{fleet.deployment} {chosen} now continues all runs")
+        await client.promote(fleet.deployment, chosen_build)
+        echo(f"{fleet.deployment} {chosen_build} now continues all runs")
 
     _with_fleet(make_current)
 
@@ -144,7 +144,7 @@ def worker(
     import signal
 
     from redstart.app import settings as configuration
-    from redstart.app.worker import refuse_keys, work
+    from redstart.app.worker import refuse_keys, serve_fleet
 
     settings = configuration.load()
     if pool is PoolName.act:
@@ -152,14 +152,14 @@ def worker(
     if pool is not PoolName.act:
         configuration.require_model(settings)
 
-    def ready() -> None:
+    def report_ready() -> None:
         echo(f"worker {os.getpid()} serves {settings.fleet.address}, pool {pool.value}")
 
     async def go() -> None:
         stop, loop = asyncio.Event(), asyncio.get_running_loop()
-        for each in (signal.SIGTERM, signal.SIGINT):
-            loop.add_signal_handler(each, stop.set)
-        await work(settings, pool.value, at_once or settings.fleet.at_once, stop, ready)
+        for signal_number in (signal.SIGTERM, signal.SIGINT):
+            loop.add_signal_handler(signal_number, stop.set)
+        await serve_fleet(settings, pool.value, at_once or settings.fleet.at_once, stop, report_ready)
 
     asyncio.run(go())
     echo("worker stopped")

@@ -40,6 +40,6 @@ def graph(
     from redstart.core.run import Mode
     from redstart.flow.edges import as_mermaid, as_text
 
-    chosen = form or (DrawingName.text if sys.stdout.isatty() else DrawingName.mermaid)
-    draw = as_text if chosen is DrawingName.text else as_mermaid
+    drawing_format = form or (DrawingName.text if sys.stdout.isatty() else DrawingName.mermaid)
+    draw = as_text if drawing_format is DrawingName.text else as_mermaid
     echo(draw(Mode(mode.value)))

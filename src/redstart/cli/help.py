@@ -48,9 +48,11 @@ class CommandSection(NamedTuple):
 EVERYDAY = CommandSection(
     "Everyday commands", ("fix", "create", "improve", "audit", "apply", "undo", "show", "resume", "runs", "doctor")
 )
-MORE = CommandSection("More commands", ("demo", "init", "config", "models", "memory", "stats", "eval", "graph"))
+MORE_COMMANDS = CommandSection(
+    "More commands", ("demo", "init", "config", "models", "memory", "stats", "eval", "graph")
+)
 OPERATORS = CommandSection("Commands for operators", ("worker", "fleet", "sandbox"))
-SECTIONS = (EVERYDAY, MORE, OPERATORS)
+SECTIONS = (EVERYDAY, MORE_COMMANDS, OPERATORS)
 
 SUMMARIES = {
     "fix": "Fix failing tests and save the fix as a patch.",
@@ -236,20 +238,24 @@ class HelpfulCommand(TyperCommand):
         return [piece.upper() for piece in super().collect_usage_pieces(ctx)]
 
     def format_epilog(self, ctx: Any, formatter: Any) -> None:
-        write_examples(EXAMPLES.get(path_of(ctx), ()), formatter)
+        write_examples(EXAMPLES.get(get_command_path(ctx), ()), formatter)
 
 
 class HelpfulGroup(TyperGroup):
     """A group whose help shows whole sentences, and that suggests commands for words people type from habit."""
 
     def format_commands(self, ctx: Any, formatter: Any) -> None:
-        rows = [(name, summarize(path_of(ctx), name, command)) for name, command in visible(self)]
+        rows = [
+            (name, summarize(get_command_path(ctx), name, command)) for name, command in list_visible_commands(self)
+        ]
         with formatter.section("Commands"):
             formatter.write_dl(rows, col_max=NAME_COLUMN)
 
     def resolve_command(self, ctx: Any, args: list[str]) -> Any:
         if not ctx.resilient_parsing and not args[0].startswith("-") and self.get_command(ctx, args[0]) is None:
-            raise unknown_command(path_of(ctx), args[0], [name for name, _ in visible(self)])
+            raise create_unknown_command_error(
+                get_command_path(ctx), args[0], [name for name, _ in list_visible_commands(self)]
+            )
         return super().resolve_command(ctx, args)
 
 
@@ -261,11 +267,11 @@ class FirstScreen(HelpfulGroup):
         formatter.write_paragraph()
         with formatter.indentation():
             formatter.write_text(TAGLINE)
-        commands = dict(visible(self))
-        placed = {name for section in SECTIONS for name in section.names}
-        others = tuple(name for name in commands if name not in placed)
+        commands = dict(list_visible_commands(self))
+        section_names = {name for section in SECTIONS for name in section.names}
+        other_names = tuple(name for name in commands if name not in section_names)
         for section in SECTIONS:
-            names = section.names + (others if section is MORE else ())
+            names = section.names + (other_names if section is MORE_COMMANDS else ())
             rows = [(name, summarize("", name, commands[name])) for name in names if name in commands]
             with formatter.section(section.title):
                 formatter.write_dl(rows, col_max=NAME_COLUMN)
@@ -287,7 +293,7 @@ def adopt(app: typer.Typer, cls: type[HelpfulGroup] = HelpfulGroup) -> None:
             adopt(group.typer_instance)
 
 
-def path_of(ctx: Any) -> str:
+def get_command_path(ctx: Any) -> str:
     """Return the words of a command after `redstart`."""
     names: list[str] = []
     while ctx.parent is not None:
@@ -296,7 +302,7 @@ def path_of(ctx: Any) -> str:
     return " ".join(names)
 
 
-def visible(group: Any) -> list[tuple[str, Any]]:
+def list_visible_commands(group: Any) -> list[tuple[str, Any]]:
     return [(name, command) for name, command in group.commands.items() if not command.hidden]
 
 
@@ -304,11 +310,11 @@ def summarize(group: str, name: str, command: Any) -> str:
     """Return the line of a command in a list. It is never cut."""
     if not group and name in SUMMARIES:
         return SUMMARIES[name]
-    first = re.split(r"(?<=[.;:])\s", " ".join((command.help or "").split()), maxsplit=1)[0]
-    return first.rstrip(".:;") + "." if first else ""
+    sentence = re.split(r"(?<=[.;:])\s", " ".join((command.help or "").split()), maxsplit=1)[0]
+    return sentence.rstrip(".:;") + "." if sentence else ""
 
 
-def flag_of(parameter: Any) -> str:
+def get_longest_flag(parameter: Any) -> str:
     """Return the longest name of an option, by which it is known."""
     return max(parameter.opts, key=len)
 
@@ -324,12 +330,12 @@ def write_parameters(parameters: Iterable[Any], ctx: Any, formatter: Any) -> Non
         if parameter.param_type_name == "argument":
             arguments.append((parameter.metavar or parameter.name.upper(), _without_range(record[1])))
         else:
-            group = GROUP_BY_FLAG.get(flag_of(parameter), ADVANCED)
-            groups[group].append(_in_plain_words(*record))
-    filled = {title: rows for title, rows in groups.items() if rows}
-    if len(filled) == 1:
-        filled = {"Options": next(iter(filled.values()))}
-    for title, rows in {"Arguments": arguments, **filled}.items():
+            group = GROUP_BY_FLAG.get(get_longest_flag(parameter), ADVANCED)
+            groups[group].append(_simplify_help_record(*record))
+    nonempty_groups = {title: rows for title, rows in groups.items() if rows}
+    if len(nonempty_groups) == 1:
+        nonempty_groups = {"Options": next(iter(nonempty_groups.values()))}
+    for title, rows in {"Arguments": arguments, **nonempty_groups}.items():
         if rows:
             with formatter.section(title):
                 formatter.write_dl(rows, col_max=NAME_COLUMN)
@@ -344,7 +350,7 @@ def write_examples(examples: Iterable[str], formatter: Any) -> None:
             formatter.write(f"{'':{formatter.current_indent}}{line}\n")
 
 
-def unknown_command(group: str, typed: str, names: list[str]) -> Exception:
+def create_unknown_command_error(group: str, typed: str, names: list[str]) -> Exception:
     """Make the error for an unknown command: suggest our name for it, else the closest name."""
     from redstart.core.errors import ConfigError
 
@@ -356,21 +362,21 @@ def unknown_command(group: str, typed: str, names: list[str]) -> Exception:
         hint = f"did you mean `{prefix} {close[0]}`?"
     else:
         hint = f"`{prefix} --help` lists the commands"
-    shown = f"{group} {typed}".strip()
-    return ConfigError(f"unknown command {shown!r}", remedy=hint)
+    command_name = f"{group} {typed}".strip()
+    return ConfigError(f"unknown command {command_name!r}", remedy=hint)
 
 
-def _in_plain_words(names: str, text: str) -> tuple[str, str]:
+def _simplify_help_record(names: str, text: str) -> tuple[str, str]:
     """Return the help record of an option with a short placeholder. Move a long list of choices into the text."""
     text = _without_range(text)
-    found = _PLACEHOLDER.search(names)
-    if found is None:
+    match = _PLACEHOLDER.search(names)
+    if match is None:
         return names, text
-    placeholder = _PLACEHOLDERS.get(found[1], found[1])
+    placeholder = _PLACEHOLDERS.get(match[1], match[1])
     if len(placeholder) > LONGEST_CHOICES:
         text = f"{text} One of: {placeholder.replace('|', ', ')}."
         placeholder = "NAME"
-    return names[: found.start()] + placeholder, text
+    return names[: match.start()] + placeholder, text
 
 
 def _without_range(text: str) -> str:

@@ -48,7 +48,7 @@ def improve(
     python: options.Python = None,
     hint: options.Hint = "",
     verify: options.Verify = None,
-    looks: options.Looks = None,
+    looks: options.MaxToolCalls = None,
     reflect: options.Reflect = None,
     approve: options.Approve = False,
     no_input: options.NoInput = False,
@@ -64,31 +64,34 @@ def improve(
 
     Your files stay unchanged; `redstart apply` applies the kept changes. Ctrl-C stops, `redstart resume` continues.
     """
-    from redstart.app.improve import ImproveRequest, begin_improve, capped
+    from redstart.app.improve import ImproveRequest, build_run_limits, create_improve_run
     from redstart.app.runs import RunRequest
     from redstart.app.settings import require_model
     from redstart.cli.session import DriveMode, drive_run
     from redstart.core.run import Step
-    from redstart.core.wishes import MetricDirection
+    from redstart.core.run_preferences import MetricDirection
 
     use_env_file(env_file, options.require_folder(path))
     silent = no_input or json
-    there = options.is_somebody_there(silent=silent)
-    settings = load_settings(path, model, options.reflect_flag(reflect), somebody_there=there)
+    can_ask = options.can_ask_user(silent=silent)
+    settings = load_settings(path, model, options.reflect_flag(reflect), can_ask=can_ask)
     require_model(settings)
     cap = _cap(max_usd, max_minutes, no_cap=no_limit, silent=silent)
-    words, level = tuple(shlex.split(test_cmd or settings.tests.command)), options.level_of(settings.verify, verify)
-    asked = RunRequest(
-        capped(settings, cap), words, hint, settings.protect, python, scope=tuple(scope or ()), junit=junit
+    command, level = (
+        tuple(shlex.split(test_cmd or settings.tests.command)),
+        options.resolve_level(settings.verify, verify),
+    )
+    run_request = RunRequest(
+        build_run_limits(settings, cap), command, hint, settings.protect, python, scope=tuple(scope or ()), junit=junit
     )
     files = (*settings.tests.files, *(test_files or ()))
-    asked = asked._replace(verify=level, looks=looks, approve=approve, tests=files)
-    wanted = ImproveRequest(
-        asked, goal, max_cycles or max_attempts, pause, tuple(shlex.split(metric)), MetricDirection(better.value)
+    run_request = run_request._replace(verify=level, max_tool_calls=looks, approve=approve, tests=files)
+    improve_request = ImproveRequest(
+        run_request, goal, max_cycles or max_attempts, pause, tuple(shlex.split(metric)), MetricDirection(better.value)
     )
-    until = Step(stop_after.value) if stop_after else None
-    how = DriveMode(json, verbose, unsafe_no_sandbox, engine.value, until, patch, detach=detach)
-    raise typer.Exit(drive_run(settings, how, partial(begin_improve, path=path, wanted=wanted)))
+    last_step = Step(stop_after.value) if stop_after else None
+    drive_mode = DriveMode(json, verbose, unsafe_no_sandbox, engine.value, last_step, patch, detach=detach)
+    raise typer.Exit(drive_run(settings, drive_mode, partial(create_improve_run, path=path, request=improve_request)))
 
 
 def _cap(usd: float | None, minutes: float | None, *, no_cap: bool, silent: bool) -> ImproveLimits:
@@ -96,13 +99,13 @@ def _cap(usd: float | None, minutes: float | None, *, no_cap: bool, silent: bool
 
     Raises `ConfigError` for flags that contradict each other, and if nobody can be asked.
     """
-    from redstart.app.improve import ImproveLimits, no_cap_said, read_cap
+    from redstart.app.improve import ImproveLimits, create_missing_limit_error, read_cap
     from redstart.core.errors import ConfigError
 
     if no_cap and (usd is not None or minutes is not None):
         raise ConfigError("--no-limit contradicts --max-usd and --max-minutes", remedy="use only one of them")
     if no_cap or usd is not None or minutes is not None:
         return ImproveLimits(usd, minutes)
-    if not options.is_somebody_there(silent=silent):
-        raise no_cap_said()
+    if not options.can_ask_user(silent=silent):
+        raise create_missing_limit_error()
     return read_cap(prompt(ASK))

@@ -46,7 +46,7 @@ app = typer.Typer(
     context_settings={
         "help_option_names": ["-h", "--help"],
         "max_content_width": WIDEST,
-        "token_normalize_func": options.current_name,
+        "token_normalize_func": options.to_current_name,
     },
 )
 app.command("fix")(fix.fix)
@@ -79,8 +79,8 @@ ONLY_HELP = {"-h", "--help", "--version"}
 NO_WINDOWS = ("Windows is not supported", "install WSL2 with `wsl --install` and run redstart in it")
 
 
-def _print_version(asked: bool) -> None:
-    if asked:
+def _print_version(is_requested: bool) -> None:
+    if is_requested:
         from importlib.metadata import version
 
         echo(f"redstart {version('redstart')}")
@@ -106,7 +106,7 @@ def root(
 
 def is_refused(platform: str, arguments: Sequence[str]) -> bool:
     """Return whether this system can only show help. `platform` has the form of `sys.platform`."""
-    before_command = itertools.takewhile(lambda each: each != "--", arguments)
+    before_command = itertools.takewhile(lambda argument: argument != "--", arguments)
     return platform == "win32" and bool(arguments) and not ONLY_HELP.intersection(before_command)
 
 

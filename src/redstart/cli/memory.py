@@ -40,75 +40,77 @@ def search(
     from redstart.app.memory import open_memory
     from redstart.app.memory_search import search_memory
 
-    words = " ".join(text or ())
-    given = sys.stdin.read() if words in ("", "-") else words
-    with open_memory(configuration.load()) as shelf:
-        found = asyncio.run(search_memory(shelf, given, root=Path.cwd(), repo=repo, limit=limit))
+    typed_text = " ".join(text or ())
+    query_text = sys.stdin.read() if typed_text in ("", "-") else typed_text
+    with open_memory(configuration.load()) as memory:
+        answer = asyncio.run(search_memory(memory, query_text, root=Path.cwd(), repo=repo, limit=limit))
     if json:
-        echo_json(found.model_dump_json(indent=2))
+        echo_json(answer.model_dump_json(indent=2))
         return
-    for line in answer_lines(found):
+    for line in answer_lines(answer):
         echo(line)
 
 
-def answer_lines(found: MemoryAnswer) -> Iterator[str]:
+def answer_lines(answer: MemoryAnswer) -> Iterator[str]:
     """Format the results of a search, wrapped at words."""
-    from redstart.core.noun import many
-    from redstart.core.visible import visible_line
+    from redstart.core.frozen import format_count
+    from redstart.core.safe_text import escape_line
 
-    error = visible_line(found.error)
-    if not (found.fixes or found.failures or found.lessons):
-        yield from _wrapped(f"no results for: {error}", "")
-        yield from _wrapped("hint: each run saves its fixes and failed attempts; list them: redstart memory list", "")
+    error = escape_line(answer.error)
+    if not (answer.fixes or answer.failures or answer.lessons):
+        yield from _wrap_text(f"no results for: {error}", "")
+        yield from _wrap_text("hint: each run saves its fixes and failed attempts; list them: redstart memory list", "")
         return
-    fixes = "1 fix" if len(found.fixes) == 1 else f"{len(found.fixes)} fixes"
-    counts = (fixes, many(len(found.failures), "failed attempt"), many(len(found.lessons), "lesson"))
-    yield from _wrapped(f"{counts[0]}, {counts[1]} and {counts[2]} for: {error}", "")
-    for fix in found.fixes:
+    fixes = "1 fix" if len(answer.fixes) == 1 else f"{len(answer.fixes)} fixes"
+    counts = (fixes, format_count(len(answer.failures), "failed attempt"), format_count(len(answer.lessons), "lesson"))
+    yield from _wrap_text(f"{counts[0]}, {counts[1]} and {counts[2]} for: {error}", "")
+    for fix in answer.fixes:
         yield from _fix(fix)
-    for failure in found.failures:
-        yield from _failure(failure)
-    for lesson in found.lessons:
-        yield from _lesson(lesson)
+    for failure in answer.failures:
+        yield from _format_failure(failure)
+    for lesson in answer.lessons:
+        yield from _format_lesson(lesson)
 
 
-def _fix(found: FixMatch) -> Iterator[str]:
-    card = found.card
-    yield from _head(f"fix {card.id}", found.match, found.repo, f"{found.created.astimezone():%Y-%m-%d}")
-    yield from _parts({"what": card.summary, "cause": card.root_cause, "fix": card.fix})
+def _fix(match: FixMatch) -> Iterator[str]:
+    card = match.card
+    yield from _format_head(f"fix {card.id}", match.match, match.repo, f"{match.created.astimezone():%Y-%m-%d}")
+    yield from _format_parts({"what": card.summary, "cause": card.root_cause, "fix": card.fix})
 
 
-def _failure(found: FailureMatch) -> Iterator[str]:
-    record = found.failure
-    yield from _head(f"failed attempt {record.id}", found.match, found.repo, f"{found.created.astimezone():%Y-%m-%d}")
-    tried = record.tried or ", ".join(record.files)
-    yield from _parts(
-        {"tried": tried, "failed": record.what_failed, "cause": record.root_cause, "try next": record.try_next}
+def _format_failure(match: FailureMatch) -> Iterator[str]:
+    record = match.failure
+    yield from _format_head(
+        f"failed attempt {record.id}", match.match, match.repo, f"{match.created.astimezone():%Y-%m-%d}"
+    )
+    attempt_text = record.tried or ", ".join(record.files)
+    yield from _format_parts(
+        {"tried": attempt_text, "failed": record.what_failed, "cause": record.root_cause, "try next": record.try_next}
     )
 
 
-def _lesson(found: LessonMatch) -> Iterator[str]:
-    lesson = found.lesson
-    yield from _head(f"lesson {lesson.id}", found.match, lesson.repo, lesson.status.value)
-    yield from _parts({"when": lesson.when, "advice": lesson.advice})
+def _format_lesson(match: LessonMatch) -> Iterator[str]:
+    lesson = match.lesson
+    yield from _format_head(f"lesson {lesson.id}", match.match, lesson.repo, lesson.status.value)
+    yield from _format_parts({"when": lesson.when, "advice": lesson.advice})
 
 
-def _head(name: str, match: str, repo: str, more: str) -> Iterator[str]:
-    from redstart.core.visible import visible_line
+def _format_head(name: str, match: str, repo: str, detail: str) -> Iterator[str]:
+    from redstart.core.safe_text import escape_line
 
     yield ""
-    yield from _wrapped(f"{visible_line(name)}  {match}  {visible_line(repo)}  {more}", "")
+    yield from _wrap_text(f"{escape_line(name)}  {match}  {escape_line(repo)}  {detail}", "")
 
 
-def _parts(parts: dict[str, str]) -> Iterator[str]:
-    from redstart.core.visible import visible_line
+def _format_parts(parts: dict[str, str]) -> Iterator[str]:
+    from redstart.core.safe_text import escape_line
 
     for name, text in parts.items():
         if text:
-            yield from _wrapped(f"  {name + ':':<10}{visible_line(' '.join(text.split()))}", " " * 12)
+            yield from _wrap_text(f"  {name + ':':<10}{escape_line(' '.join(text.split()))}", " " * 12)
 
 
-def _wrapped(text: str, indent: str) -> list[str]:
+def _wrap_text(text: str, indent: str) -> list[str]:
     import textwrap
 
     return textwrap.wrap(text, WIDTH, subsequent_indent=indent, drop_whitespace=True, break_on_hyphens=False) or [text]
@@ -151,44 +153,44 @@ def list_memory(
     from redstart.app import settings as configuration
     from redstart.app.lessons import LessonView, list_lessons
     from redstart.app.memory import list_cards, open_memory
-    from redstart.cli.memory_text import table, when
-    from redstart.core.visible import visible_line
+    from redstart.cli.memory_text import format_table, format_time
+    from redstart.core.safe_text import escape_line
 
-    with open_memory(configuration.load()) as shelf:
-        found = asyncio.run(list_cards(shelf, repo=repo, limit=limit))
-        lessons = asyncio.run(list_lessons(shelf, repo=repo))[:limit]
+    with open_memory(configuration.load()) as memory:
+        cards = asyncio.run(list_cards(memory, repo=repo, limit=limit))
+        lessons = asyncio.run(list_lessons(memory, repo=repo))[:limit]
     if json:
-        for view in (*found, *(LessonView(lesson=lesson) for lesson in lessons)):
+        for view in (*cards, *(LessonView(lesson=lesson) for lesson in lessons)):
             echo_json(view.model_dump_json())
-    elif not found and not lessons:
+    elif not cards and not lessons:
         echo("no fix cards or lessons yet: a run saves a fix card when it ends GREEN")
     else:
         rows = [
             (
                 item.id,
-                when(item.created.timestamp())[:10],
+                format_time(item.created.timestamp())[:10],
                 f"{item.state.value}, asked" if item.card.asked else item.state.value,
-                visible_line(item.repo),
-                visible_line(item.card.summary),
+                escape_line(item.repo),
+                escape_line(item.card.summary),
             )
-            for item in found
+            for item in cards
         ]
-        _print(table(("fix card", "saved", "state", "repo", "summary"), rows, "no fix cards yet"))
-        told = [
+        _print(format_table(("fix card", "saved", "state", "repo", "summary"), rows, "no fix cards yet"))
+        lesson_rows = [
             (
                 item.id,
                 item.status.value,
                 f"{item.counts.green_when_shown}/{item.counts.shown}",
                 f"{item.counts.green_when_withheld}/{item.counts.withheld}",
                 "everyone" if item.scope.value == "global" else item.scope.value,
-                visible_line(item.repo),
-                visible_line(item.when),
+                escape_line(item.repo),
+                escape_line(item.when),
             )
             for item in lessons
         ]
-        if told:
+        if lesson_rows:
             head = ("lesson", "status", "solved with", "without", "for", "repo", "when")
-            _print(["", *table(head, told)])
+            _print(["", *format_table(head, lesson_rows)])
 
 
 @app.command("show")
@@ -201,13 +203,13 @@ def show(card: CardId, json: Json = False) -> None:
     from redstart.app.memory import open_memory, show_card
     from redstart.cli.memory_text import card_lines, lesson_lines
 
-    with open_memory(configuration.load()) as shelf:
+    with open_memory(configuration.load()) as memory:
         if is_lesson(card):
-            told = asyncio.run(show_lesson(shelf, card))
-            echo_json(told.model_dump_json(indent=2)) if json else _print(lesson_lines(told))
+            lesson_story = asyncio.run(show_lesson(memory, card))
+            echo_json(lesson_story.model_dump_json(indent=2)) if json else _print(lesson_lines(lesson_story))
             return
-        found = asyncio.run(show_card(shelf, card))
-    echo_json(found.model_dump_json(indent=2)) if json else _print(card_lines(found))
+        card_story = asyncio.run(show_card(memory, card))
+    echo_json(card_story.model_dump_json(indent=2)) if json else _print(card_lines(card_story))
 
 
 @app.command("approve")
@@ -224,22 +226,29 @@ def approve(
     from redstart.app.lessons import approve_lesson, is_lesson
     from redstart.app.memory import approve_card, open_memory
     from redstart.core.lesson import LessonScope
-    from redstart.core.visible import visible_line
+    from redstart.core.safe_text import escape_line
 
-    name = by or _user()
-    with open_memory(configuration.load()) as shelf:
+    name = by or _get_user_name()
+    with open_memory(configuration.load()) as memory:
         if is_lesson(card):
-            wider = LessonScope(scope.value) if scope else None
-            lesson = asyncio.run(approve_lesson(shelf, card, by=name, scope=wider))
-            who = {"repo": f"its repo {visible_line(lesson.repo)}", "tenant": "all of your repos", "global": "everyone"}
-            echo(f"lesson {lesson.id} is for {who[lesson.scope.value]}, approved by {visible_line(name)}")
+            lesson_scope = LessonScope(scope.value) if scope else None
+            lesson = asyncio.run(approve_lesson(memory, card, approver=name, scope=lesson_scope))
+            audience = {
+                "repo": f"its repo {escape_line(lesson.repo)}",
+                "tenant": "all of your repos",
+                "global": "everyone",
+            }
+            echo(f"lesson {lesson.id} is for {audience[lesson.scope.value]}, approved by {escape_line(name)}")
             echo("Its effect is measured from now on: half of the runs that it applies to see it.")
             return
         if scope is not None:
             raise typer.BadParameter("--scope applies only to lessons")
-        found = asyncio.run(approve_card(shelf, card, by=name, now=datetime.now(UTC)))
-    said = found.card.provenance.get("approved_by")
-    echo(f"fix card {found.id} is shown to later runs{f', approved by {visible_line(said)}' if said else ''}")
+        card_view = asyncio.run(approve_card(memory, card, approver=name, now=datetime.now(UTC)))
+    approved_by = card_view.card.provenance.get("approved_by")
+    echo(
+        f"fix card {card_view.id} is shown to later "
+        f"runs{f', approved by {escape_line(approved_by)}' if approved_by else ''}"
+    )
 
 
 @app.command("forget")
@@ -250,15 +259,17 @@ def forget(card: CardId) -> None:
     from redstart.app import settings as configuration
     from redstart.app.lessons import forget_lesson, is_lesson
     from redstart.app.memory import forget_learned, open_memory
-    from redstart.core.noun import many
+    from redstart.core.frozen import format_count
 
-    of_lesson = is_lesson(card)
-    with open_memory(configuration.load()) as shelf:
-        gone = asyncio.run(forget_lesson(shelf, card) if of_lesson else forget_learned(shelf, card))
-    notes = f" and {many(gone.notes, 'note')} of manual answers" if gone.notes else ""
-    echo(f"removed {gone.kind} {gone.name} and {many(gone.blobs, 'record')} of runs that quoted it{notes}")
+    is_lesson_id = is_lesson(card)
+    with open_memory(configuration.load()) as memory:
+        report = asyncio.run(forget_lesson(memory, card) if is_lesson_id else forget_learned(memory, card))
+    notes = f" and {format_count(report.notes, 'note')} of manual answers" if report.notes else ""
+    echo(
+        f"removed {report.kind} {report.name} and {format_count(report.blobs, 'record')} of runs that quoted it{notes}"
+    )
     echo("Runs that made or saw it can still be shown, but no longer replayed or exported.")
-    for path in gone.left:
+    for path in report.remaining_files:
         echo(f"not removed: {path} contains the same text")
 
 
@@ -272,13 +283,13 @@ def stats(json: Json = False) -> None:
 
     from redstart.app import settings as configuration
     from redstart.app.lessons import list_lessons
-    from redstart.app.memory import memory_stats, open_memory
+    from redstart.app.memory import compute_memory_stats, open_memory
     from redstart.cli.memory_text import count_lines
 
-    with open_memory(configuration.load()) as shelf:
-        lessons = asyncio.run(list_lessons(shelf))
-        found = asyncio.run(memory_stats(shelf, lessons))
-    echo_json(found.model_dump_json()) if json else _print(count_lines(found))
+    with open_memory(configuration.load()) as memory:
+        lessons = asyncio.run(list_lessons(memory))
+        summary = asyncio.run(compute_memory_stats(memory, lessons))
+    echo_json(summary.model_dump_json()) if json else _print(count_lines(summary))
 
 
 @app.command("export")
@@ -293,9 +304,9 @@ def export_skill(
     from redstart.app.lessons import list_lessons, write_skill
     from redstart.app.memory import open_memory
 
-    with open_memory(configuration.load()) as shelf:
-        written = write_skill(asyncio.run(list_lessons(shelf, repo=repo)), skill)
-    echo(f"wrote {written}")
+    with open_memory(configuration.load()) as memory:
+        path = write_skill(asyncio.run(list_lessons(memory, repo=repo)), skill)
+    echo(f"wrote {path}")
 
 
 @app.command("graph")
@@ -337,12 +348,12 @@ def mirror(
 
     from redstart.app import settings as configuration
     from redstart.app.memory import mirror_graph, open_memory
-    from redstart.core.noun import many
+    from redstart.core.frozen import format_count
 
-    with open_memory(configuration.load()) as shelf:
-        done = asyncio.run(mirror_graph(shelf, url, database, os.environ))
-    gone = f"; removed {many(done.removed, 'forgotten card')}" if done.removed else ""
-    echo(f"the copy has {many(done.nodes, 'node')} and {many(done.edges, 'edge')}{gone}")
+    with open_memory(configuration.load()) as memory:
+        counts = asyncio.run(mirror_graph(memory, url, database, os.environ))
+    removed_text = f"; removed {format_count(counts.removed, 'forgotten card')}" if counts.removed else ""
+    echo(f"the copy has {format_count(counts.nodes, 'node')} and {format_count(counts.edges, 'edge')}{removed_text}")
 
 
 def _ask(*, files: bool, signature: str, types: bool, repo: str | None, limit: int, json: bool) -> None:
@@ -352,36 +363,39 @@ def _ask(*, files: bool, signature: str, types: bool, repo: str | None, limit: i
     from redstart.app.memory import Questions, ask_graph, open_memory
     from redstart.cli.memory_text import file_lines, fix_lines, type_lines
 
-    asked = Questions(files=files, signature=signature, types=types, repo=repo, limit=limit)
-    with open_memory(configuration.load()) as shelf:
-        found = asyncio.run(ask_graph(shelf, asked))
+    questions = Questions(files=files, signature=signature, types=types, repo=repo, limit=limit)
+    with open_memory(configuration.load()) as memory:
+        answers = asyncio.run(ask_graph(memory, questions))
     if json:
-        echo_json(found.model_dump_json(exclude_none=True))
+        echo_json(answers.model_dump_json(exclude_none=True))
         return
-    if found.files is not None:
-        _print(file_lines(found.files))
-    if found.fixes is not None:
-        _print(fix_lines(found.fixes, signature))
-    if found.types is not None:
-        _print(type_lines(found.types))
+    if answers.files is not None:
+        _print(file_lines(answers.files))
+    if answers.fixes is not None:
+        _print(fix_lines(answers.fixes, signature))
+    if answers.types is not None:
+        _print(type_lines(answers.types))
 
 
 def _export(form: FormName, out: Path | None, repo: str | None) -> None:
     import asyncio
 
     from redstart.app import settings as configuration
-    from redstart.app.graph_export import GraphFormat, exported, write_graph
-    from redstart.app.memory import open_memory, whole_graph
-    from redstart.core.noun import many
+    from redstart.app.graph_export import GraphFormat, render_graph, write_graph
+    from redstart.app.memory import load_graph, open_memory
+    from redstart.core.frozen import format_count
 
-    with open_memory(configuration.load()) as shelf:
-        drawn = asyncio.run(whole_graph(shelf, repo=repo))
+    with open_memory(configuration.load()) as memory:
+        full_graph = asyncio.run(load_graph(memory, repo=repo))
     if out is None:
-        for line in exported(drawn, GraphFormat(form.value)):
+        for line in render_graph(full_graph, GraphFormat(form.value)):
             echo_output(f"{line}\n")
         return
-    write_graph(drawn, GraphFormat(form.value), out)
-    echo(f"wrote {many(len(drawn.nodes), 'node')} and {many(len(drawn.links), 'edge')} to {out}")
+    write_graph(full_graph, GraphFormat(form.value), out)
+    echo(
+        f"wrote {format_count(len(full_graph.nodes), 'node')} and "
+        f"{format_count(len(full_graph.links), 'edge')} to {out}"
+    )
 
 
 def _print(lines: Iterable[str]) -> None:
@@ -389,7 +403,7 @@ def _print(lines: Iterable[str]) -> None:
         echo(line)
 
 
-def _user() -> str:
+def _get_user_name() -> str:
     """Return the name of the user, or an empty string if the system has none."""
     import getpass
 

@@ -15,7 +15,7 @@ from redstart.cli.output import echo, echo_json
 if TYPE_CHECKING:
     from redstart.app.model_list import ListedEndpoint, ModelList, OfferedModel
 
-SHOWN = 12
+MAX_SHOWN_MODELS = 12
 """Maximum number of models listed for one endpoint without --all."""
 WIDEST = 100
 
@@ -33,39 +33,39 @@ def models(
     import os
     from pathlib import Path
 
-    from redstart.app.model_list import offered_models
+    from redstart.app.model_list import list_offered_models
     from redstart.app.settings import load
 
     folder = Path.cwd()
     use_env_file(env_file, folder)
-    listed = offered_models(load(model, project=folder), os.environ)
+    model_list = list_offered_models(load(model, project=folder), os.environ)
     if json:
-        echo_json(listed.model_dump_json(indent=2))
+        echo_json(model_list.model_dump_json(indent=2))
         return
     width = min(shutil.get_terminal_size().columns, WIDEST)
-    for line in lines_of(listed, width, every=every):
+    for line in format_model_list(model_list, width, show_all=every):
         echo(line)
 
 
-def lines_of(listed: ModelList, width: int, *, every: bool) -> list[str]:
+def format_model_list(model_list: ModelList, width: int, *, show_all: bool) -> list[str]:
     lines: list[str] = []
-    for endpoint in listed.endpoints:
-        lines += [*_endpoint(endpoint, width, every=every), ""]
-    if listed.missing:
-        wrapped = textwrap.wrap(", ".join(listed.missing), width - 9, break_on_hyphens=False)
-        lines += [f"not set  {wrapped[0]}", *(f"{' ' * 9}{line}" for line in wrapped[1:])]
+    for endpoint in model_list.endpoints:
+        lines += [*_format_endpoint(endpoint, width, show_all=show_all), ""]
+    if model_list.missing:
+        wrapped_names = textwrap.wrap(", ".join(model_list.missing), width - 9, break_on_hyphens=False)
+        lines += [f"not set  {wrapped_names[0]}", *(f"{' ' * 9}{line}" for line in wrapped_names[1:])]
     if any("?" in line for line in lines):
         lines.append("?        unknown price or assumed window; set it in models.profiles")
     lines.append("always   manual (you answer), command:PROGRAM, replay:FILE")
-    if listed.plugins:
-        lines.append(f"plug-ins {', '.join(f'{name}:MODEL' for name in listed.plugins)}")
-    if listed.uses:
-        host = f" at {listed.host}" if listed.host else ""
-        return [*lines, f"\na run would use {listed.uses}{host}; choose another with -m MODEL"]
-    return [*lines, "\na run would use no model", *(f"  {line}" for line in listed.remedy.splitlines())]
+    if model_list.plugins:
+        lines.append(f"plug-ins {', '.join(f'{name}:MODEL' for name in model_list.plugins)}")
+    if model_list.uses:
+        host = f" at {model_list.host}" if model_list.host else ""
+        return [*lines, f"\na run would use {model_list.uses}{host}; choose another with -m MODEL"]
+    return [*lines, "\na run would use no model", *(f"  {line}" for line in model_list.remedy.splitlines())]
 
 
-def _endpoint(endpoint: ListedEndpoint, width: int, *, every: bool) -> list[str]:
+def _format_endpoint(endpoint: ListedEndpoint, width: int, *, show_all: bool) -> list[str]:
     key = f"key {endpoint.key_variable}" if endpoint.key_variable else "no key"
     origin = f" (set by {endpoint.origin})" if endpoint.origin else ""
     heading = f"{endpoint.provider} at {endpoint.host}{origin}, {key}"
@@ -73,13 +73,13 @@ def _endpoint(endpoint: ListedEndpoint, width: int, *, every: bool) -> list[str]
     for text in filter(None, (endpoint.problem, endpoint.remedy)):
         lines += textwrap.wrap(text, width, initial_indent="  ", subsequent_indent="    ", break_on_hyphens=False)
     ordered = sorted(endpoint.models, key=_rank)
-    shown = ordered if every else ordered[:SHOWN]
-    names = max((len(item.name) for item in shown), default=0)
-    if shown:
+    shown_models = ordered if show_all else ordered[:MAX_SHOWN_MODELS]
+    names = max((len(item.name) for item in shown_models), default=0)
+    if shown_models:
         lines.append(f"  {'':<8} {'model':<{names}}  {'in $':>7}  {'out $':>7}  {'window':>7}")
-    lines += [_row(item, names) for item in shown]
-    if left := len(ordered) - len(shown):
-        lines.append(f"  {'':<8} … and {left:,} more: redstart models --all")
+    lines += [_format_row(item, names) for item in shown_models]
+    if hidden_count := len(ordered) - len(shown_models):
+        lines.append(f"  {'':<8} … and {hidden_count:,} more: redstart models --all")
     return lines
 
 
@@ -88,17 +88,17 @@ def _rank(model: OfferedModel) -> tuple[bool, bool, bool, int]:
     return not model.used, model.input_usd is None, not model.window_known, -model.window
 
 
-def _row(model: OfferedModel, names: int) -> str:
-    window = f"{_short(model.window)}{'' if model.window_known else '?'}"
-    numbers = f"{_usd(model.input_usd):>7}  {_usd(model.output_usd):>7}  {window:>7}"
+def _format_row(model: OfferedModel, names: int) -> str:
+    window = f"{_format_tokens(model.window)}{'' if model.window_known else '?'}"
+    numbers = f"{_format_usd(model.input_usd):>7}  {_format_usd(model.output_usd):>7}  {window:>7}"
     return f"  {model.used:<8} {model.name:<{names}}  {numbers}{'' if model.listed else '  not in its list'}"
 
 
-def _usd(amount: float | None) -> str:
+def _format_usd(amount: float | None) -> str:
     return "?" if amount is None else "free" if amount == 0 else f"{amount:.2f}"
 
 
-def _short(tokens: int) -> str:
+def _format_tokens(tokens: int) -> str:
     if tokens >= 1_000_000:
         return f"{tokens / 1_000_000:.3g}M"
     return f"{tokens // 1000}k"

@@ -27,14 +27,14 @@ def complete_unfinished_run_id(ctx: typer.Context, incomplete: str) -> list[tupl
 
 
 def _complete(ctx: typer.Context, incomplete: str, *, unfinished: bool) -> list[tuple[str, str]]:
-    from redstart.app.recent import recent_runs
+    from redstart.app.recent_runs import list_recent_runs
     from redstart.core.errors import RedstartError
-    from redstart.core.visible import visible_line
+    from redstart.core.safe_text import escape_line
 
     is_demo = bool(ctx.find_root().params.get("demo_store"))
     try:
-        runs = recent_runs(incomplete, demo=is_demo, unfinished=unfinished)
-        return [(run.run_id, visible_line(f"{run.mode} {run.repo}: {run.state}")) for run in runs]
+        runs = list_recent_runs(incomplete, demo=is_demo, only_unfinished=unfinished)
+        return [(run.run_id, escape_line(f"{run.mode} {run.repo}: {run.state}")) for run in runs]
     except RedstartError:
         return []
 
@@ -43,7 +43,7 @@ OLD_NAMES = {"max-iters": "max-attempts", "looks": "max-tool-calls", "no-cap": "
 """Current names of the flags of earlier versions, without dashes."""
 
 
-def current_name(flag: str) -> str:
+def to_current_name(flag: str) -> str:
     """Return the current name of a flag. Old names are accepted everywhere and shown nowhere."""
     return OLD_NAMES.get(flag, flag)
 
@@ -73,7 +73,7 @@ SANDBOXES = ("auto", "bwrap", "docker", "seatbelt", "process")
 """The names of the sandboxes, copied for the same reason. A plug-in is `plugin:NAME`."""
 
 
-def _sandbox_name(text: str) -> str:
+def _parse_sandbox_name(text: str) -> str:
     if text in SANDBOXES or text.startswith("plugin:"):
         return text
     raise typer.BadParameter(f"{text!r} is not one of {', '.join(map(repr, SANDBOXES))}, or plugin:NAME")
@@ -126,7 +126,7 @@ SandboxKind = Annotated[
     str | None,
     typer.Option(
         "--sandbox",
-        parser=_sandbox_name,
+        parser=_parse_sandbox_name,
         metavar=f"[{'|'.join(SANDBOXES)}|plugin:NAME]",
         help="Sandbox for the tests (default auto); `process` needs --unsafe-no-sandbox.",
         autocompletion=lambda: list(SANDBOXES),
@@ -185,7 +185,7 @@ Approve = Annotated[
     bool,
     typer.Option("--approve", help="Install requested packages without asking, unless one looks suspicious."),
 ]
-Looks = Annotated[
+MaxToolCalls = Annotated[
     int | None,
     typer.Option(
         "--max-tool-calls",
@@ -207,24 +207,26 @@ def require_folder(path: Path) -> Path:
     if not path.is_dir():
         from redstart.core.errors import ConfigError
 
-        what = "is not a directory" if path.exists() else "does not exist"
-        raise ConfigError(f"{path} {what}", remedy="give the directory of the project")
+        problem = "is not a directory" if path.exists() else "does not exist"
+        raise ConfigError(f"{path} {problem}", remedy="give the directory of the project")
     return path
 
 
-def is_somebody_there(*, silent: bool) -> bool:
+def can_ask_user(*, silent: bool) -> bool:
     """Return whether a person can be asked. `silent` means that they do not want to be asked."""
     return sys.stdin.isatty() and not silent
 
 
-def level_of(default: Level, asked: LevelName | None) -> Level:
-    return type(default)(asked.value) if asked else default
+def resolve_level(default: Level, level_name: LevelName | None) -> Level:
+    return type(default)(level_name.value) if level_name else default
 
 
-def sandbox_flags(kind: str | None, image: str | None, cpus: float | None, memory: str | None) -> dict[str, object]:
+def build_sandbox_flags(
+    kind: str | None, image: str | None, cpus: float | None, memory: str | None
+) -> dict[str, object]:
     """Return the given values, by the names of their settings."""
-    asked = {"backend": kind, "image": image, "cpus": cpus, "memory": memory}
-    return {f"sandbox.{name}": value for name, value in asked.items() if value is not None}
+    values = {"backend": kind, "image": image, "cpus": cpus, "memory": memory}
+    return {f"sandbox.{name}": value for name, value in values.items() if value is not None}
 
 
 def reflect_flag(policy: ReflectName | None) -> dict[str, object]:
@@ -232,16 +234,18 @@ def reflect_flag(policy: ReflectName | None) -> dict[str, object]:
     return {} if policy is None else {"reflect": policy.value}
 
 
-def policy_of(policy: ReflectName | None) -> ReflectionPolicy | None:
+def resolve_reflection_policy(policy: ReflectName | None) -> ReflectionPolicy | None:
     from redstart.core.learning import ReflectionPolicy
 
     return None if policy is None else ReflectionPolicy(policy.value)
 
 
-def limits_of(defaults: Limits, attempts: int | None, usd: float | None = None, minutes: float | None = None) -> Limits:
+def resolve_limits(
+    defaults: Limits, attempts: int | None, usd: float | None = None, minutes: float | None = None
+) -> Limits:
     """Return the default limits, overridden by the given ones."""
-    asked = {"attempts": attempts, "usd": usd, "minutes": minutes}
-    return defaults.model_copy(update={name: value for name, value in asked.items() if value is not None})
+    values = {"attempts": attempts, "usd": usd, "minutes": minutes}
+    return defaults.model_copy(update={name: value for name, value in values.items() if value is not None})
 
 
 EnvFile = Annotated[
@@ -262,9 +266,9 @@ def use_env_file(file: Path | None, folder: Path) -> None:
     import os
 
     from redstart.app.settings import load
-    from redstart.app.settings.env_file import key_variables, take_keys
-    from redstart.core.noun import many
+    from redstart.app.settings.env_file import list_key_variables, take_keys
+    from redstart.core.frozen import format_count
 
-    taken = take_keys(file, key_variables(load()), os.environ)
-    names = f" ({', '.join(taken)})" if taken else ""
-    echo(f"{file}: read {many(len(taken), 'API key')}{names} and nothing else", err=True)
+    loaded_names = take_keys(file, list_key_variables(load()), os.environ)
+    names = f" ({', '.join(loaded_names)})" if loaded_names else ""
+    echo(f"{file}: read {format_count(len(loaded_names), 'API key')}{names} and nothing else", err=True)

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 
 import typer
 
-from redstart.core.visible import visible, visible_json, visible_line
+from redstart.core.safe_text import escape_hidden, escape_json, escape_line
 
 if TYPE_CHECKING:
     from rich.console import Console
@@ -21,45 +21,45 @@ if TYPE_CHECKING:
 
 def echo(text: str = "", *, err: bool = False, nl: bool = True) -> None:
     """Print a text of any origin, with control characters escaped."""
-    typer.echo(visible(text), err=err, nl=nl)
+    typer.echo(escape_hidden(text), err=err, nl=nl)
 
 
 def echo_json(text: str, *, nl: bool = True) -> None:
     """Print a value as JSON and flush it, because a program may read it at once."""
-    sys.stdout.write(visible_json(text) + "\n" * nl)
+    sys.stdout.write(escape_json(text) + "\n" * nl)
     sys.stdout.flush()
 
 
 def echo_output(text: str) -> None:
     """Pass on the output of a command in the sandbox: unchanged to a file or program, escaped in a terminal."""
-    sys.stdout.write(visible(text) if sys.stdout.isatty() else text)
+    sys.stdout.write(escape_hidden(text) if sys.stdout.isatty() else text)
     sys.stdout.flush()
 
 
 def confirm(question: str, *, default: bool | None = False) -> bool:
     """Ask a person yes or no. Raises `typer.Abort` if nobody answers."""
-    return typer.confirm(visible_line(question), default=default)
+    return typer.confirm(escape_line(question), default=default)
 
 
 def prompt(question: str, kind: Any = None) -> Any:
     """Ask a person for a value of that type. Raises `typer.Abort` if nobody answers."""
-    return typer.prompt(visible_line(question), type=kind)
+    return typer.prompt(escape_line(question), type=kind)
 
 
-def new_console(*, stderr: bool = False) -> Console:
+def create_console(*, stderr: bool = False) -> Console:
     """Return a console of rich. Print only the results of `styled` to it."""
     from rich.console import Console
 
     return Console(stderr=stderr, highlight=False, soft_wrap=True)
 
 
-def styled(*parts: tuple[str, str], **layout: Any) -> Text:
+def style_line(*parts: tuple[str, str], **layout: Any) -> Text:
     """Make one line of parts, each a text and its style."""
     from rich.text import Text
 
     line = Text(**layout)
     for text, style in parts:
-        line.append(visible_line(text, sys.maxsize), style=style)
+        line.append(escape_line(text, sys.maxsize), style=style)
     return line
 
 

@@ -13,8 +13,8 @@ from redstart.cli.options import EnvFile, use_env_file
 from redstart.cli.output import echo
 
 if TYPE_CHECKING:
-    from redstart.app.answers import ResumeAnswer, ResumeWish
-    from redstart.app.choices import Resumption
+    from redstart.app.person_answers import ResumeAnswer, ResumeWish
+    from redstart.app.run_choices import Resumption
     from redstart.app.wire import AppContext
     from redstart.core.run import RunState
 
@@ -45,7 +45,7 @@ Driver = Annotated[
 class _Ready(NamedTuple):
     """A run to resume, and how to resume it."""
 
-    heard: ResumeAnswer
+    answer: ResumeAnswer
     resumption: Resumption
     by_fleet: bool
 
@@ -76,8 +76,8 @@ def resume(
     import asyncio
 
     from redstart.app import settings as configuration
-    from redstart.app.answers import ResumeWish
-    from redstart.app.wire import open_house
+    from redstart.app.person_answers import ResumeWish
+    from redstart.app.wire import open_app
     from redstart.cli.session import DriveMode, drive_run
     from redstart.core.errors import ConfigError
     from redstart.core.run import Step
@@ -87,82 +87,93 @@ def resume(
         raise ConfigError("--accept and --reject cannot be combined", remedy="use only one of them")
     use_env_file(env_file, Path())
     settings = configuration.load(model)
-    word = PersonWord.accept if accept else PersonWord.reject if reject else None
-    wish = ResumeWish(say, word, max_attempts, max_usd, max_minutes, options.policy_of(reflect), force)
-    with open_house(settings) as house:
-        ready = asyncio.run(_listen(house, run, wish, engine, flagged=model is not None))
-    heard, chosen = ready.heard, ready.resumption
-    for note in (heard.note, "" if heard.driver is not None else chosen.note):
+    answer = PersonWord.accept if accept else PersonWord.reject if reject else None
+    request = ResumeWish(
+        say, answer, max_attempts, max_usd, max_minutes, options.resolve_reflection_policy(reflect), force
+    )
+    with open_app(settings) as app:
+        ready = asyncio.run(_listen(app, run, request, engine, has_model_flag=model is not None))
+    resume_answer, resumption = ready.answer, ready.resumption
+    for note in (resume_answer.note, "" if resume_answer.driver is not None else resumption.note):
         if note and not json:
             echo(note)
-    if heard.driver is not None:
+    if resume_answer.driver is not None:
         raise typer.Exit
 
-    async def begin(house: AppContext) -> RunState:
-        return await _begin(house, ready)
+    async def start_run(app: AppContext) -> RunState:
+        return await _load_resumed_run(app, ready)
 
-    until = Step(stop_after.value) if stop_after else None
-    kept = chosen.options
-    here = engine.value if engine is not None else kept.engine or "langgraph"
-    file = patch or (Path(kept.patch) if kept.patch else None)
-    how = DriveMode(
-        json, verbose, unsafe_no_sandbox or kept.unsafe, here, until, file, detach=ready.by_fleet, resumed=True
+    last_step = Step(stop_after.value) if stop_after else None
+    run_options = resumption.options
+    engine_name = engine.value if engine is not None else run_options.engine or "langgraph"
+    file = patch or (Path(run_options.patch) if run_options.patch else None)
+    drive_mode = DriveMode(
+        json,
+        verbose,
+        unsafe_no_sandbox or run_options.unsafe,
+        engine_name,
+        last_step,
+        file,
+        detach=ready.by_fleet,
+        is_resumed=True,
     )
-    raise typer.Exit(drive_run(chosen.settings, how, begin))
+    raise typer.Exit(drive_run(resumption.settings, drive_mode, start_run))
 
 
 async def _listen(
-    house: AppContext, run: str | None, wish: ResumeWish, engine: DriverName | None, *, flagged: bool
+    app: AppContext, run: str | None, request: ResumeWish, engine: DriverName | None, *, has_model_flag: bool
 ) -> _Ready:
     """Store the answer of the person. Raise first if the model that they name is not available."""
-    from redstart.app.answers import hear
-    from redstart.app.choices import resume_with
     from redstart.app.control import clear
-    from redstart.app.runs import find_run, stored_options
+    from redstart.app.person_answers import handle_resume
+    from redstart.app.run_choices import resume_with
+    from redstart.app.runs import find_run, load_stored_options
     from redstart.app.wire import check_models
 
-    given = await find_run(house, run, Path.cwd())
-    if flagged:
-        check_models(house.settings, keys=engine is not DriverName.temporal)
-    heard = await hear(house, given, wish)
-    resumption = resume_with(house.settings, await stored_options(house, heard.run_id), flagged=flagged)
-    if heard.driver is not None:
-        return _Ready(heard, resumption, by_fleet=False)
-    await clear(house, heard.run_id)
-    return _Ready(heard, resumption, await _by_fleet(house, heard.run_id, engine))
+    run_id = await find_run(app, run, Path.cwd())
+    if has_model_flag:
+        check_models(app.settings, keys=engine is not DriverName.temporal)
+    resume_answer = await handle_resume(app, run_id, request)
+    resumption = resume_with(
+        app.settings, await load_stored_options(app, resume_answer.run_id), has_model_flag=has_model_flag
+    )
+    if resume_answer.driver is not None:
+        return _Ready(resume_answer, resumption, by_fleet=False)
+    await clear(app, resume_answer.run_id)
+    return _Ready(resume_answer, resumption, await _is_continued_by_fleet(app, resume_answer.run_id, engine))
 
 
-async def _begin(house: AppContext, ready: _Ready) -> RunState:
+async def _load_resumed_run(app: AppContext, ready: _Ready) -> RunState:
     """Return the state of the resumed run. Raise `ConfigError` if its model is not available."""
-    from redstart.app.answers import check_models_of, standing
+    from redstart.app.person_answers import check_run_models, load_resumed_state
     from redstart.core.run import Status
-    from redstart.flow.route import waits_for_errands
+    from redstart.flow.route import is_waiting_for_children
 
-    state = await standing(house, ready.heard.run_id)
-    if state.status is not Status.running and not waits_for_errands(state):
+    state = await load_resumed_state(app, ready.answer.run_id)
+    if state.status is not Status.running and not is_waiting_for_children(state):
         return state
-    check_models_of(state, house.settings, keys=not ready.by_fleet)
+    check_run_models(state, app.settings, keys=not ready.by_fleet)
     if ready.resumption.changed:
-        await house.adapters.store.choose(state.run_id, ready.resumption.options)
+        await app.adapters.store.choose(state.run_id, ready.resumption.options)
     return state
 
 
-async def _by_fleet(house: AppContext, run_id: str, engine: DriverName | None) -> bool:
+async def _is_continued_by_fleet(app: AppContext, run_id: str, engine: DriverName | None) -> bool:
     """Return whether the fleet continues the run. If it continues here instead, tell the fleet to release it."""
-    from redstart.app.fleet import is_supervised, tell
+    from redstart.app.fleet import is_supervised, send_signal
     from redstart.core.errors import PortError
 
-    state = await house.adapters.store.load(run_id)
+    state = await app.adapters.store.load(run_id)
     if engine is DriverName.temporal:
         return True
     if engine is None:
         try:
-            return await is_supervised(house.settings, state)
+            return await is_supervised(app.settings, state)
         except PortError as error:
             error.remedy = f"to continue here instead: redstart resume {run_id} --engine langgraph"
             raise
     try:
-        await tell(house.settings, state, "let_go")
+        await send_signal(app.settings, state, "let_go")
     except PortError as error:
         echo(f"{error}\nThe fleet may take over the run again when it is back.", err=True)
     return False

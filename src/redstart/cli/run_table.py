@@ -5,11 +5,11 @@ from __future__ import annotations
 from collections.abc import Sequence
 from datetime import datetime, timedelta
 
-from redstart.app.standing import RunView
-from redstart.core.visible import visible_line
+from redstart.app.run_status import RunView
+from redstart.core.safe_text import escape_line
 
 HEAD = ("ID", "AGE", "MODE", "STATE", "RESULT", "MODEL", "COST", "GOAL")
-GAP = "  "
+COLUMN_GAP = "  "
 RESULTS = {
     "verified": "verified",
     "unproven": "unproven",
@@ -28,43 +28,43 @@ RESULTS = {
 _STEPS = ((60.0, 1.0, "s"), (3600.0, 60.0, "min"), (86_400.0, 3600.0, "h"), (30 * 86_400.0, 86_400.0, "d"))
 
 
-def table(views: Sequence[RunView], now: datetime, width: int) -> list[str]:
+def format_run_table(views: Sequence[RunView], now: datetime, width: int) -> list[str]:
     """Format a header and one line per run. If the terminal is narrow, cut the goal and the model name in turns."""
-    rows = [HEAD, *(_cells(view, now) for view in views)]
+    rows = [HEAD, *(_format_cells(view, now) for view in views)]
     widths = [max(len(row[column]) for row in rows) for column in range(len(HEAD))]
     model, goal = HEAD.index("MODEL"), len(HEAD) - 1
-    spare = width - sum(widths) - len(GAP) * goal
-    for column, least in ((goal, 30), (model, 12), (goal, 12), (model, 6), (goal, 7)):
-        cut = min(max(-spare, 0), max(widths[column] - least, 0))
-        widths[column] -= cut
-        spare += cut
-    gap = GAP if spare >= 0 else " "
+    spare = width - sum(widths) - len(COLUMN_GAP) * goal
+    for column, min_width in ((goal, 30), (model, 12), (goal, 12), (model, 6), (goal, 7)):
+        reduction = min(max(-spare, 0), max(widths[column] - min_width, 0))
+        widths[column] -= reduction
+        spare += reduction
+    gap = COLUMN_GAP if spare >= 0 else " "
     return [
         gap.join(_cut(cell, size).ljust(size) for cell, size in zip(row, widths, strict=True)).rstrip() for row in rows
     ]
 
 
-def age(since: timedelta) -> str:
+def format_age(elapsed: timedelta) -> str:
     """Format an age in the largest unit that fits: `3 min`."""
-    seconds = max(since.total_seconds(), 0.0)
+    seconds = max(elapsed.total_seconds(), 0.0)
     for end, unit, name in _STEPS:
         if seconds < end:
             return f"{seconds / unit:.0f} {name}"
     return f"{seconds / (30 * 86_400.0):.0f} mo"
 
 
-def _cells(view: RunView, now: datetime) -> tuple[str, ...]:
+def _format_cells(view: RunView, now: datetime) -> tuple[str, ...]:
     cost = f"${view.usd:.2f}" + ("+?" if view.unpriced else "")
-    about = " ".join(f"{view.repo}: {view.goal}".split()) if view.goal else view.repo
+    description = " ".join(f"{view.repo}: {view.goal}".split()) if view.goal else view.repo
     return (
         view.run_id,
-        age(now - view.created),
+        format_age(now - view.created),
         view.mode,
         view.status.value,
         RESULTS.get(view.result, view.result) or "-",
-        visible_line(view.model) or "-",
+        escape_line(view.model) or "-",
         cost,
-        visible_line(about),
+        escape_line(description),
     )
 
 

@@ -27,19 +27,19 @@ def list_runs(
     import shutil
 
     from redstart.app import settings as configuration
-    from redstart.app.standing import list_runs as views_of
-    from redstart.app.wire import open_house
-    from redstart.cli.run_table import table
+    from redstart.app.run_status import list_runs as views_of
+    from redstart.app.wire import open_app
+    from redstart.cli.run_table import format_run_table
 
     folder = str(Path.cwd().resolve()) if here else None
-    with open_house(configuration.load()) as house:
-        views = asyncio.run(views_of(house, folder=folder, limit=limit, every=every))
-        now = house.moment
+    with open_app(configuration.load()) as context:
+        views = asyncio.run(views_of(context, folder=folder, limit=limit, include_children=every))
+        now = context.moment
     if json:
         for view in views:
             echo_json(view.model_dump_json())
     elif views:
-        echo("\n".join(table(views, now, shutil.get_terminal_size().columns)))
+        echo("\n".join(format_run_table(views, now, shutil.get_terminal_size().columns)))
     else:
         echo("There are no runs yet. Try one with: redstart demo")
 
@@ -57,21 +57,21 @@ def replay(
     from redstart.app import settings as configuration
     from redstart.app.runs import find_run
     from redstart.app.runs import replay as replay_run
-    from redstart.app.wire import open_house
+    from redstart.app.wire import open_app
     from redstart.cli.display import display
-    from redstart.core.noun import many
+    from redstart.core.frozen import format_count
 
     with ExitStack() as stack:
-        shown = stack.enter_context(display(json=json, verbose=verbose))
-        house = stack.enter_context(open_house(configuration.load(), listen=shown))
+        ui = stack.enter_context(display(json=json, verbose=verbose))
+        context = stack.enter_context(open_app(configuration.load(), listen=ui))
 
         async def go() -> str:
-            run_id = await find_run(house, run, Path.cwd())
-            done = await replay_run(house, run_id)
-            counts = f"{many(done.steps, 'step')} and {many(done.calls, 'call')}"
+            run_id = await find_run(context, run, Path.cwd())
+            result = await replay_run(context, run_id)
+            counts = f"{format_count(result.steps, 'step')} and {format_count(result.calls, 'call')}"
             return f"replayed {run_id}: {counts} as recorded, 0 tokens spent"
 
-        shown.say(asyncio.run(go()), "bold green")
+        ui.print_line(asyncio.run(go()), "bold green")
 
 
 @app.command("export")
@@ -85,18 +85,18 @@ def export(
     from redstart.app import settings as configuration
     from redstart.app.export import ExportedCassette, export_cassette
     from redstart.app.runs import find_run
-    from redstart.app.wire import open_house
-    from redstart.core.noun import many
+    from redstart.app.wire import open_app
+    from redstart.core.frozen import format_count
 
-    with open_house(configuration.load()) as house:
+    with open_app(configuration.load()) as context:
 
         async def go() -> ExportedCassette:
-            return await export_cassette(house, await find_run(house, run, Path.cwd()), cassette)
+            return await export_cassette(context, await find_run(context, run, Path.cwd()), cassette)
 
-        done = asyncio.run(go())
-    echo(f"wrote {many(done.calls, 'call')} to {cassette}. Use it with: redstart fix -m replay:{cassette}")
-    if done.begins_late:
-        echo(f"This run continues run {done.begins_late}, whose calls are not in the file.")
+        result = asyncio.run(go())
+    echo(f"wrote {format_count(result.calls, 'call')} to {cassette}. Use it with: redstart fix -m replay:{cassette}")
+    if result.begins_late:
+        echo(f"This run continues run {result.begins_late}, whose calls are not in the file.")
 
 
 @app.command("fork")
@@ -112,17 +112,17 @@ def fork(
     from redstart.app import settings as configuration
     from redstart.app.runs import find_run
     from redstart.app.runs import fork as fork_run
-    from redstart.app.wire import open_house
+    from redstart.app.wire import open_app
     from redstart.core.run import Step
 
-    with open_house(configuration.load()) as house:
+    with open_app(configuration.load()) as context:
 
         async def go() -> str:
-            run_id = await find_run(house, run, Path.cwd())
-            old = await house.adapters.store.load(run_id)
-            limits = options.limits_of(old.spec.limits, max_attempts)
-            made = await fork_run(house, run_id, attempt, Step(after.value), limits)
-            return made.run_id
+            run_id = await find_run(context, run, Path.cwd())
+            old = await context.adapters.store.load(run_id)
+            limits = options.resolve_limits(old.spec.limits, max_attempts)
+            new_state = await fork_run(context, run_id, attempt, Step(after.value), limits)
+            return new_state.run_id
 
         echo(f"Forked. Continue with: redstart resume {asyncio.run(go())}")
 
@@ -135,17 +135,17 @@ def watch(run: options.RunId = None, json: options.Json = False, verbose: option
 
     from redstart.app import settings as configuration
     from redstart.app.runs import find_run
-    from redstart.app.wire import open_house
+    from redstart.app.wire import open_app
     from redstart.cli.display import display
     from redstart.cli.session import DriveMode
     from redstart.cli.watch import watch as follow
 
     with ExitStack() as stack:
-        shown = stack.enter_context(display(json=json, verbose=verbose))
-        house = stack.enter_context(open_house(configuration.load()))
+        ui = stack.enter_context(display(json=json, verbose=verbose))
+        context = stack.enter_context(open_app(configuration.load()))
 
         async def go() -> int:
-            return await follow(house, await find_run(house, run, Path.cwd()), shown, DriveMode(json, verbose))
+            return await follow(context, await find_run(context, run, Path.cwd()), ui, DriveMode(json, verbose))
 
         raise typer.Exit(asyncio.run(go()))
 
@@ -160,31 +160,31 @@ def pause(run: options.UnfinishedRunId) -> None:
 @app.command("cancel")
 def cancel(run: options.UnfinishedRunId) -> None:
     """Cancel a run at once, on whatever machine it runs. Its committed steps stay; `resume --force` reopens it."""
-    run_id, cancelled = _ask(run, "cancel")
-    if cancelled:
+    run_id, is_cancelled = _ask(run, "cancel")
+    if is_cancelled:
         echo(f"run {run_id} is cancelled")
     else:
         echo(f"run {run_id} will be cancelled; its driver has not answered yet. Check with: redstart runs list")
 
 
-def _ask(run: str, word: str) -> tuple[str, bool]:
+def _ask(run: str, action: str) -> tuple[str, bool]:
     """Tell the run, and the fleet if there is one. Return the run ID and whether the run is cancelled."""
     import asyncio
 
     from redstart.app import settings as configuration
     from redstart.app.control import ask, await_cancelled
-    from redstart.app.fleet import tell
+    from redstart.app.fleet import send_signal
     from redstart.app.runs import find_run
-    from redstart.app.wire import open_house
-    from redstart.core.standing import Control
+    from redstart.app.wire import open_app
+    from redstart.core.run_status import Control
 
-    with open_house(configuration.load()) as house:
+    with open_app(configuration.load()) as context:
 
         async def go() -> tuple[str, bool]:
-            run_id, control = await find_run(house, run, Path.cwd()), Control(word)
-            await ask(house, run_id, control)
-            await tell(house.settings, await house.adapters.store.load(run_id), word)
-            return run_id, control is Control.cancel and await await_cancelled(house, run_id)
+            run_id, control = await find_run(context, run, Path.cwd()), Control(action)
+            await ask(context, run_id, control)
+            await send_signal(context.settings, await context.adapters.store.load(run_id), action)
+            return run_id, control is Control.cancel and await await_cancelled(context, run_id)
 
         return asyncio.run(go())
 
@@ -205,12 +205,13 @@ def prune(
 
     from redstart.app import settings as configuration
     from redstart.app.prune import prune as prune_runs
-    from redstart.core.noun import many
+    from redstart.core.frozen import format_count
 
     settings = configuration.load()
-    swept = asyncio.run(prune_runs(settings, days=older_than, keep=keep, dry=dry_run, now=time.time()))
+    report = asyncio.run(prune_runs(settings, days=older_than, keep=keep, dry=dry_run, now=time.time()))
     did = "would remove" if dry_run else "removed"
     echo(
-        f"{did} {many(len(swept.runs), 'run')}, {swept.patches} patch files, {many(swept.blobs, 'blob')} and "
-        f"{many(swept.folders, 'work folder')}: {swept.size / 1e6:.1f} MB"
+        f"{did} {format_count(len(report.runs), 'run')}, {report.patches} patch files, "
+        f"{format_count(report.blobs, 'blob')} and "
+        f"{format_count(report.folders, 'work folder')}: {report.size / 1e6:.1f} MB"
     )

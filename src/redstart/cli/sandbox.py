@@ -15,8 +15,8 @@ from redstart.cli.output import echo, echo_output
 if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable, Sequence
 
-    from redstart.app.ground import RunGround
     from redstart.app.wire import AppContext
+    from redstart.app.workspace import RunGround
 
 app = typer.Typer(
     no_args_is_help=True,
@@ -24,7 +24,7 @@ app = typer.Typer(
     rich_markup_mode=None,
 )
 
-GONE = 129
+TERMINAL_CLOSED_EXIT_CODE = 129
 """The exit code if the terminal is closed."""
 
 
@@ -43,16 +43,16 @@ def run(
 
     Example: redstart sandbox run -- python -m pytest -x
     """
-    from redstart.app.probe_shell import run_command, what_ended_it
+    from redstart.app.probe_shell import describe_exit_cause, run_command
 
-    async def go(house: AppContext, ground: RunGround) -> int:
-        done = await run_command(house, ground, tuple(command))
-        echo_output(done.output)
-        if why := what_ended_it(done, ground.limits):
-            print_error(why)
-        return done.exit_code
+    async def go(context: AppContext, setup: RunGround) -> int:
+        completed = await run_command(context, setup, tuple(command))
+        echo_output(completed.output)
+        if reason := describe_exit_cause(completed, setup.limits):
+            print_error(reason)
+        return completed.exit_code
 
-    raise typer.Exit(_inside(path, python, unsafe_no_sandbox, go))
+    raise typer.Exit(_run_in_sandbox(path, python, unsafe_no_sandbox, go))
 
 
 @app.command("shell", short_help="Open a shell in the sandbox of a project's tests.")
@@ -70,20 +70,20 @@ def shell(
         )
     import asyncio
 
-    from redstart.app.probe_shell import run_shell, shell_limits, what_ended_it, whereabouts
+    from redstart.app.probe_shell import create_shell_limits, describe_exit_cause, describe_sandbox_session, run_shell
     from redstart.core.shell import ExitCause
 
-    async def go(house: AppContext, ground: RunGround) -> int:
-        echo(whereabouts(house, ground))
+    async def go(context: AppContext, setup: RunGround) -> int:
+        echo(describe_sandbox_session(context, setup))
         try:
-            done = await run_shell(house, ground, sys.stdin.fileno(), sys.stdout.fileno())
+            completed = await run_shell(context, setup, sys.stdin.fileno(), sys.stdout.fileno())
         except asyncio.CancelledError:
-            return GONE
-        if done.cause is ExitCause.timeout:
-            print_error(what_ended_it(done, shell_limits(ground)))
-        return done.exit_code
+            return TERMINAL_CLOSED_EXIT_CODE
+        if completed.cause is ExitCause.timeout:
+            print_error(describe_exit_cause(completed, create_shell_limits(setup)))
+        return completed.exit_code
 
-    raise typer.Exit(_inside(path, python, unsafe_no_sandbox, go))
+    raise typer.Exit(_run_in_sandbox(path, python, unsafe_no_sandbox, go))
 
 
 @app.command("build", short_help="Build the Docker image for tests.")
@@ -96,27 +96,29 @@ def build(
 
     from redstart.app.images import build_image
 
-    built = asyncio.run(build_image(os.environ, anew=anew, say=lambda words: echo(words, err=True)))
-    echo(f"{built.name} {'built' if built.new else 'already exists'}")
+    image = asyncio.run(build_image(os.environ, rebuild=anew, say=lambda text: echo(text, err=True)))
+    echo(f"{image.name} {'built' if image.new else 'already exists'}")
 
 
-def _inside(path: Path, python: str | None, unsafe: bool, go: Callable[[AppContext, RunGround], Awaitable[int]]) -> int:
+def _run_in_sandbox(
+    path: Path, python: str | None, unsafe: bool, go: Callable[[AppContext, RunGround], Awaitable[int]]
+) -> int:
     import asyncio
 
     from redstart.app import settings as configuration
-    from redstart.app.ground import take_ground
-    from redstart.app.wire import open_house
+    from redstart.app.wire import open_app
+    from redstart.app.workspace import prepare_run_setup
 
-    with open_house(configuration.load(project=path)) as house:
+    with open_app(configuration.load(project=path)) as context:
 
-        async def within() -> int:
-            ready = house.with_sandbox(unsafe=unsafe)
-            return await go(ready, take_ground(ready, path, python=python, choose=_which))
+        async def run_with_setup() -> int:
+            ready = context.with_sandbox(unsafe=unsafe)
+            return await go(ready, prepare_run_setup(ready, path, python=python, choose=_refuse_choice))
 
-        return asyncio.run(within())
+        return asyncio.run(run_with_setup())
 
 
-def _which(folders: Sequence[str]) -> str:
+def _refuse_choice(folders: Sequence[str]) -> str:
     """Raise an error instead of asking, because the command may be part of a script."""
     from redstart.core.errors import ConfigError
 

@@ -54,22 +54,22 @@ def _print_proof(run: str | None, form: ShowForm) -> None:
     from redstart.app.proof.evidence import prove
     from redstart.app.proof.text import as_json, as_markdown, text_lines
     from redstart.app.runs import find_run
-    from redstart.app.wire import open_house
+    from redstart.app.wire import open_app
     from redstart.cli.display import Terminal
 
-    with open_house(configuration.load()) as house:
+    with open_app(configuration.load()) as app:
 
         async def make() -> Proof:
-            state = await house.adapters.store.load(await find_run(house, run, Path.cwd(), cancelled=True))
-            return await prove(house, state)
+            state = await app.adapters.store.load(await find_run(app, run, Path.cwd(), include_cancelled=True))
+            return await prove(app, state)
 
         proof = asyncio.run(make())
     if form is not ShowForm.text:
         echo(as_markdown(proof), nl=False) if form is ShowForm.markdown else echo_json(as_json(proof), nl=False)
         return
-    shown = Terminal()
+    ui = Terminal()
     for line in text_lines(proof):
-        shown.say(line.text, hang=line.hang)
+        ui.print_line(line.text, hang=line.hang)
 
 
 def _show(run: str | None, attempt: int | None, *, json: bool) -> None:
@@ -77,122 +77,130 @@ def _show(run: str | None, attempt: int | None, *, json: bool) -> None:
     from json import dumps
 
     from redstart.app import settings as configuration
-    from redstart.app.improve import cycles
+    from redstart.app.improve import list_cycles
+    from redstart.app.run_status import load_as_it_stands
     from redstart.app.runs import find_run
-    from redstart.app.show import final_diff, reflections_of, spending, state_document, view_attempt
-    from redstart.app.standing import load_as_it_stands
-    from redstart.app.wire import open_house
+    from redstart.app.show import (
+        build_state_document,
+        collect_reflections,
+        load_attempt_view,
+        load_final_diff,
+        summarize_spending,
+    )
+    from redstart.app.wire import open_app
     from redstart.core.run import Mode
 
-    with open_house(configuration.load()) as house:
+    with open_app(configuration.load()) as app:
 
         async def gather() -> tuple[RunState, AttemptView | None, str, list[ModelShare], dict[int, Reflection]]:
-            state = await load_as_it_stands(house, await find_run(house, run, Path.cwd(), cancelled=True))
-            view = await view_attempt(house, state, attempt) if attempt else None
-            thoughts = reflections_of(await house.adapters.store.steps(state.run_id))
-            return state, view, final_diff(house, state), await spending(house, state), thoughts
+            state = await load_as_it_stands(app, await find_run(app, run, Path.cwd(), include_cancelled=True))
+            view = await load_attempt_view(app, state, attempt) if attempt else None
+            reflections = collect_reflections(await app.adapters.store.list_steps(state.run_id))
+            return state, view, load_final_diff(app, state), await summarize_spending(app, state), reflections
 
-        state, view, diff, shares, thoughts = asyncio.run(gather())
-        tried = asyncio.run(cycles(house, state))
+        state, view, diff, shares, reflections = asyncio.run(gather())
+        cycle_views = asyncio.run(list_cycles(app, state))
     if json:
-        document = view.model_dump(mode="json") if view else state_document(state)
+        document = view.model_dump(mode="json") if view else build_state_document(state)
         echo_json(dumps(document, indent=2, ensure_ascii=False))
         return
     from redstart.cli.display import Terminal
 
-    shown = Terminal()
+    ui = Terminal()
     if view is None:
-        _print_cycles(shown, tried, "cycle" if state.spec.mode is Mode.improve else "part")
-        _print_run(shown, state, diff, shares, thoughts)
+        _print_cycles(ui, cycle_views, "cycle" if state.spec.mode is Mode.improve else "part")
+        _print_run(ui, state, diff, shares, reflections)
     else:
-        _print_attempt(shown, view)
+        _print_attempt(ui, view)
 
 
 def _print_run(
-    shown: Terminal, state: RunState, diff: str, shares: Sequence[ModelShare], thoughts: Mapping[int, Reflection]
+    ui: Terminal, state: RunState, diff: str, shares: Sequence[ModelShare], reflections: Mapping[int, Reflection]
 ) -> None:
     from redstart.app.show import reflection_lines
-    from redstart.cli.ending import cost, reason_in_words
-    from redstart.cli.words import tests_in_words
-    from redstart.core.noun import many
+    from redstart.cli.event_text import describe_tests
+    from redstart.cli.run_summary import cost, format_reason
+    from redstart.core.frozen import format_count
 
     spec = state.spec
-    shown.say(f"run {state.run_id}  {spec.mode.value}  {spec.repo}", "bold")
-    how = state.result.value if state.result else state.status.value
-    reason = reason_in_words(state)
-    shown.say(f"{how}: {reason}" if reason else how)
+    ui.print_line(f"run {state.run_id}  {spec.mode.value}  {spec.repo}", "bold")
+    status_text = state.result.value if state.result else state.status.value
+    reason = format_reason(state)
+    ui.print_line(f"{status_text}: {reason}" if reason else status_text)
     if state.now.reproduce:
-        found = state.now.reproduce
-        counts = found.report.counts
-        shown.say(f"before: {tests_in_words(counts.red, counts.passed, counts.skipped)}")
-        for id_ in found.targets.first[:10]:
-            shown.say(f"  {id_}", "dim")
-        if found.sure:
-            shown.say(f"confidence that the test matches the issue: {found.sure}; {found.sure_why}")
+        reproduction = state.now.reproduce
+        counts = reproduction.report.counts
+        ui.print_line(f"before: {describe_tests(counts.red, counts.passed, counts.skipped)}")
+        for id_ in reproduction.targets.first[:10]:
+            ui.print_line(f"  {id_}", "dim")
+        if reproduction.sure:
+            ui.print_line(f"confidence that the test matches the issue: {reproduction.sure}; {reproduction.sure_why}")
     for coin in state.taught.coins if state.taught else ():
-        how = f"shown: when {coin.when}, {coin.advice}" if coin.shown else "withheld to measure its effect"
-        shown.say(f"{coin.lesson} was {how}", hang=2)
+        status_text = f"shown: when {coin.when}, {coin.advice}" if coin.shown else "withheld to measure its effect"
+        ui.print_line(f"{coin.lesson} was {status_text}", hang=2)
     for attempt in state.history:
         outcome = (attempt.outcome or attempt.reason).partition("\n")[0].replace("still red: ", "still failing: ", 1)
-        shown.say(f"attempt {attempt.number}: {outcome}", hang=2)
+        ui.print_line(f"attempt {attempt.number}: {outcome}", hang=2)
         if attempt.turn and attempt.outcome:
-            shown.say(f"  {attempt.reason}", "dim")
-        for line in reflection_lines(thoughts.get(attempt.number)):
-            shown.say(f"  {line}", "dim", hang=4)
+            ui.print_line(f"  {attempt.reason}", "dim")
+        for line in reflection_lines(reflections.get(attempt.number)):
+            ui.print_line(f"  {line}", "dim", hang=4)
     if state.now.decide and state.now.decide.reason != state.reason:
-        shown.say(f"attempt {state.now.number}: {state.now.decide.reason}", hang=2)
-    for line in reflection_lines(thoughts.get(state.now.number)):
-        shown.say(f"  {line}", "dim", hang=4)
-    shown.say(cost(state), "dim")
+        ui.print_line(f"attempt {state.now.number}: {state.now.decide.reason}", hang=2)
+    for line in reflection_lines(reflections.get(state.now.number)):
+        ui.print_line(f"  {line}", "dim", hang=4)
+    ui.print_line(cost(state), "dim")
     for share in shares:
         price = "price unknown" if share.usd is None else f"${share.usd:.4f}"
-        cached = f", {share.hit_rate:.0%} of the input from the cache" if share.cached_tokens else ""
+        cache_text = f", {share.hit_rate:.0%} of the input from the cache" if share.cached_tokens else ""
         tokens = f"{share.input_tokens:,} + {share.output_tokens:,} tokens"
-        shown.say(f"  {share.model}: {many(share.answers, 'answer')}, {tokens}{cached}, {price}", "dim", hang=4)
-    _print_diff(shown, diff)
+        ui.print_line(
+            f"  {share.model}: {format_count(share.answers, 'answer')}, {tokens}{cache_text}, {price}", "dim", hang=4
+        )
+    _print_diff(ui, diff)
 
 
-def _print_cycles(shown: Terminal, tried: Sequence[CycleView], word: str) -> None:
+def _print_cycles(ui: Terminal, cycle_views: Sequence[CycleView], label: str) -> None:
     """Show the outcome and the reason for each improvement, or for each part of a program."""
-    from redstart.core.noun import many
+    from redstart.core.frozen import format_count
 
-    for cycle in tried:
+    for cycle in cycle_views:
         outcome, style = ("kept", "green") if cycle.kept else ("running", "") if cycle.going else ("dropped", "red")
-        shown.say(f"{word} {cycle.number:>3}  {outcome:<8}{cycle.title}", style, hang=11)
-        costs = f"{many(cycle.calls, 'model call')}, ${cycle.usd:.3f}, {cycle.seconds:.1f} s, run {cycle.run}"
-        shown.say(f"           {cycle.reason + '; ' if cycle.reason else ''}{costs}", "dim")
+        ui.print_line(f"{label} {cycle.number:>3}  {outcome:<8}{cycle.title}", style, hang=11)
+        costs = f"{format_count(cycle.calls, 'model call')}, ${cycle.usd:.3f}, {cycle.seconds:.1f} s, run {cycle.run}"
+        ui.print_line(f"           {cycle.reason + '; ' if cycle.reason else ''}{costs}", "dim")
 
 
-def _print_attempt(shown: Terminal, view: AttemptView) -> None:
+def _print_attempt(ui: Terminal, view: AttemptView) -> None:
     from redstart.app.show import reflection_lines
 
-    shown.say(f"run {view.run}, attempt {view.number}: {view.outcome}", "bold", hang=2)
+    ui.print_line(f"run {view.run}, attempt {view.number}: {view.outcome}", "bold", hang=2)
     for step in view.steps:
-        shown.say(f"  {step.step:<10}{step.seconds:7.2f} s", "dim")
+        ui.print_line(f"  {step.step:<10}{step.seconds:7.2f} s", "dim")
     if view.why:
-        shown.say(f"why: {view.why}", hang=5)
+        ui.print_line(f"why: {view.why}", hang=5)
     for line in reflection_lines(view.reflection):
-        shown.say(line, hang=2)
+        ui.print_line(line, hang=2)
     if view.failed_before:
-        shown.say(f"shown to the model as failed before: {', '.join(view.failed_before)}", "dim", hang=2)
-    _print_diff(shown, view.diff)
+        ui.print_line(f"shown to the model as failed before: {', '.join(view.failed_before)}", "dim", hang=2)
+    _print_diff(ui, view.diff)
     for reject in view.rejects:
-        shown.say(f"not applied: {reject}", "red", hang=2)
+        ui.print_line(f"not applied: {reject}", "red", hang=2)
     for case in view.cases[:20]:
-        shown.say("")
-        shown.say(f"{case.outcome.value} {case.id}", "red")
-        shown.say(f"  {case.message}")
+        ui.print_line("")
+        ui.print_line(f"{case.outcome.value} {case.id}", "red")
+        ui.print_line(f"  {case.message}")
         if case.expected is not None or case.actual is not None:
-            shown.say(f"  expected {case.expected}\n  actual   {case.actual}", hang=11)
+            ui.print_line(f"  expected {case.expected}\n  actual   {case.actual}", hang=11)
     if view.output:
-        shown.say("")
-        shown.say("output of the tests:", "bold")
-        shown.say(view.output)
+        ui.print_line("")
+        ui.print_line("output of the tests:", "bold")
+        ui.print_line(view.output)
 
 
-def _print_diff(shown: Terminal, diff: str) -> None:
-    from redstart.cli.ending import diff_lines, say_diff_lines
+def _print_diff(ui: Terminal, diff: str) -> None:
+    from redstart.cli.run_summary import diff_lines, print_diff_lines
 
     if diff:
-        shown.say("")
-        say_diff_lines(shown, diff_lines(diff))
+        ui.print_line("")
+        print_diff_lines(ui, diff_lines(diff))

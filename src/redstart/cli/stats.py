@@ -26,31 +26,33 @@ def stats(
     from datetime import datetime
 
     from redstart.app import settings as configuration
-    from redstart.app.standing import row_status
-    from redstart.app.wire import AppContext, open_house
+    from redstart.app.run_status import resolve_row_status
+    from redstart.app.wire import AppContext, open_app
     from redstart.cli.run_table import RESULTS
-    from redstart.cli.wrap import wrap
-    from redstart.evals.facts import facts_of
-    from redstart.evals.stats import Stats, stats_of
-    from redstart.evals.stats_text import moment, stats_lines
+    from redstart.cli.text_wrap import wrap
+    from redstart.evals.run_facts import collect_facts
+    from redstart.evals.stats import Stats, compute_stats
+    from redstart.evals.stats_text import format_stats, parse_moment
 
-    start = moment(since, datetime.now().astimezone()) if since else None
+    start = parse_moment(since, datetime.now().astimezone()) if since else None
 
-    async def go(house: AppContext) -> Stats:
-        now = house.adapters.world.now()
-        return stats_of(
+    async def go(app: AppContext) -> Stats:
+        now = app.adapters.world.now()
+        return compute_stats(
             [
-                facts_of(past._replace(row=past.row._replace(status=row_status(past.row, now))))
-                async for past in house.adapters.store.past(start)
+                collect_facts(
+                    past_run._replace(row=past_run.row._replace(status=resolve_row_status(past_run.row, now)))
+                )
+                async for past_run in app.adapters.store.iter_past_runs(start)
             ]
         )
 
-    with open_house(configuration.load()) as house:
-        found = asyncio.run(go(house))
+    with open_app(configuration.load()) as app:
+        run_stats = asyncio.run(go(app))
     if json:
-        echo_json(encoder.dumps(found.model_dump(mode="json")))
+        echo_json(encoder.dumps(run_stats.model_dump(mode="json")))
         return
     width = shutil.get_terminal_size((80, 24)).columns if sys.stdout.isatty() else None
-    for line in stats_lines(found, {**RESULTS, "needs_input": "needs input"}):
+    for line in format_stats(run_stats, {**RESULTS, "needs_input": "needs input"}):
         for part in wrap(line.text, width, hang=line.hang):
             echo(part)

@@ -5,86 +5,90 @@ from __future__ import annotations
 import asyncio
 import time
 
-from redstart.app.exits import exit_code
-from redstart.app.fleet import standing
-from redstart.app.standing import part_ids, row_is_driven, row_of, status_now
+from redstart.app.exit_codes import exit_code
+from redstart.app.fleet import get_supervisor_state
+from redstart.app.run_status import is_row_driven, list_child_ids, load_row, load_status
 from redstart.app.wire import AppContext
 from redstart.cli.display import Display
-from redstart.cli.ending import say_ending
+from redstart.cli.run_summary import print_ending
 from redstart.cli.session import DriveMode
 from redstart.core.errors import PortError
 from redstart.core.run import RunState, Status
-from redstart.core.standing import HaltReason, status_of
-from redstart.flow.route import waits_for_a_person
+from redstart.core.run_status import HaltReason, resolve_status
+from redstart.flow.route import is_waiting_for_person
 
-LOOK = 0.3
+POLL_SECONDS = 0.3
 """Seconds between two reads of the store."""
 IDLE = 5.0
 """Seconds without news before checking whether anything drives the run."""
-PATIENCE = 60.0
+FLEET_TIMEOUT_SECONDS = 60.0
 """Seconds without news before giving up on a fleet that does not answer."""
 
 
-async def watch(house: AppContext, run_id: str, shown: Display, how: DriveMode) -> int:
+async def watch(app: AppContext, run_id: str, ui: Display, drive_mode: DriveMode) -> int:
     """Show what is committed until the run ends, waits for a person, or has no driver. Return the exit code."""
-    seen: dict[str, int] = {}
-    news = asked = time.monotonic()
+    last_seq_by_run: dict[str, int] = {}
+    news = last_check = time.monotonic()
     while True:
-        state = await house.adapters.store.load(run_id)
-        if await _show_new(house, state, seen, shown):
-            news = asked = time.monotonic()
-        if await status_now(house, run_id) is Status.cancelled:
-            shown.say(f"run {run_id} was cancelled", "bold")
+        state = await app.adapters.store.load(run_id)
+        if await _show_new(app, state, last_seq_by_run, ui):
+            news = last_check = time.monotonic()
+        if await load_status(app, run_id) is Status.cancelled:
+            ui.print_line(f"run {run_id} was cancelled", "bold")
             return exit_code(state)
-        if state.status is Status.finished or await _asks(house, state):
-            path = await say_ending(house, state, shown, patch=how.patch)
+        if state.status is Status.finished or await _has_open_question(app, state):
+            path = await print_ending(app, state, ui, patch=drive_mode.patch)
             code = exit_code(state)
-            shown.finish(exit_code=code, patch=str(path or ""), applied=False)
+            ui.finish(exit_code=code, patch=str(path or ""), applied=False)
             return code
-        if time.monotonic() - asked > IDLE:
-            if why := await _stands_still(house, state, patient=time.monotonic() - news < PATIENCE):
-                shown.say(why, "bold")
+        if time.monotonic() - last_check > IDLE:
+            if reason := await _find_idle_reason(
+                app, state, keep_waiting=time.monotonic() - news < FLEET_TIMEOUT_SECONDS
+            ):
+                ui.print_line(reason, "bold")
                 return exit_code(state)
-            asked = time.monotonic()
-        await asyncio.sleep(LOOK)
+            last_check = time.monotonic()
+        await asyncio.sleep(POLL_SECONDS)
 
 
-async def _show_new(house: AppContext, state: RunState, seen: dict[str, int], shown: Display) -> bool:
+async def _show_new(app: AppContext, state: RunState, last_seq_by_run: dict[str, int], ui: Display) -> bool:
     """Show the new events of the run and its child runs. Return whether there were any."""
-    found = False
-    for id_ in (state.run_id, *await part_ids(house, state)):
-        for event in await house.adapters.store.events(id_, seen.get(id_, -1)):
-            shown(event)
-            seen[id_], found = event.seq, True
-    return found
+    has_news = False
+    for id_ in (state.run_id, *await list_child_ids(app, state)):
+        for event in await app.adapters.store.list_events(id_, last_seq_by_run.get(id_, -1)):
+            ui(event)
+            last_seq_by_run[id_], has_news = event.seq, True
+    return has_news
 
 
-async def _asks(house: AppContext, state: RunState) -> bool:
+async def _has_open_question(app: AppContext, state: RunState) -> bool:
     """Return whether the run, or one of its child runs, has a question for a person that nobody has answered."""
-    runs = [state, *[await house.adapters.store.load(id_) for id_ in await part_ids(house, state)]]
+    runs = [state, *[await app.adapters.store.load(id_) for id_ in await list_child_ids(app, state)]]
     for run in runs:
-        if waits_for_a_person(run):
-            told = await house.adapters.store.told(run.run_id)
-            if not any(each.version == run.version for each in told):
+        if is_waiting_for_person(run):
+            messages = await app.adapters.store.list_messages(run.run_id)
+            if not any(message.version == run.version for message in messages):
                 return True
     return False
 
 
-async def _stands_still(house: AppContext, state: RunState, *, patient: bool) -> str:
+async def _find_idle_reason(app: AppContext, state: RunState, *, keep_waiting: bool) -> str:
     """Return why no more events will come. Empty if something still drives the run."""
     run_id = state.run_id
-    row = await row_of(house, run_id)
-    if row_is_driven(row, house.adapters.world.now()):
+    row = await load_row(app, run_id)
+    if is_row_driven(row, app.adapters.world.now()):
         return ""
     try:
-        stands = await standing(house.settings, state)
+        supervisor = await get_supervisor_state(app.settings, state)
     except PortError as error:
-        return "" if patient else f"{error}\nEvery committed step is saved. Continue with: redstart resume {run_id}"
-    if stands is None:
-        status = status_of(row, driven=False).value
-        why = f": {row.stop.reason}" if row.stop is not None and row.stop.reason else ""
-        return f"run {run_id} is {status}{why}\nContinue with: redstart resume {run_id}"
-    if stands.phase != "waits":
+        return (
+            "" if keep_waiting else f"{error}\nEvery committed step is saved. Continue with: redstart resume {run_id}"
+        )
+    if supervisor is None:
+        status = resolve_status(row, has_driver=False).value
+        reason_suffix = f": {row.stop.reason}" if row.stop is not None and row.stop.reason else ""
+        return f"run {run_id} is {status}{reason_suffix}\nContinue with: redstart resume {run_id}"
+    if supervisor.phase != "waits":
         return ""
-    why = f": {stands.reason}" if stands.halt is HaltReason.trouble else ""
-    return f"run {run_id} is waiting{why}\nContinue with: redstart resume {run_id}"
+    reason_suffix = f": {supervisor.reason}" if supervisor.halt is HaltReason.trouble else ""
+    return f"run {run_id} is waiting{reason_suffix}\nContinue with: redstart resume {run_id}"

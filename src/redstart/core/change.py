@@ -7,8 +7,8 @@ from typing import NamedTuple
 
 from pydantic import Field
 
+from redstart.core.frozen import FrozenValue
 from redstart.core.learning import Reflection
-from redstart.core.noun import FrozenValue
 
 
 class Snapshot(FrozenValue):
@@ -152,9 +152,9 @@ class EditRejection(FrozenValue):
     @property
     def words(self) -> str:
         """Which edit, of which file, why, and which lines exist instead."""
-        which = f"edit {self.block} ({self.path})" if self.block else self.path
-        already = "; it seems to have been made already" if self.already else ""
-        return f"{which}: {self.reason}{already}\n{self.nearest}".strip()
+        subject = f"edit {self.block} ({self.path})" if self.block else self.path
+        already_text = "; it seems to have been made already" if self.already else ""
+        return f"{subject}: {self.reason}{already_text}\n{self.nearest}".strip()
 
 
 class RejectedEdit(NamedTuple):
@@ -164,7 +164,7 @@ class RejectedEdit(NamedTuple):
     """Number of the edit in the answer, from 1; 0 for all edits of the file together."""
     path: str
     reason: str
-    sent: str
+    edit_text: str
     """The edit as the model wrote it."""
     nearest: str
     """The closest lines of the file; empty if none are close."""
@@ -196,8 +196,8 @@ class ApplyResult(FrozenValue):
         """Why nothing was applied, in words for the next attempt; empty if the patch was applied."""
         if self.ok:
             return ""
-        told = [reject.words for reject in self.rejects]
+        lines = [reject.words for reject in self.rejects]
         if self.fits and not self.refused:
             numbers = ", ".join(map(str, self.fits))
-            told.append(f"of the other edits these fit: {numbers}. Nothing was applied: give all of them again.")
-        return "\n".join(told)
+            lines.append(f"of the other edits these fit: {numbers}. Nothing was applied: give all of them again.")
+        return "\n".join(lines)

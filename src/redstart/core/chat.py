@@ -6,10 +6,10 @@ from enum import StrEnum
 
 from pydantic import Field
 
-from redstart.core.noun import FrozenValue
+from redstart.core.frozen import FrozenValue
 
 
-def _absent(value: object) -> bool:
+def _is_empty(value: object) -> bool:
     """Return whether the field is left out of the stored request, which then equals a request of before the field
     existed."""
     return not value
@@ -51,9 +51,9 @@ class ToolCall(FrozenValue):
 class Message(FrozenValue):
     role: Role
     text: str
-    calls: tuple[ToolCall, ...] = Field(default=(), exclude_if=_absent)
+    calls: tuple[ToolCall, ...] = Field(default=(), exclude_if=_is_empty)
     """In a message of the assistant: its tool calls besides the text."""
-    reply_to: str = Field(default="", exclude_if=_absent)
+    reply_to: str = Field(default="", exclude_if=_is_empty)
     """In a message of a tool: the ID of the call that it answers."""
 
 
@@ -66,11 +66,11 @@ class Ask(FrozenValue):
     messages: tuple[Message, ...]
     max_tokens: int = 4096
     temperature: float = 0.0
-    tools: tuple[Tool, ...] = Field(default=(), exclude_if=_absent)
+    tools: tuple[Tool, ...] = Field(default=(), exclude_if=_is_empty)
     """The tools that the model may call; empty for a question that is answered in text."""
-    shape: dict[str, object] | None = Field(default=None, exclude_if=_absent)
+    shape: dict[str, object] | None = Field(default=None, exclude_if=_is_empty)
     """A JSON schema of the answer's text, for models that support one. Other models are told in the prompt."""
-    stuck: bool = Field(default=False, exclude_if=_absent)
+    stuck: bool = Field(default=False, exclude_if=_is_empty)
     """Whether the run goes in circles, so the strong model is asked early."""
     site: str = Field(default="", exclude=True)
 
@@ -110,7 +110,7 @@ class Answer(FrozenValue):
     fault: AnswerFault | None = None
 
     @property
-    def asked(self) -> bool:
+    def was_asked(self) -> bool:
         """Whether a model was asked at all. A call that the budget stopped may have been made and then failed or been
         aborted."""
         return self.fault is not AnswerFault.budget or self.usage != Usage()

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-from redstart.core.noun import FrozenValue
+from redstart.core.frozen import FrozenValue
 
 
 class Chunk(FrozenValue):
@@ -23,7 +23,7 @@ class Context(FrozenValue):
     left_out: int = 0
     """How many candidates did not fit."""
 
-    def moved(self, paths: Mapping[str, str]) -> Context:
+    def with_paths(self, paths: Mapping[str, str]) -> Context:
         """Return the context with its paths replaced by those in `paths`, which must contain each of them."""
         chunks = (chunk.model_copy(update={"path": paths[chunk.path]}) for chunk in self.chunks)
         return self.model_copy(update={"chunks": tuple(chunks)})

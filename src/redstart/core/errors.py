@@ -59,7 +59,7 @@ class PortError(RedstartError):
 class ModelError(PortError):
     message = "The model could not be reached, or its response was unusable."
 
-    passing = False
+    is_transient = False
     """Whether the error is temporary, so that a retry may succeed."""
 
     def __init__(
@@ -81,25 +81,25 @@ class ModelRefused(ModelError):
 class ModelBusy(ModelError):
     message = "The model's endpoint is overloaded or down, or its rate limit is reached."
 
-    passing = True
+    is_transient = True
 
 
 class ModelUnreachable(ModelError):
     message = "The connection to the model's endpoint failed."
 
-    passing = True
+    is_transient = True
 
 
 class ModelTimeout(ModelError):
     message = "The model did not answer before the deadline."
 
-    passing = True
+    is_transient = True
 
 
 class ModelGarbled(ModelError):
     message = "The model's endpoint sent an invalid or incomplete response."
 
-    passing = True
+    is_transient = True
 
 
 class BudgetExceeded(PortError):

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
+from redstart.core.frozen import FrozenValue
 from redstart.core.learning import FailureRecord, Signature
-from redstart.core.noun import FrozenValue
 
 
 class FailureQuery(FrozenValue):
@@ -28,7 +28,7 @@ class RecalledFailure(FrozenValue):
 
 
 def choose_failures(
-    kept: Iterable[tuple[FailureRecord, str]], query: FailureQuery, *, repo: str, limit: int
+    records: Iterable[tuple[FailureRecord, str]], query: FailureQuery, *, repo: str, limit: int
 ) -> list[RecalledFailure]:
     """Choose the matching records, best first, each patch once. Expects records with their repos, newest first.
 
@@ -38,15 +38,15 @@ def choose_failures(
         {signature.key for signature in query.signatures},
         {signature.family for signature in query.signatures},
     )
-    found: list[RecalledFailure] = []
-    for record, origin in kept:
+    matches: list[RecalledFailure] = []
+    for record, origin in records:
         same_test = bool(query.test_id) and record.test_id == query.test_id and origin == repo
         if record.provenance.get("run", "") in query.without:
             continue
         if record.error_signature in keys:
-            found.append(RecalledFailure(record=record, repo=origin, source="signature"))
+            matches.append(RecalledFailure(record=record, repo=origin, source="signature"))
         elif same_test and record.family in families:
-            found.append(RecalledFailure(record=record, repo=origin, source="test"))
-    found.sort(key=lambda item: (item.source != "signature", item.repo != repo))
-    first = {item.record.patch or item.record.id: item for item in reversed(found)}
-    return [item for item in found if first[item.record.patch or item.record.id] is item][:limit]
+            matches.append(RecalledFailure(record=record, repo=origin, source="test"))
+    matches.sort(key=lambda item: (item.source != "signature", item.repo != repo))
+    first_by_patch = {item.record.patch or item.record.id: item for item in reversed(matches)}
+    return [item for item in matches if first_by_patch[item.record.patch or item.record.id] is item][:limit]

@@ -7,7 +7,7 @@ from enum import StrEnum
 
 from pydantic import Field
 
-from redstart.core.noun import FrozenValue, clip, many
+from redstart.core.frozen import FrozenValue, clip, format_count
 from redstart.core.packages import Installed
 
 TRIPWIRE = "tripwire"
@@ -38,7 +38,7 @@ class Risk(StrEnum):
     medium = "medium"
     high = "high"
 
-    def reaches(self, other: Risk) -> bool:
+    def is_at_least(self, other: Risk) -> bool:
         """Return whether this risk is as high as `other`, or higher."""
         order = list(Risk)
         return order.index(self) >= order.index(other)
@@ -60,7 +60,7 @@ class Finding(FrozenValue):
     reaches: int = 0
     """The line where the value built here is used, if it is a different line; otherwise 0."""
 
-    def brief(self) -> Finding:
+    def shorten(self) -> Finding:
         """Return the finding as the run state carries it: long texts are clipped."""
         return self.model_copy(
             update={"path": clip(self.path, 200), "message": clip(self.message, 200), "also": self.also[:4]}
@@ -87,9 +87,14 @@ class ReviewSummary(FrozenValue):
         """A warning for the user that the model did not review some files; empty if it reviewed all."""
         if not self.unreviewed:
             return ""
-        checked = f"{many(self.unreviewed, 'file')} {'was' if self.unreviewed == 1 else 'were'} checked by tools only"
-        why = f" ({self.reason})" if self.reason else ""
-        return f"{self.unreadable} of {many(self.answers, 'model answer')} could not be read{why}; {checked}"
+        checked_text = (
+            f"{format_count(self.unreviewed, 'file')} {'was' if self.unreviewed == 1 else 'were'} checked by tools only"
+        )
+        reason_text = f" ({self.reason})" if self.reason else ""
+        return (
+            f"{self.unreadable} of {format_count(self.answers, 'model answer')} could not be "
+            f"read{reason_text}; {checked_text}"
+        )
 
 
 class Findings(FrozenValue):
@@ -112,7 +117,7 @@ class Findings(FrozenValue):
     """What a person must approve before the change can be tested."""
     packages: tuple[str, ...] = Field(default=(), exclude_if=lambda names: not names)
     """The packages that `asks` is about."""
-    installed: Installed | None = Field(default=None, exclude_if=lambda made: made is None)
+    installed: Installed | None = Field(default=None, exclude_if=lambda value: value is None)
     """The packages that were installed for the change."""
 
 

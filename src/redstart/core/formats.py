@@ -17,7 +17,7 @@ from typing import Any, ClassVar, NamedTuple, TypeVar, cast
 from pydantic import BaseModel, Field, JsonValue
 
 from redstart.core.errors import NewerFormat
-from redstart.core.noun import FrozenValue
+from redstart.core.frozen import FrozenValue
 
 Data = dict[str, Any]
 """The content of a JSON object."""
@@ -36,21 +36,21 @@ class StorageFormat(NamedTuple):
     grows: bool = False
     """Whether new fields do not raise the version."""
 
-    def upgrade(self, data: Data, found: str | int) -> Data:
+    def upgrade(self, data: Data, stored_version: str | int) -> Data:
         """Upgrade data of the stored version to the current major. Raises `NewerFormat` for data of a newer major."""
-        (major, _), (newest, _) = version_numbers(found), version_numbers(self.version)
-        if major > newest:
-            what = f"run {data['run_id']}" if "run_id" in data else f"this {self.kind}"
+        (major, _), (current_major, _) = parse_version(stored_version), parse_version(self.version)
+        if major > current_major:
+            subject = f"run {data['run_id']}" if "run_id" in data else f"this {self.kind}"
             raise NewerFormat(
-                f"{what} was stored by a newer version of redstart: "
-                f"its format is {found}, and this version reads up to {newest}"
+                f"{subject} was stored by a newer version of redstart: "
+                f"its format is {stored_version}, and this version reads up to {current_major}"
             )
-        for older in range(major, newest):
+        for older in range(major, current_major):
             data = self.upgrades.get(older, dict)(data)
         return data
 
 
-def version_numbers(text: str | int) -> tuple[int, int]:
+def parse_version(text: str | int) -> tuple[int, int]:
     """Parse major and minor. A version in another form counts as newer than all known ones."""
     major, _, minor = str(text).partition(".")
     if not (major.isdecimal() and (minor or "0").isdecimal()):
@@ -58,7 +58,7 @@ def version_numbers(text: str | int) -> tuple[int, int]:
     return int(major), int(minor or 0)
 
 
-def current_status(status: str, result: str | None) -> str:
+def to_current_status(status: str, result: str | None) -> str:
     """Convert a stored status to its current name."""
     if (status, result) == ("paused", "needs_human"):
         return "needs_input"
@@ -68,21 +68,21 @@ def current_status(status: str, result: str | None) -> str:
 def _rename_iterations(data: Data) -> Data:
     """Rename `iterations` to `attempts` in limits."""
 
-    def renamed(value: Any, *, is_limits: bool = False) -> Any:
+    def rename_keys(value: Any, *, is_limits: bool = False) -> Any:
         if isinstance(value, list):
-            return [renamed(item) for item in cast("list[Any]", value)]
+            return [rename_keys(item) for item in cast("list[Any]", value)]
         if not isinstance(value, dict):
             return value
         return {
-            "attempts" if is_limits and key == "iterations" else key: renamed(item, is_limits=key == "limits")
+            "attempts" if is_limits and key == "iterations" else key: rename_keys(item, is_limits=key == "limits")
             for key, item in cast("Data", value).items()
         }
 
-    return renamed(data)
+    return rename_keys(data)
 
 
 def _rename_status(data: Data) -> Data:
-    return data | ({"status": current_status(data["status"], data.get("result"))} if "status" in data else {})
+    return data | ({"status": to_current_status(data["status"], data.get("result"))} if "status" in data else {})
 
 
 def _name_problems(data: Data) -> Data:
@@ -147,9 +147,9 @@ def _upgrade(noun: type[StoredValue], data: Data, *, is_open: bool = False) -> t
     """Upgrade data to the current major, and return whether it may hold unknown fields. With `is_open`, it always
     may."""
     stored, fields = noun.stored_as, noun.model_fields
-    found = data.get(stored.key, 0)
-    data = stored.upgrade(data, found)
-    is_newer = version_numbers(found) > version_numbers(stored.version)
+    stored_version = data.get(stored.key, 0)
+    data = stored.upgrade(data, stored_version)
+    is_newer = parse_version(stored_version) > parse_version(stored.version)
     is_open = is_open or stored.grows or is_newer
     if stored.key in fields:
         data = data | {stored.key: fields[stored.key].default}
@@ -162,47 +162,51 @@ def _upgrade(noun: type[StoredValue], data: Data, *, is_open: bool = False) -> t
     return data, is_open
 
 
-def _carry_along(data: Data, known: frozenset[str], *, is_newer: bool) -> Data:
-    """Move unknown fields to `unread`, and known fields of `unread` to their places."""
-    unread: Data = data.pop("unread", {})
-    unread |= {name: data.pop(name) for name in [*data] if is_newer and name not in known}
-    placed = {name: unread.pop(name) for name in [*unread] if name in known}
-    return placed | data | ({"unread": unread} if unread else {})
+def _carry_along(data: Data, known_fields: frozenset[str], *, is_newer: bool) -> Data:
+    """Move unknown fields to `unread_fields`, and known fields of `unread_fields` to their places."""
+    unread_fields: Data = data.pop("unread", {})
+    unread_fields |= {name: data.pop(name) for name in [*data] if is_newer and name not in known_fields}
+    restored_fields = {name: unread_fields.pop(name) for name in [*unread_fields] if name in known_fields}
+    return restored_fields | data | ({"unread": unread_fields} if unread_fields else {})
 
 
 @cache
-def this_version() -> str:
+def get_current_version() -> str:
     """Return the version of the running Redstart."""
     return version("redstart")
 
 
-def recorder(recorded_by: str) -> str:
+def describe_recorded_version(recorded_by: str) -> str:
     """Describe the version that recorded something."""
     return f"version {recorded_by}" if recorded_by else "an earlier version"
 
 
 OVER_BUDGET = "this call is over budget"
 UNCHANGED = "back as it was: something in it must change to make the failing test pass"
-NOT_ASKED = "budget"
+BUDGET_PROBLEM = "budget"
 
 
 def with_patch_problem(document: object, field: str) -> object:
     """Add the `PatchProblem` that the text in `field` of a version 0.1 document ends with. Other documents stay."""
-    words = _words(document, "problem", field)
-    problem = "over_budget" if words.endswith(OVER_BUDGET) else "unchanged" if words.endswith(UNCHANGED) else ""
-    return _with(document, "problem", problem) if problem else document
+    text = _read_text_field(document, "problem", field)
+    problem = "over_budget" if text.endswith(OVER_BUDGET) else "unchanged" if text.endswith(UNCHANGED) else ""
+    return _with_field(document, "problem", problem) if problem else document
 
 
 def with_over_budget(document: object, field: str) -> object:
     """Add `over_budget` for a question other than the one for a patch that was not asked because of its cost."""
-    return _with(document, "over_budget", True) if _words(document, "over_budget", field) == NOT_ASKED else document
+    return (
+        _with_field(document, "over_budget", True)
+        if _read_text_field(document, "over_budget", field) == BUDGET_PROBLEM
+        else document
+    )
 
 
-def _words(document: object, absent: str, field: str) -> str:
-    if not isinstance(document, dict) or absent in document:
+def _read_text_field(document: object, absent_field: str, field: str) -> str:
+    if not isinstance(document, dict) or absent_field in document:
         return ""
     return str(cast("dict[str, object]", document).get(field, ""))
 
 
-def _with(document: object, field: str, value: object) -> dict[str, object]:
+def _with_field(document: object, field: str, value: object) -> dict[str, object]:
     return {**cast("dict[str, object]", document), field: value}

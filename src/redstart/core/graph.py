@@ -8,8 +8,8 @@ from enum import StrEnum
 from typing import NamedTuple
 from urllib.parse import quote
 
+from redstart.core.frozen import FrozenValue
 from redstart.core.learning import EdgeKind, MemoryEdge, NewMemories
-from redstart.core.noun import FrozenValue
 from redstart.core.run import RunState, Step
 
 
@@ -86,20 +86,20 @@ class MirrorCounts(NamedTuple):
     """Cards that were deleted since the last update."""
 
 
-def graph_of(tenant: str, edges: Iterable[KeptEdge]) -> Graph:
+def build_graph(tenant: str, edges: Iterable[KeptEdge]) -> Graph:
     """Build the graph with each node once. Files of the same name in different repos are different nodes."""
     nodes: dict[str, GraphNode] = {}
     links: list[GraphLink] = []
 
-    def node(kind: NodeKind, name: str, repo: str) -> str:
-        of = repo if kind is NodeKind.file else ""
-        key = "/".join((tenant, kind.value, quote(of, safe=""), name))
-        nodes.setdefault(key, GraphNode(key, kind, name, of))
+    def add_node(kind: NodeKind, name: str, repo: str) -> str:
+        node_repo = repo if kind is NodeKind.file else ""
+        key = "/".join((tenant, kind.value, quote(node_repo, safe=""), name))
+        nodes.setdefault(key, GraphNode(key, kind, name, node_repo))
         return key
 
     for edge in edges:
-        begins, ends = ENDS[edge.kind]
-        source, target = node(begins, edge.source, edge.repo), node(ends, edge.target, edge.repo)
+        source_kind, ends = ENDS[edge.kind]
+        source, target = add_node(source_kind, edge.source, edge.repo), add_node(ends, edge.target, edge.repo)
         links.append(GraphLink(edge.kind, source, target, edge.repo, edge.created))
     return Graph(tenant, tuple(nodes.values()), tuple(links))
 
@@ -136,23 +136,23 @@ class TypeInMonth(FrozenValue):
     runs: int
 
 
-def edges_of(run: RunState, left: NewMemories) -> tuple[MemoryEdge, ...]:
+def list_edges(run: RunState, memories: NewMemories) -> tuple[MemoryEdge, ...]:
     """List the edges of the current attempt, each once. `run` is the state before the step that left the memories."""
-    now = run.now
-    iteration = f"{run.run_id}/{now.number}"
-    found = [MemoryEdge(kind=EdgeKind.iteration, source=run.run_id, target=iteration)]
+    attempt = run.now
+    iteration = f"{run.run_id}/{attempt.number}"
+    edges = [MemoryEdge(kind=EdgeKind.iteration, source=run.run_id, target=iteration)]
 
-    def tie(kind: EdgeKind, targets: Iterable[str]) -> None:
-        found.extend(
+    def add_edges(kind: EdgeKind, targets: Iterable[str]) -> None:
+        edges.extend(
             MemoryEdge(kind=kind, source=iteration, target=target) for target in dict.fromkeys(targets) if target
         )
 
-    done = [step.value for step in Step if getattr(now, step.value) is not None]
-    tie(EdgeKind.step, [*done, Step.remember.value])
-    tie(EdgeKind.retrieved_file, [chunk.path for chunk in now.retrieve.chunks] if now.retrieve else [])
-    tie(EdgeKind.changed_file, now.patch.files if now.patch else ())
-    red = now.reproduce.report.signature if now.reproduce else None
-    tie(EdgeKind.failure_signature, [red.key] if red else [])
-    tie(EdgeKind.bug_type, [red.exception] if red else [])
-    tie(EdgeKind.has_fix_card, [left.card.id] if left.card else [])
-    return tuple(found)
+    steps = [step.value for step in Step if getattr(attempt, step.value) is not None]
+    add_edges(EdgeKind.step, [*steps, Step.remember.value])
+    add_edges(EdgeKind.retrieved_file, [chunk.path for chunk in attempt.retrieve.chunks] if attempt.retrieve else [])
+    add_edges(EdgeKind.changed_file, attempt.patch.files if attempt.patch else ())
+    signature = attempt.reproduce.report.signature if attempt.reproduce else None
+    add_edges(EdgeKind.failure_signature, [signature.key] if signature else [])
+    add_edges(EdgeKind.bug_type, [signature.exception] if signature else [])
+    add_edges(EdgeKind.has_fix_card, [memories.card.id] if memories.card else [])
+    return tuple(edges)

@@ -1,4 +1,4 @@
-"""Plans, reflections and memories of a run."""
+"""Plan, reflections and memories of a run."""
 
 from __future__ import annotations
 
@@ -7,8 +7,8 @@ from enum import StrEnum
 
 from pydantic import Field
 
+from redstart.core.frozen import FrozenValue
 from redstart.core.lesson import Lesson, LessonDraws
-from redstart.core.noun import FrozenValue
 from redstart.core.packages import Installed, PackageRequest
 from redstart.core.pattern import SolutionPattern
 
@@ -18,7 +18,7 @@ cards are no longer found by signature or family, only by their text. Their keys
 original text is not stored."""
 
 
-def _digest(*parts: str) -> str:
+def _compute_digest(*parts: str) -> str:
     return hashlib.sha256("\x1f".join((str(SIGNATURE_VERSION), *parts)).encode()).hexdigest()[:32]
 
 
@@ -38,12 +38,12 @@ class Signature(FrozenValue):
     @property
     def key(self) -> str:
         """Identity of this bug."""
-        return _digest(self._type, self.message, self.frame, self.at)
+        return _compute_digest(self._type, self.message, self.frame, self.at)
 
     @property
     def family(self) -> str:
         """Identity of this kind of bug, in any repo."""
-        return _digest(self._type, self.kind or self.message)
+        return _compute_digest(self._type, self.kind or self.message)
 
     @property
     def _type(self) -> str:
@@ -100,7 +100,7 @@ class FixCard(FrozenValue):
     signature: Signature | None = None
     """The failure; None on cards from before this field existed."""
     test_id: str = ""
-    asked: bool = Field(default=False, exclude_if=lambda asked: not asked)
+    asked: bool = Field(default=False, exclude_if=lambda flag: not flag)
     """Whether the run asked a person something before it was verified; False on cards from before this field
     existed."""
 
@@ -112,11 +112,11 @@ class FixCard(FrozenValue):
     @property
     def likeness(self) -> str:
         """The words by which a similar failure finds it."""
-        told = likeness(self.signature, self.test_id) if self.signature else self.summary
-        return f"{told}\n{self.root_cause}".strip()
+        text = build_similarity_text(self.signature, self.test_id) if self.signature else self.summary
+        return f"{text}\n{self.root_cause}".strip()
 
 
-def likeness(signature: Signature, test_id: str = "") -> str:
+def build_similarity_text(signature: Signature, test_id: str = "") -> str:
     """Join the words of a failure that are compared with other failures."""
     return "\n".join(
         part for part in (signature.exception, signature.message, signature.frame, _test_name(test_id)) if part
@@ -154,7 +154,7 @@ class FailureRecord(FrozenValue):
     @property
     def likeness(self) -> str:
         """The words by which a similar failure finds it."""
-        failure = likeness(self.signature, self.test_id) if self.signature else _test_name(self.test_id)
+        failure = build_similarity_text(self.signature, self.test_id) if self.signature else _test_name(self.test_id)
         return "\n".join(part for part in (failure, self.what_failed, self.root_cause) if part)
 
 
@@ -219,9 +219,9 @@ class Plan(FrozenValue):
     """What a person must approve before the plan can be followed; empty if nothing is left to approve."""
     to_approve: tuple[str, ...] = Field(default=(), exclude_if=lambda names: not names)
     """The packages that `asks` is about, each as `language:name`."""
-    installed: Installed | None = Field(default=None, exclude_if=lambda made: made is None)
+    installed: Installed | None = Field(default=None, exclude_if=lambda value: value is None)
     """The packages that were installed for the plan."""
-    over_budget: bool = Field(default=False, exclude_if=lambda over: not over)
+    over_budget: bool = Field(default=False, exclude_if=lambda exceeded: not exceeded)
     """Whether the model was not asked because the call could exceed a limit."""
     fault: str = ""
 

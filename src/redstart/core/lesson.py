@@ -6,7 +6,7 @@ from enum import StrEnum
 
 from pydantic import Field, model_validator
 
-from redstart.core.noun import FrozenValue
+from redstart.core.frozen import FrozenValue
 
 LONGEST = 600
 """Maximum characters of `when` and `advice` together."""
@@ -98,16 +98,16 @@ class LessonCounts(FrozenValue):
     green_when_shown: int = 0
     green_when_withheld: int = 0
 
-    def plus(self, use: LessonOutcome) -> LessonCounts:
+    def add(self, use: LessonOutcome) -> LessonCounts:
         """Return the counts with one more outcome; unchanged if it does not count."""
         if not use.counts:
             return self
-        shown, green = int(use.shown), int(bool(use.green))
+        shown_count, green_count = int(use.shown), int(bool(use.green))
         return LessonCounts(
-            shown=self.shown + shown,
-            withheld=self.withheld + 1 - shown,
-            green_when_shown=self.green_when_shown + shown * green,
-            green_when_withheld=self.green_when_withheld + (1 - shown) * green,
+            shown=self.shown + shown_count,
+            withheld=self.withheld + 1 - shown_count,
+            green_when_shown=self.green_when_shown + shown_count * green_count,
+            green_when_withheld=self.green_when_withheld + (1 - shown_count) * green_count,
         )
 
 

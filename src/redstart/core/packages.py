@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from pydantic import Field
 
-from redstart.core.noun import FrozenValue
+from redstart.core.frozen import FrozenValue
 
 
 class Packages(FrozenValue):

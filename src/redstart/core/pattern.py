@@ -7,7 +7,7 @@ import re
 
 from pydantic import Field
 
-from redstart.core.noun import FrozenValue, clip
+from redstart.core.frozen import FrozenValue, clip
 
 LONGEST = 1000
 """Maximum bytes of a goal that are stored and compared."""
@@ -15,13 +15,13 @@ FILES = 20
 SUBTASKS = 8
 _SENTENCE = re.compile(r"(?<=[.:;])\s|\n")
 _WORD = re.compile(r"\w+")
-_SHARED = """
+_STOP_WORD_TEXT = """
 a an and any are as at be by can for from has have if in into is it its no not of on one or other so such that the their
 them then there they this to two was what when where which who whose will with all each else only give gives given write
 make create build program tool small simple module function functions library command line python node
 """
 """Words that goals share regardless of their topic."""
-_SILENT = frozenset(_SHARED.split())
+_STOP_WORDS = frozenset(_STOP_WORD_TEXT.split())
 
 
 class SolutionFile(FrozenValue):
@@ -64,7 +64,7 @@ class SolutionPattern(FrozenValue):
     @property
     def likeness(self) -> str:
         """The words that a similar goal is matched with."""
-        return goal_words(self.goal)
+        return extract_goal_words(self.goal)
 
 
 class RecalledPattern(FrozenValue):
@@ -73,15 +73,15 @@ class RecalledPattern(FrozenValue):
     """Similarity of the two goals, from 0 to 1."""
 
 
-def goal_words(goal: str) -> str:
+def extract_goal_words(goal: str) -> str:
     """Extract the words of a goal for the comparison with others: the topic first, the details on a separate line.
 
     Embedders give each line the same weight, so the details do not outweigh the topic.
     """
     head, *details = _SENTENCE.split(clip(goal.strip(), LONGEST), maxsplit=1)
-    lines = (_telling(head), *(_telling(text) for text in details))
+    lines = (_remove_common_words(head), *(_remove_common_words(text) for text in details))
     return "\n".join(line for line in lines if line)
 
 
-def _telling(text: str) -> str:
-    return " ".join(word for word in _WORD.findall(text) if word.casefold() not in _SILENT)
+def _remove_common_words(text: str) -> str:
+    return " ".join(word for word in _WORD.findall(text) if word.casefold() not in _STOP_WORDS)

@@ -10,8 +10,8 @@ from typing import cast
 from pydantic import Field, model_validator
 
 from redstart.core.change import Snapshot
+from redstart.core.frozen import FrozenValue, clip
 from redstart.core.learning import Signature
-from redstart.core.noun import FrozenValue, clip
 from redstart.core.shell import ExitCause
 
 FIRST = 8
@@ -39,10 +39,10 @@ class Case(FrozenValue):
     seconds: float = 0.0
 
     @property
-    def red(self) -> bool:
+    def is_red(self) -> bool:
         return self.outcome in (Outcome.failed, Outcome.error)
 
-    def brief(self) -> Case:
+    def shorten(self) -> Case:
         """Return the case as the run state carries it: every text is clipped, `detail` is empty."""
         return self.model_copy(
             update={
@@ -68,18 +68,18 @@ class Ids(FrozenValue):
     first: tuple[str, ...] = ()
 
     @classmethod
-    def of(cls, ids: Iterable[str]) -> Ids:
-        every = sorted(set(ids))
-        return cls(count=len(every), first=tuple(clip(item, 200) for item in every[:FIRST]))
+    def from_ids(cls, ids: Iterable[str]) -> Ids:
+        sorted_ids = sorted(set(ids))
+        return cls(count=len(sorted_ids), first=tuple(clip(item, 200) for item in sorted_ids[:FIRST]))
 
     def __bool__(self) -> bool:
         return self.count > 0
 
 
-def digest_of_ids(ids: Iterable[str]) -> str:
+def compute_ids_digest(ids: Iterable[str]) -> str:
     """Return a short digest of a set of test IDs; empty for no IDs."""
-    every = "\n".join(sorted(set(ids)))
-    return hashlib.sha256(every.encode(errors="replace")).hexdigest()[:16] if every else ""
+    joined_ids = "\n".join(sorted(set(ids)))
+    return hashlib.sha256(joined_ids.encode(errors="replace")).hexdigest()[:16] if joined_ids else ""
 
 
 class OutcomeCounts(FrozenValue):
@@ -97,7 +97,7 @@ class OutcomeCounts(FrozenValue):
         return self.failed + self.errors
 
     @classmethod
-    def of(cls, cases: Iterable[Case]) -> OutcomeCounts:
+    def from_cases(cls, cases: Iterable[Case]) -> OutcomeCounts:
         outcomes = [case.outcome for case in cases]
         return cls(
             passed=outcomes.count(Outcome.passed),
@@ -154,7 +154,7 @@ class Verdict(FrozenValue):
     """Fixed tests with a different outcome in a rerun."""
     green_without: Ids = Ids()
     """Targets that also pass without the patch, so the patch cannot have fixed them."""
-    refuted: tuple[str, ...] = Field(default=(), exclude_if=lambda words: not words)
+    refuted: tuple[str, ...] = Field(default=(), exclude_if=lambda reasons: not reasons)
     """Why a target no longer tests the code, one sentence each: `test_total still passes when ...`."""
     tampered: tuple[str, ...] = ()
     """What only a person may approve: test files or test configuration that the patch changed, and doubts about it."""
@@ -164,22 +164,22 @@ class Verdict(FrozenValue):
     @model_validator(mode="before")
     @classmethod
     def _drop_old_field(cls, values: object) -> object:
-        """Drop `new_findings`, which earlier versions stored. It was always 0: a patch with new findings is not
+        """Drop `select_new_findings`, which earlier versions stored. It was always 0: a patch with new findings is not
         tested."""
         if not isinstance(values, dict):
             return values
-        given = cast("dict[str, object]", values)
-        return {name: value for name, value in given.items() if name != "new_findings"}
+        fields = cast("dict[str, object]", values)
+        return {name: value for name, value in fields.items() if name != "new_findings"}
 
     @property
     def asks(self) -> bool:
         """Whether the verdict would be green if a person approved the changes to the tests."""
-        return bool(self.tampered) and self.model_copy(update={"tampered": ()}).honest_green
+        return bool(self.tampered) and self.model_copy(update={"tampered": ()}).is_green
 
     @property
-    def honest_green(self) -> bool:
-        worse = (self.still_red, self.newly_red, self.missing, self.newly_skipped, self.flaky, self.green_without)
-        return bool(self.fixed) and not any(worse) and not (self.refuted or self.tampered or self.unexplained)
+    def is_green(self) -> bool:
+        problems = (self.still_red, self.newly_red, self.missing, self.newly_skipped, self.flaky, self.green_without)
+        return bool(self.fixed) and not any(problems) and not (self.refuted or self.tampered or self.unexplained)
 
 
 class CheckEvidence(FrozenValue):
@@ -259,7 +259,7 @@ class ReproductionResult(FrozenValue):
     language: str = Field(default="", exclude_if=lambda name: not name)
     """The language of the targets if Redstart cannot alter such tests; empty for Python and JavaScript."""
     trouble: ReproductionProblem = ReproductionProblem.none
-    over_budget: bool = Field(default=False, exclude_if=lambda over: not over)
+    over_budget: bool = Field(default=False, exclude_if=lambda exceeded: not exceeded)
     """Whether the model was not asked for tests because the call could exceed a limit."""
     remedy: str = ""
     """With `trouble`: what the problem is and what to do. Otherwise what to do about the first of `grounds`."""

@@ -9,14 +9,15 @@ from pydantic import Field, model_validator
 
 from redstart.core.change import ApplyResult, Patch, PatchProblem, Snapshot
 from redstart.core.context import Context
-from redstart.core.course import AttemptOutcome, CourseChange, Strategy, Trend
 from redstart.core.finding import Checks, Findings
 from redstart.core.formats import SPEC, STATE, RunValue, StorageFormat
+from redstart.core.frozen import FrozenValue
 from redstart.core.learning import NewMemories, Plan, Reflection, ReflectionPolicy, Signature
 from redstart.core.lesson import LessonDraws
-from redstart.core.noun import FrozenValue
 from redstart.core.packages import Installed, Packages
+from redstart.core.progress import AttemptOutcome, CourseChange, Strategy, Trend
 from redstart.core.report import PatchTestResult, ReproductionResult
+from redstart.core.run_preferences import QuestionOptions
 from redstart.core.shell import SandboxLimits
 from redstart.core.suite import Suite
 from redstart.core.tasks import (
@@ -29,7 +30,6 @@ from redstart.core.tasks import (
     Task,
     upgrade_flat_spec,
 )
-from redstart.core.wishes import QuestionOptions
 
 
 class Status(StrEnum):
@@ -52,7 +52,7 @@ class Status(StrEnum):
 
 
 class Result(StrEnum):
-    """How a run ended. Its exit code is in `redstart.app.exits`."""
+    """How a run ended. Its exit code is in `redstart.app.exit_codes`."""
 
     verified = "verified"
     unproven = "unproven"
@@ -98,14 +98,14 @@ class Spend(FrozenValue):
     def tokens(self) -> int:
         return self.input_tokens + self.output_tokens
 
-    def plus(self, more: Spend) -> Spend:
+    def add(self, other: Spend) -> Spend:
         return Spend(
-            calls=self.calls + more.calls,
-            input_tokens=self.input_tokens + more.input_tokens,
-            output_tokens=self.output_tokens + more.output_tokens,
-            usd=self.usd + more.usd,
-            unpriced=self.unpriced + more.unpriced,
-            seconds=round(self.seconds + more.seconds, 3),
+            calls=self.calls + other.calls,
+            input_tokens=self.input_tokens + other.input_tokens,
+            output_tokens=self.output_tokens + other.output_tokens,
+            usd=self.usd + other.usd,
+            unpriced=self.unpriced + other.unpriced,
+            seconds=round(self.seconds + other.seconds, 3),
         )
 
 
@@ -203,7 +203,7 @@ class RunSpec(RunValue):
     def mode(self) -> Mode:
         return self.task.mode
 
-    def task_of(self, kind: type[_TaskT]) -> _TaskT:
+    def get_task(self, kind: type[_TaskT]) -> _TaskT:
         """Return the task, for code of a single mode. Raises `TypeError` if the run has another mode."""
         if not isinstance(self.task, kind):
             raise TypeError(f"a run of mode {self.mode.value} has no {kind.__name__}")
@@ -220,19 +220,19 @@ class RunSpec(RunValue):
         return (*self.protect, *self.tests)
 
     @property
-    def lacks_test(self) -> bool:
+    def needs_new_test(self) -> bool:
         """Whether a failing test of an existing program must be written first: for an issue or an improvement."""
         if isinstance(self.task, FixTask):
             return self.task.issue
         return isinstance(self.task, ImproveTask) and self.errand > 0
 
     @property
-    def begins_cycles(self) -> bool:
+    def has_cycles(self) -> bool:
         """Whether the run works through child runs, each of which is one improvement."""
         return isinstance(self.task, ImproveTask) and not self.errand
 
     @property
-    def whole(self) -> str:
+    def program_goal(self) -> str:
         """The goal of the whole program if the run writes a part of it; empty for every other run."""
         return self.task.whole if isinstance(self.task, CreateTask) else ""
 
@@ -313,7 +313,7 @@ class Decision(FrozenValue):
     """None if fewer than two counts of failing tests can be compared."""
     warning: str = ""
     """A warning that the run will end if it makes no more progress."""
-    answered: bool = Field(default=False, exclude_if=lambda answered: not answered)
+    answered: bool = Field(default=False, exclude_if=lambda value: not value)
     """Whether a person's answer led to the decision."""
 
 
@@ -337,14 +337,14 @@ class Attempt(FrozenValue):
     @property
     def made(self) -> Snapshot | None:
         """The resulting snapshot of the attempt, shrunk if that was done."""
-        shrunk = self.test.shrunk if self.test else None
-        return shrunk or (self.apply.snapshot if self.apply else None)
+        shrunk_snapshot = self.test.shrunk if self.test else None
+        return shrunk_snapshot or (self.apply.snapshot if self.apply else None)
 
     @property
     def diff(self) -> str:
         """Blob: the diff from the base to the result, also of a refused patch if it can be computed."""
-        shrunk = self.test.shrunk_diff if self.test else ""
-        return shrunk or (self.apply.diff if self.apply else "")
+        shrunk_diff = self.test.shrunk_diff if self.test else ""
+        return shrunk_diff or (self.apply.diff if self.apply else "")
 
 
 class AttemptSummary(FrozenValue):
@@ -379,7 +379,7 @@ class AttemptSummary(FrozenValue):
     """How the attempt after it should differ."""
     waited: bool = Field(default=False, exclude_if=lambda waited: not waited)
     """Whether it only waited for a person to approve packages, which does not count as an attempt at the fix."""
-    asked: bool = Field(default=False, exclude_if=lambda asked: not asked)
+    asked: bool = Field(default=False, exclude_if=lambda flag: not flag)
     """Whether it ended with a question to a person."""
 
 
@@ -439,21 +439,21 @@ class RunState(RunValue):
         return self.installed.packages if self.installed else ()
 
     @property
-    def ground(self) -> Snapshot:
+    def workspace(self) -> Snapshot:
         """The snapshot that the next edits apply to."""
         return self.draft or self.base
 
     @property
     def splits(self) -> bool:
         """Whether the plan's subtasks become child runs whose results are merged afterwards (create)."""
-        several = self.now.plan is not None and len(self.now.plan.subtasks) > 1
-        return several and self.spec.task.makes_program and not self.spec.errand and not self.work.begun
+        has_several = self.now.plan is not None and len(self.now.plan.subtasks) > 1
+        return has_several and self.spec.task.makes_program and not self.spec.errand and not self.work.begun
 
     @property
     def probes(self) -> int:
         """The number of attempts that ended with a probe, including the current one."""
-        now = bool(self.now.test and self.now.test.probe)
-        return sum(bool(entry.probe) for entry in self.history) + now
+        is_probe = bool(self.now.test and self.now.test.probe)
+        return sum(bool(entry.probe) for entry in self.history) + is_probe
 
     @property
     def tries(self) -> int:
@@ -465,6 +465,6 @@ class RunState(RunValue):
         """How the current attempt should differ from the previous ones."""
         return self.history[-1].turn if self.history else None
 
-    def taken(self, strategy: Strategy) -> int:
+    def count_strategy_uses(self, strategy: Strategy) -> int:
         """Count the previous attempts that led to this strategy."""
         return sum(entry.turn is not None and entry.turn.strategy is strategy for entry in self.history)

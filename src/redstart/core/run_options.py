@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import ClassVar
 
 from redstart.core.formats import OPTIONS, StorageFormat, StoredValue
-from redstart.core.noun import FrozenValue
+from redstart.core.frozen import FrozenValue
 
 
 class ChosenEndpoint(FrozenValue):

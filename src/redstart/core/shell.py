@@ -8,7 +8,7 @@ from typing import NamedTuple
 from pydantic import Field
 
 from redstart.core.change import Snapshot
-from redstart.core.noun import FrozenValue
+from redstart.core.frozen import FrozenValue
 
 IN = "{redstart:in}"
 """Placeholder in an argument or variable of an `Execution`: the folder that holds `files_in`, read-only."""

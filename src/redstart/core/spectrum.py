@@ -7,7 +7,7 @@ from typing import Annotated
 
 from pydantic import Field
 
-from redstart.core.noun import FrozenValue
+from redstart.core.frozen import FrozenValue
 
 Count = Annotated[int, Field(ge=0)]
 
@@ -21,10 +21,10 @@ class Spectrum(FrozenValue):
     files: dict[str, tuple[tuple[int, Count, Count], ...]]
     """By path as the runner shows it: a line, how many failing tests ran it, and how many passing tests."""
 
-    def suspicion(self) -> dict[str, dict[int, float]]:
+    def compute_suspicion(self) -> dict[str, dict[int, float]]:
         """Compute the suspicion of each line by file, from 0 to 1 (Ochiai). A line with 1 is run by every failing test
         and by no passing test."""
         return {
-            path: {line: red / sqrt(self.red * (red + green)) for line, red, green in lines if red}
+            path: {line: failed / sqrt(self.red * (failed + passed)) for line, failed, passed in lines if failed}
             for path, lines in self.files.items()
         }

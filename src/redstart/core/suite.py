@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from posixpath import relpath
 
-from redstart.core.noun import FrozenValue
+from redstart.core.frozen import FrozenValue
 
 
 class Suite(FrozenValue):
@@ -21,6 +21,6 @@ class Suite(FrozenValue):
     """The folder of the snapshot that the suite runs in: a folder of a monorepo, or the root. Test IDs and tracebacks
     are relative to it."""
 
-    def as_shown(self, path: str) -> str:
+    def to_runner_path(self, path: str) -> str:
         """Convert a path of the snapshot to the form that the runner shows."""
         return relpath(path, self.folder) if self.folder else path

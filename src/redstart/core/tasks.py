@@ -9,8 +9,8 @@ from typing import ClassVar, Literal
 from pydantic import Field
 
 from redstart.core.finding import Scan
-from redstart.core.noun import FrozenValue
-from redstart.core.wishes import Metric, ProgramKind
+from redstart.core.frozen import FrozenValue
+from redstart.core.run_preferences import Metric, ProgramKind
 
 GOAL_LIMIT = 4000
 MOST_CRITERIA = 40
@@ -108,12 +108,12 @@ def upgrade_flat_spec(document: Mapping[str, object]) -> dict[str, object]:
     """
     if "mode" not in document:
         return dict(document)
-    own = TASKS[Mode(str(document["mode"]))].model_fields
-    task = {name: value for name, value in document.items() if name in own}
+    mode_fields = TASKS[Mode(str(document["mode"]))].model_fields
+    task = {name: value for name, value in document.items() if name in mode_fields}
     return {"task": task, **{name: value for name, value in document.items() if name not in _FLAT}}
 
 
 def with_flat_names(document: Mapping[str, object], task: Task) -> dict[str, object]:
     """Return a spec for display, with the fields of every mode also under their names in the flat form."""
-    plain = {name: value for shape in TASKS.values() for name, value in shape().model_dump(mode="json").items()}
-    return {**document, **plain, **task.model_dump(mode="json")}
+    flat_fields = {name: value for shape in TASKS.values() for name, value in shape().model_dump(mode="json").items()}
+    return {**document, **flat_fields, **task.model_dump(mode="json")}

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from redstart.core.run import RunState
-from redstart.flow.loop import Advance, StepAdvance, loop
+from redstart.flow.loop import Advance, StepAdvance, run_loop
 
 
-async def inline(state: RunState, advance: Advance) -> StepAdvance:
-    return await loop(state, advance)
+async def run_inline(state: RunState, advance: Advance) -> StepAdvance:
+    return await run_loop(state, advance)

@@ -14,28 +14,36 @@ from pydantic import TypeAdapter
 from redstart.core.change import EditKind, FitCounts
 from redstart.core.chat import Answer, Ask, Usage
 from redstart.core.errors import Needs, ReplayDiverged, StoreError
-from redstart.core.formats import RECORD, this_version
+from redstart.core.formats import RECORD, get_current_version
+from redstart.core.frozen import FrozenValue
 from redstart.core.lesson import Lesson, LessonOffer, LessonPlacement, Situation
-from redstart.core.noun import FrozenValue
 from redstart.core.run import ChildResult, RunState
 from redstart.core.shell import Completed, Environment, Execution, SandboxLimits
-from redstart.flow.errands import ended, errand_id
+from redstart.flow.child_runs import get_child_result, make_child_run_id
 from redstart.ports.install.port import Installer, InstallRequest, InstallResult
 from redstart.ports.memory.port import Lessons
 from redstart.ports.model.port import Model
-from redstart.ports.sandbox.port import Sandbox, SandboxSession, session_of
+from redstart.ports.sandbox.port import Sandbox, SandboxSession, open_sandbox_session
 from redstart.ports.store.port.blobs import Blobs
-from redstart.ports.store.port.journal import CallKind, CallPlace, HeardKind, Journal, JournalRecord, MadeKind, digest
+from redstart.ports.store.port.journal import (
+    CallKind,
+    CallPlace,
+    HeardKind,
+    Journal,
+    JournalRecord,
+    MadeKind,
+    compute_digest,
+)
 from redstart.ports.store.port.ordinals import OutsideOrdinal
 from redstart.ports.store.port.person import PersonReply
 from redstart.ports.store.port.runs import PersonMessage, PersonWord, Store
 
-LAST_WORDS = 5
+MAX_MESSAGES = 5
 """Maximum messages of a person that a step receives: the newest."""
 
-_SAID = TypeAdapter(tuple[str, ...])
-_ENDED = TypeAdapter(tuple[ChildResult, ...])
-_TALLY = TypeAdapter(dict[EditKind, FitCounts])
+_MESSAGES_ADAPTER = TypeAdapter(tuple[str, ...])
+_CHILD_RESULTS_ADAPTER = TypeAdapter(tuple[ChildResult, ...])
+_FIT_COUNTS_ADAPTER = TypeAdapter(dict[EditKind, FitCounts])
 _REPLY: TypeAdapter[PersonReply | None] = TypeAdapter(PersonReply | None)
 
 
@@ -54,18 +62,18 @@ class JournalRecorder:
         call: CallPlace,
         fence: int,
         *,
-        replaying: bool = False,
+        is_replaying: bool = False,
         on_discard: Callable[[str, int], None],
     ) -> None:
         self._journal, self._blobs, self._next, self._fence = journal, blobs, call, fence
-        self._replaying, self._on_discard = replaying, on_discard
+        self._is_replaying, self._on_discard = is_replaying, on_discard
 
     async def call(self, kind: MadeKind, request: str, make: Callable[[CallPlace], Awaitable[str]]) -> str:
         """Return the recorded result of this call, else call `make` and record its result."""
         call, self._next = self._next, self._next._replace(ordinal=self._next.ordinal + 1)
-        return await self._made(call, await self._journal.find(call), kind, request, make)
+        return await self._call_or_replay(call, await self._journal.find(call), kind, request, make)
 
-    async def heard(
+    async def record_input(
         self,
         kind: HeardKind,
         silence: str,
@@ -79,47 +87,47 @@ class JournalRecorder:
         record, the first call that depends on it differs.
         """
         call = self._next._replace(ordinal=ordinal.value)
-        found = await self._journal.find(call)
-        if found is None and self._replaying:
+        stored_record = await self._journal.find(call)
+        if stored_record is None and self._is_replaying:
             return silence
 
         async def listen(call: CallPlace) -> str:  # noqa: ARG001
             return await make()
 
-        return await self._made(call, found, kind, "", listen)
+        return await self._call_or_replay(call, stored_record, kind, "", listen)
 
-    async def _made(
+    async def _call_or_replay(
         self,
         call: CallPlace,
-        found: JournalRecord | None,
+        stored_record: JournalRecord | None,
         kind: CallKind,
         request: str,
         make: Callable[[CallPlace], Awaitable[str]],
     ) -> str:
         request_hash = hashlib.sha256(f"{kind}\x1f{request}".encode()).hexdigest()
-        recorded = "" if found is None else found.current_result()
-        differs = _difference(found, kind, request_hash)
-        if not differs:
+        recorded = "" if stored_record is None else stored_record.upgrade_result()
+        difference = _describe_difference(stored_record, kind, request_hash)
+        if not difference:
             return recorded
-        if self._replaying:
-            raise ReplayDiverged(f"{call} ({kind}): {differs}")
-        if found is not None:
+        if self._is_replaying:
+            raise ReplayDiverged(f"{call} ({kind}): {difference}")
+        if stored_record is not None:
             self._on_discard(str(call), await self._journal.discard(call, self._fence))
         result = await make(call)
         stored = self._blobs.put(request.encode()) if request else ""
-        record = JournalRecord(call, kind, request_hash, stored, result, "", RECORD.version, this_version())
-        await self._journal.add(record._replace(digest=digest(record)), self._fence)
+        record = JournalRecord(call, kind, request_hash, stored, result, "", RECORD.version, get_current_version())
+        await self._journal.add(record._replace(digest=compute_digest(record)), self._fence)
         return result
 
 
-def _difference(found: JournalRecord | None, kind: str, request_hash: str) -> str:
-    if found is None:
+def _describe_difference(stored_record: JournalRecord | None, kind: str, request_hash: str) -> str:
+    if stored_record is None:
         return "it is not in the journal"
-    if digest(found._replace(digest="")) != found.digest:
+    if compute_digest(stored_record._replace(digest="")) != stored_record.digest:
         return "its record was changed"
-    if found.kind != kind:
-        return f"the journal holds a call of kind {found.kind}"
-    return "" if found.request_hash == request_hash else "its request differs from the one recorded"
+    if stored_record.kind != kind:
+        return f"the journal holds a call of kind {stored_record.kind}"
+    return "" if stored_record.request_hash == request_hash else "its request differs from the one recorded"
 
 
 class KeptAnswer(FrozenValue):
@@ -129,9 +137,9 @@ class KeptAnswer(FrozenValue):
     text: str
 
     @classmethod
-    def of(cls, record: JournalRecord) -> KeptAnswer:
+    def from_record(cls, record: JournalRecord) -> KeptAnswer:
         """Read the answer of a record. Raises `NewerFormat`, and `ValidationError` if the record holds no answer."""
-        return cls.model_validate_json(record.current_result(), extra="ignore")
+        return cls.model_validate_json(record.upgrade_result(), extra="ignore")
 
 
 class _KeptCompleted(FrozenValue):
@@ -156,14 +164,14 @@ class JournaledModel:
                 raise Needs("think")
             site = f"{call.attempt}/{call.step}/{call.ordinal}"
             answer = await self._inner.ask(ask.model_copy(update={"site": site}))
-            kept = answer.model_copy(update={"text": ""})
-            return KeptAnswer(answer=kept, text=self._blobs.put(answer.text.encode())).model_dump_json()
+            stored_answer = answer.model_copy(update={"text": ""})
+            return KeptAnswer(answer=stored_answer, text=self._blobs.put(answer.text.encode())).model_dump_json()
 
         result = await self._recorder.call("model", ask.model_dump_json(), make)
-        kept = KeptAnswer.model_validate_json(result, extra="ignore")
-        if kept.answer.asked:
-            self._ledger.count(kept.answer.usage)
-        return kept.answer.model_copy(update={"text": self._blobs.get(kept.text).decode()})
+        stored_answer = KeptAnswer.model_validate_json(result, extra="ignore")
+        if stored_answer.answer.was_asked:
+            self._ledger.count(stored_answer.answer.usage)
+        return stored_answer.answer.model_copy(update={"text": self._blobs.get(stored_answer.text).decode()})
 
 
 class JournaledSandbox:
@@ -174,31 +182,33 @@ class JournaledSandbox:
         inner: Sandbox | None,
         recorder: JournalRecorder,
         blobs: Blobs,
-        watched: Callable[[], AbstractContextManager[None]] = nullcontext,
+        watch: Callable[[], AbstractContextManager[None]] = nullcontext,
     ) -> None:
         """Each execution that really runs is wrapped in the context manager from `watch`."""
-        self._inner, self._recorder, self._blobs, self._watched = inner, recorder, blobs, watched
+        self._inner, self._recorder, self._blobs, self._watch = inner, recorder, blobs, watch
         self.tier = inner.tier if inner else "none"
 
     async def run(self, execution: Execution) -> Completed:
-        async def there() -> SandboxSession:
+        async def get_session() -> SandboxSession:
             return self._needed
 
-        return await self.recorded(execution, there)
+        return await self.run_recorded(execution, get_session)
 
     @asynccontextmanager
-    async def session(self, environment: Environment, limits: SandboxLimits) -> AsyncGenerator[SandboxSession]:
+    async def open_session(self, environment: Environment, limits: SandboxLimits) -> AsyncGenerator[SandboxSession]:
         """Open a session. The inner session opens at the first execution that is not in the journal: a replay needs
         none."""
-        async with AsyncExitStack() as opened:
-            held: list[SandboxSession] = []
+        async with AsyncExitStack() as stack:
+            sessions: list[SandboxSession] = []
 
-            async def there() -> SandboxSession:
-                if not held:
-                    held.append(await opened.enter_async_context(session_of(self._needed, environment, limits)))
-                return held[0]
+            async def get_session() -> SandboxSession:
+                if not sessions:
+                    sessions.append(
+                        await stack.enter_async_context(open_sandbox_session(self._needed, environment, limits))
+                    )
+                return sessions[0]
 
-            yield _JournaledSession(self, there)
+            yield _JournaledSession(self, get_session)
 
     @property
     def _needed(self) -> Sandbox:
@@ -206,12 +216,14 @@ class JournaledSandbox:
             raise Needs("act")
         return self._inner
 
-    async def recorded(self, execution: Execution, there: Callable[[], Awaitable[SandboxSession]]) -> Completed:
+    async def run_recorded(
+        self, execution: Execution, open_session: Callable[[], Awaitable[SandboxSession]]
+    ) -> Completed:
         """Return the recorded result of this execution, else run it in a session from `open_session` and record it."""
 
         async def make(call: CallPlace) -> str:  # noqa: ARG001  (an execution does not depend on where it was asked for)
-            session = await there()
-            with self._watched():
+            session = await open_session()
+            with self._watch():
                 completed = await session.run(execution)
             return _KeptCompleted(
                 completed=completed.model_copy(update={"output": "", "files": {}}),
@@ -220,19 +232,21 @@ class JournaledSandbox:
             ).model_dump_json()
 
         result = await self._recorder.call("sandbox", execution.model_dump_json(), make)
-        kept = _KeptCompleted.model_validate_json(result, extra="ignore")
-        files = {name: self._blobs.get(blob).decode() for name, blob in kept.files.items()}
-        return kept.completed.model_copy(update={"output": self._blobs.get(kept.output).decode(), "files": files})
+        stored_result = _KeptCompleted.model_validate_json(result, extra="ignore")
+        files = {name: self._blobs.get(blob).decode() for name, blob in stored_result.files.items()}
+        return stored_result.completed.model_copy(
+            update={"output": self._blobs.get(stored_result.output).decode(), "files": files}
+        )
 
 
 class _JournaledSession:
     """A session whose executions are recorded like any other."""
 
-    def __init__(self, journaled: JournaledSandbox, there: Callable[[], Awaitable[SandboxSession]]) -> None:
-        self._journaled, self._there = journaled, there
+    def __init__(self, sandbox: JournaledSandbox, open_session: Callable[[], Awaitable[SandboxSession]]) -> None:
+        self._sandbox, self._open_session = sandbox, open_session
 
     async def run(self, execution: Execution) -> Completed:
-        return await self._journaled.recorded(execution, self._there)
+        return await self._sandbox.run_recorded(execution, self._open_session)
 
 
 class JournaledLessons:
@@ -241,17 +255,17 @@ class JournaledLessons:
     def __init__(self, inner: Lessons, recorder: JournalRecorder) -> None:
         self._inner, self._recorder = inner, recorder
 
-    async def offered(self, situation: Situation) -> LessonOffer:
+    async def offer_lessons(self, situation: Situation) -> LessonOffer:
         async def make() -> str:
-            return (await self._inner.offered(situation)).model_dump_json()
+            return (await self._inner.offer_lessons(situation)).model_dump_json()
 
         none = LessonOffer().model_dump_json()
-        result = await self._recorder.heard("lessons", none, make, ordinal=OutsideOrdinal.taught)
+        result = await self._recorder.record_input("lessons", none, make, ordinal=OutsideOrdinal.taught)
         return LessonOffer.model_validate_json(result, extra="ignore")
 
-    async def placed(self, lesson: Lesson) -> LessonPlacement:
+    async def place_lesson(self, lesson: Lesson) -> LessonPlacement:
         async def make(call: CallPlace) -> str:  # noqa: ARG001
-            return (await self._inner.placed(lesson)).model_dump_json()
+            return (await self._inner.place_lesson(lesson)).model_dump_json()
 
         request = lesson.model_dump_json()
         return LessonPlacement.model_validate_json(await self._recorder.call("lesson", request, make), extra="ignore")
@@ -263,21 +277,21 @@ class JournaledPerson:
     def __init__(self, store: Store, run: RunState, recorder: JournalRecorder) -> None:
         self._store, self._run, self._recorder = store, run, recorder
 
-    async def said(self) -> tuple[str, ...]:
+    async def read_messages(self) -> tuple[str, ...]:
         async def make() -> str:
             spec = self._run.spec
             # A message to a run with child runs is meant for the child runs.
             runs = ([spec.parent] if spec.errand else []) + [self._run.run_id]
-            texts = [message.text for run in runs for message in await self._store.told(run) if message.text]
-            return _SAID.dump_json(tuple(texts[-LAST_WORDS:])).decode()
+            texts = [message.text for run in runs for message in await self._store.list_messages(run) if message.text]
+            return _MESSAGES_ADAPTER.dump_json(tuple(texts[-MAX_MESSAGES:])).decode()
 
-        return _SAID.validate_json(await self._recorder.heard("said", "[]", make))
+        return _MESSAGES_ADAPTER.validate_json(await self._recorder.record_input("said", "[]", make))
 
     async def answer(self) -> PersonReply | None:
         async def make() -> str:
-            return _REPLY.dump_json(reply_to(self._run, await self._store.told(self._run.run_id))).decode()
+            return _REPLY.dump_json(find_reply(self._run, await self._store.list_messages(self._run.run_id))).decode()
 
-        return _REPLY.validate_json(await self._recorder.heard("answer", "null", make))
+        return _REPLY.validate_json(await self._recorder.record_input("answer", "null", make))
 
 
 class JournaledInstaller:
@@ -289,14 +303,14 @@ class JournaledInstaller:
 
     async def prepare(self, request: InstallRequest) -> InstallResult:
         async def make(call: CallPlace) -> str:  # noqa: ARG001
-            return (await self._made(request)).model_dump_json()
+            return (await self._install(request)).model_dump_json()
 
         result = await self._recorder.call("install", request.model_dump_json(), make)
-        told = InstallResult.model_validate_json(result, extra="ignore")
-        gone = told.folder and not Path(told.folder).exists()
-        return await self._made(request) if gone and self._inner is not None else told
+        install_result = InstallResult.model_validate_json(result, extra="ignore")
+        is_missing = install_result.folder and not Path(install_result.folder).exists()
+        return await self._install(request) if is_missing and self._inner is not None else install_result
 
-    async def _made(self, request: InstallRequest) -> InstallResult:
+    async def _install(self, request: InstallRequest) -> InstallResult:
         if self._inner is None:
             raise Needs("act")
         return await asyncio.to_thread(self._inner.prepare, request)
@@ -308,17 +322,23 @@ class JournaledErrands:
     def __init__(self, store: Store, run: RunState, recorder: JournalRecorder) -> None:
         self._store, self._run, self._recorder = store, run, recorder
 
-    async def ended(self) -> tuple[ChildResult, ...]:
-        asked = self._run.now.decide
-        ids = [errand_id(self._run.run_id, errand.number) for errand in asked.errands] if asked else []
+    async def load_results(self) -> tuple[ChildResult, ...]:
+        decision = self._run.now.decide
+        ids = (
+            [make_child_run_id(self._run.run_id, child_task.number) for child_task in decision.errands]
+            if decision
+            else []
+        )
 
         async def make(call: CallPlace) -> str:  # noqa: ARG001
-            found = [(name, ended(await self._store.load(name))) for name in ids]
-            if left := [name for name, item in found if item is None]:
-                raise StoreError(f"run {left[0]} has not ended")
-            return _ENDED.dump_json(tuple(item for _, item in found if item)).decode()
+            results = [(name, get_child_result(await self._store.load(name))) for name in ids]
+            if unfinished := [name for name, item in results if item is None]:
+                raise StoreError(f"run {unfinished[0]} has not ended")
+            return _CHILD_RESULTS_ADAPTER.dump_json(tuple(item for _, item in results if item)).decode()
 
-        return _ENDED.validate_json(await self._recorder.call("errands", " ".join(ids), make), extra="ignore")
+        return _CHILD_RESULTS_ADAPTER.validate_json(
+            await self._recorder.call("errands", " ".join(ids), make), extra="ignore"
+        )
 
 
 class JournaledForms:
@@ -330,17 +350,19 @@ class JournaledForms:
     def __init__(self, store: Store, model: str | None, tenant: str, recorder: JournalRecorder) -> None:
         self._store, self._model, self._tenant, self._recorder = store, model, tenant, recorder
 
-    async def tally(self) -> dict[EditKind, FitCounts]:
+    async def count_fits(self) -> dict[EditKind, FitCounts]:
         async def make() -> str:
             if self._model is None:
                 raise Needs("think")
-            counts = await self._store.tally(self._model, tenant=self._tenant)
-            return _TALLY.dump_json(counts).decode()
+            counts = await self._store.count_fits(self._model, tenant=self._tenant)
+            return _FIT_COUNTS_ADAPTER.dump_json(counts).decode()
 
-        return _TALLY.validate_json(await self._recorder.heard("tally", "{}", make, ordinal=OutsideOrdinal.counted))
+        return _FIT_COUNTS_ADAPTER.validate_json(
+            await self._recorder.record_input("tally", "{}", make, ordinal=OutsideOrdinal.counted)
+        )
 
 
-def reply_to(run: RunState, told: list[PersonMessage]) -> PersonReply | None:
+def find_reply(run: RunState, messages: list[PersonMessage]) -> PersonReply | None:
     """Return the newest answer to the question that the run waits for; answers to earlier questions do not count."""
-    answers = [message for message in told if message.word is not PersonWord.say and message.version == run.version]
+    answers = [message for message in messages if message.word is not PersonWord.say and message.version == run.version]
     return PersonReply(answers[-1].word is PersonWord.accept, answers[-1].text) if answers else None

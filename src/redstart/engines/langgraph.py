@@ -19,7 +19,7 @@ from langgraph.graph.state import CompiledStateGraph
 from langsmith import tracing_context
 
 from redstart.core.run import RunState, Step
-from redstart.core.standing import HaltReason
+from redstart.core.run_status import HaltReason
 from redstart.flow.edges import LEADS_TO
 from redstart.flow.loop import Advance, StepAdvance
 from redstart.flow.route import route
@@ -39,60 +39,60 @@ class GraphState(TypedDict):
 _advance: ContextVar[Advance] = ContextVar("advance")
 
 
-async def langgraph(state: RunState, advance: Advance) -> StepAdvance:
+async def run_langgraph(state: RunState, advance: Advance) -> StepAdvance:
     flow = GraphState(run=state.model_dump(mode="json"), halt="")
     token = _advance.set(advance)
     try:
         # A tracing variable in the user's shell must not send a repo's text to a third party.
         with tracing_context(enabled=False):
-            done = await _compiled().ainvoke(flow, {"recursion_limit": STEPS_AT_MOST})
+            result = await _compile_graph().ainvoke(flow, {"recursion_limit": STEPS_AT_MOST})
     finally:
         _advance.reset(token)
-    return StepAdvance(RunState.model_validate(done["run"]), HaltReason(done["halt"]))
+    return StepAdvance(RunState.model_validate(result["run"]), HaltReason(result["halt"]))
 
 
 @cache
-def _compiled() -> CompiledStateGraph[GraphState]:
+def _compile_graph() -> CompiledStateGraph[GraphState]:
     """Compile the graph once: that takes as long as dozens of steps, and a fleet worker enters the graph many times
     per run.
 
     The nodes call the driver that entered the graph.
     """
 
-    async def by_driver(state: RunState, step: Step) -> StepAdvance:
+    async def advance_by_driver(state: RunState, step: Step) -> StepAdvance:
         return await _advance.get()(state, step)
 
-    return build(by_driver).compile()
+    return build(advance_by_driver).compile()
 
 
 def build(advance: Advance) -> StateGraph[GraphState]:
     """Build the graph without compiling it: an embedding application may still add a checkpointer."""
     graph = StateGraph(GraphState)
     for step in Step:
-        graph.add_node(step.value, _node(step, advance))
-        graph.add_conditional_edges(step.value, _where, [*(lead.value for lead in LEADS_TO[step]), END])
-    graph.add_conditional_edges(START, _entry, [*(step.value for step in Step), END])
+        graph.add_node(step.value, _create_node(step, advance))
+        graph.add_conditional_edges(step.value, _route_next, [*(lead.value for lead in LEADS_TO[step]), END])
+    graph.add_conditional_edges(START, _route_entry, [*(step.value for step in Step), END])
     return graph
 
 
-def _node(step: Step, advance: Advance) -> Callable[[GraphState], Awaitable[GraphState]]:
-    async def node(flow: GraphState) -> GraphState:
-        done = await advance(RunState.model_validate(flow["run"]), step)
-        then = END if done.halt else _following(done.state)
-        return GraphState(run=done.state.model_dump(mode="json"), halt=done.halt.value, then=then)
+def _create_node(step: Step, advance: Advance) -> Callable[[GraphState], Awaitable[GraphState]]:
+    async def run_node(flow: GraphState) -> GraphState:
+        result = await advance(RunState.model_validate(flow["run"]), step)
+        next_node = END if result.halt else _find_next_node(result.state)
+        return GraphState(run=result.state.model_dump(mode="json"), halt=result.halt.value, then=next_node)
 
-    return node
+    return run_node
 
 
-def _following(state: RunState) -> str:
+def _find_next_node(state: RunState) -> str:
     step = route(state)
     return step.value if step else cast(str, END)
 
 
 # LangGraph runs a router that is a plain function in a thread, which costs as much as the rest of its work for a step.
-async def _entry(flow: GraphState) -> str:
-    return _following(RunState.model_validate(flow["run"]))
+async def _route_entry(flow: GraphState) -> str:
+    return _find_next_node(RunState.model_validate(flow["run"]))
 
 
-async def _where(flow: GraphState) -> str:
+async def _route_next(flow: GraphState) -> str:
     return flow.get("then", cast(str, END))

@@ -17,7 +17,7 @@ from redstart.core.errors import (
     StoreError,
 )
 from redstart.core.run import Status
-from redstart.core.standing import LEASE, Control, DriveStop, HaltReason
+from redstart.core.run_status import LEASE, Control, DriveStop, HaltReason
 from redstart.flow.loop import StepAdvance
 from redstart.ports.store.port.runs import RunClaim, Store
 
@@ -38,9 +38,9 @@ async def hold(store: Store, claim: RunClaim, drive: Coroutine[Any, Any, StepAdv
     try:
         return await driving
     except asyncio.CancelledError:
-        here = asyncio.current_task()
+        current_task = asyncio.current_task()
         by_a_person = keeping.done() and keeping.exception() is None
-        if not by_a_person or (here is not None and here.cancelling()):
+        if not by_a_person or (current_task is not None and current_task.cancelling()):
             raise
         return StepAdvance(await store.load(claim.state.run_id), HaltReason.cancel)
     finally:
@@ -49,28 +49,28 @@ async def hold(store: Store, claim: RunClaim, drive: Coroutine[Any, Any, StepAdv
 
 async def _keep(store: Store, claim: RunClaim, driving: asyncio.Task[StepAdvance]) -> None:
     """Renew the lease during the drive. Returns only after it has cancelled the drive."""
-    run_id, since = claim.state.run_id, 0.0
+    run_id, elapsed = claim.state.run_id, 0.0
     while True:
         await asyncio.sleep(POLL)
-        since += POLL
+        elapsed += POLL
         with suppress(StoreError):  # The drive itself reports what is wrong with the store.
-            if await store.asked(run_id) is Control.cancel:
+            if await store.get_control(run_id) is Control.cancel:
                 driving.cancel()
                 return
-            if since >= RENEWAL:
+            if elapsed >= RENEWAL:
                 await store.renew(run_id, claim.fence)
-                since = 0.0
+                elapsed = 0.0
 
 
-def stop_of_error(error: BaseException, *, supervised: bool) -> DriveStop:
+def resolve_error_stop(error: BaseException, *, supervised: bool) -> DriveStop:
     """Return how a run stands after its drive ended with this error. A supervisor retries if that may help."""
     if not isinstance(error, Exception):
         return DriveStop(Status.queued if supervised else Status.paused, "interrupted")
     if supervised and isinstance(error, PortError | OSError) and not isinstance(error, MENDED_BY_A_PERSON):
-        return DriveStop(Status.queued, _words(error))
-    return DriveStop(Status.failed, _words(error))
+        return DriveStop(Status.queued, _describe_error(error))
+    return DriveStop(Status.failed, _describe_error(error))
 
 
-def _words(error: Exception) -> str:
+def _describe_error(error: Exception) -> str:
     """Describe the error. The text of a foreign error may contain anything, so only its type is kept."""
     return str(error)[:REASON] if isinstance(error, RedstartError) else type(error).__name__

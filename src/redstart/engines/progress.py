@@ -11,8 +11,8 @@ from redstart.core.events import Progress
 from redstart.core.run import RunState, Step
 from redstart.ports.model.port import Model
 from redstart.ports.model.prices import estimate_input
-from redstart.ports.sandbox.launch import listening
-from redstart.toolkit.suites.counting import OutcomeCounter
+from redstart.ports.sandbox.launch import listen_to_output
+from redstart.toolkit.suites.live_count import OutcomeCounter
 
 APART = 0.2
 """Minimum seconds between two reports."""
@@ -24,34 +24,34 @@ class StepWatch:
     def __init__(self, state: RunState, step: Step, report: Callable[[Progress], None]) -> None:
         self._report = report
         self._idle = Progress(state.run_id, state.now.number, step.value)
-        self._announced = self._idle
+        self._announced_progress = self._idle
         self._reported = 0.0
 
     def announce(self, activity: str, *, tests: int = 0, seconds: float = 0.0) -> None:
-        self._announced = self._idle._replace(activity=activity, total=tests, seconds=seconds)
+        self._announced_progress = self._idle._replace(activity=activity, total=tests, seconds=seconds)
 
     @contextmanager
-    def running(self) -> Generator[None]:
+    def report_execution(self) -> Generator[None]:
         """Report the progress of an execution while it runs: its output shows how many tests have ended."""
-        now = self._announced
-        counter = OutcomeCounter(now.total)
-        if now.activity:
-            self._report(now)
+        progress = self._announced_progress
+        counter = OutcomeCounter(progress.total)
+        if progress.activity:
+            self._report(progress)
 
-        def hear(chunk: bytes) -> None:
+        def handle_output(chunk: bytes) -> None:
             moment = time.monotonic()
-            if counter.feed(chunk) and now.activity and moment - self._reported >= APART:
+            if counter.feed(chunk) and progress.activity and moment - self._reported >= APART:
                 self._reported = moment
-                self._report(now._replace(done=counter.done, total=counter.total))
+                self._report(progress._replace(done=counter.finished, total=counter.total))
 
         try:
-            with listening(hear):
+            with listen_to_output(handle_output):
                 yield
         finally:
             self._report(self._idle)
 
     @contextmanager
-    def asking(self, model: str, tokens: int) -> Generator[None]:
+    def report_question(self, model: str, tokens: int) -> Generator[None]:
         """Report a question while it is open."""
         self._report(self._idle._replace(activity=f"asking {model}", tokens=tokens))
         try:
@@ -63,9 +63,9 @@ class StepWatch:
 class WatchedModel:
     """A model whose open questions are reported."""
 
-    def __init__(self, inner: Model, watch: StepWatch, asked_model: Callable[[Ask], str]) -> None:
-        self._inner, self._watch, self._asked_model = inner, watch, asked_model
+    def __init__(self, inner: Model, watch: StepWatch, get_model_name: Callable[[Ask], str]) -> None:
+        self._inner, self._watch, self._get_model_name = inner, watch, get_model_name
 
     async def ask(self, ask: Ask) -> Answer:
-        with self._watch.asking(self._asked_model(ask), estimate_input(ask)):
+        with self._watch.report_question(self._get_model_name(ask), estimate_input(ask)):
             return await self._inner.ask(ask)

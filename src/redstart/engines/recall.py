@@ -9,8 +9,8 @@ from pydantic import TypeAdapter
 from redstart.core.chat import Usage
 from redstart.core.errors import Needs
 from redstart.core.failures import FailureQuery, RecalledFailure
+from redstart.core.frozen import FrozenValue, clip
 from redstart.core.learning import RecalledCard, Signature
-from redstart.core.noun import FrozenValue, clip
 from redstart.core.pattern import RecalledPattern
 from redstart.engines.journal import CallCounter, JournalRecorder
 from redstart.ports.bundle import ProgressNote
@@ -37,10 +37,10 @@ class KeptRecall(FrozenValue):
     lacks: str
 
 
-_RECALLED = TypeAdapter(list[RecalledCard])
+_CARDS_ADAPTER = TypeAdapter(list[RecalledCard])
 _PATTERNS = TypeAdapter(list[RecalledPattern])
 _FAILURES = TypeAdapter(list[RecalledFailure])
-_KEPT: TypeAdapter[list[RecalledCard] | KeptRecall] = TypeAdapter(list[RecalledCard] | KeptRecall)
+_RECALL_ADAPTER: TypeAdapter[list[RecalledCard] | KeptRecall] = TypeAdapter(list[RecalledCard] | KeptRecall)
 
 
 class _RecallMeter:
@@ -57,10 +57,10 @@ class _RecallMeter:
     def settle(self, usd: float | None, tokens: int, used: Usage) -> None:
         self._ledger.settle(usd, tokens, used)
         if used != Usage():
-            self.used = used if self.used is None else _plus(self.used, used)
+            self.used = used if self.used is None else _add_usage(self.used, used)
 
-    def lacks(self, why: str) -> None:
-        self.lacked = clip(why, LONGEST)
+    def lacks(self, reason: str) -> None:
+        self.lacked = clip(reason, LONGEST)
 
 
 class JournaledMemory:
@@ -70,80 +70,82 @@ class JournaledMemory:
     """
 
     def __init__(
-        self, inner: Memory, recorder: JournalRecorder, ledger: CountingLedger, note: ProgressNote, *, thinks: bool
+        self, inner: Memory, recorder: JournalRecorder, ledger: CountingLedger, note: ProgressNote, *, can_think: bool
     ) -> None:
         self._inner, self._recorder, self._ledger, self._note = inner, recorder, ledger, note
-        self._thinks = thinks
+        self._can_ask_model = can_think
 
     async def recall(self, signature: Signature, *, tenant: str, repo: str, limit: int = 3) -> list[RecalledCard]:
         async def make(call: CallPlace) -> str:  # noqa: ARG001
-            return await self._recalled(signature, tenant, repo, limit)
+            return await self._recall_cards(signature, tenant, repo, limit)
 
         request = "\x1f".join((signature.model_dump_json(), tenant, repo, str(limit)))
-        return self._counted(await self._recorder.call("recall", request, make))
+        return self._load_cards(await self._recorder.call("recall", request, make))
 
     async def recall_again(self, signature: Signature, *, tenant: str, repo: str, limit: int = 3) -> list[RecalledCard]:
         """Recall the cards as the step first found them. Runs from before this call existed are replayed without it,
         and the places of their calls do not change."""
 
         async def make() -> str:
-            return await self._recalled(signature, tenant, repo, limit)
+            return await self._recall_cards(signature, tenant, repo, limit)
 
-        return self._counted(await self._recorder.heard("recall", "[]", make, ordinal=OutsideOrdinal.again))
+        return self._load_cards(await self._recorder.record_input("recall", "[]", make, ordinal=OutsideOrdinal.again))
 
-    async def failures(self, query: FailureQuery, *, tenant: str, repo: str, limit: int = 3) -> list[RecalledFailure]:
+    async def recall_failures(
+        self, query: FailureQuery, *, tenant: str, repo: str, limit: int = 3
+    ) -> list[RecalledFailure]:
         """Recall the failures as the step first found them. Older runs are treated as in `recall_again`."""
 
         async def make() -> str:
-            found = await self._inner.failures(query, tenant=tenant, repo=repo, limit=limit)
-            return _FAILURES.dump_json(found).decode()
+            failures = await self._inner.recall_failures(query, tenant=tenant, repo=repo, limit=limit)
+            return _FAILURES.dump_json(failures).decode()
 
-        result = await self._recorder.heard("failures", "[]", make, ordinal=OutsideOrdinal.failed)
+        result = await self._recorder.record_input("failures", "[]", make, ordinal=OutsideOrdinal.failed)
         return _FAILURES.validate_json(result, extra="ignore")
 
-    async def _recalled(self, signature: Signature, tenant: str, repo: str, limit: int) -> str:
-        inner, meter = self._inner, _RecallMeter(self._ledger)
-        if isinstance(inner, Metered):
-            if inner.asks and not self._thinks:
+    async def _recall_cards(self, signature: Signature, tenant: str, repo: str, limit: int) -> str:
+        memory, meter = self._inner, _RecallMeter(self._ledger)
+        if isinstance(memory, Metered):
+            if memory.asks and not self._can_ask_model:
                 raise Needs("think")
-            inner = inner.under(meter)
-        found = await inner.recall(signature, tenant=tenant, repo=repo, limit=limit)
+            memory = memory.with_meter(meter)
+        cards = await memory.recall(signature, tenant=tenant, repo=repo, limit=limit)
         if meter.used is None and not meter.lacked:
-            return _RECALLED.dump_json(found).decode()
-        model = inner.asks if isinstance(inner, Metered) else ""
-        return KeptRecall(found=found, model=model, usage=meter.used, lacks=meter.lacked).model_dump_json()
+            return _CARDS_ADAPTER.dump_json(cards).decode()
+        model = memory.asks if isinstance(memory, Metered) else ""
+        return KeptRecall(found=cards, model=model, usage=meter.used, lacks=meter.lacked).model_dump_json()
 
-    def _counted(self, result: str) -> list[RecalledCard]:
-        kept = _KEPT.validate_json(result, extra="ignore")
-        if isinstance(kept, list):
-            return kept
-        if kept.usage is not None:
-            self._ledger.count(kept.usage)
-        if kept.lacks:
-            self._note(recall_lacks=kept.lacks)
-        return kept.found
+    def _load_cards(self, result: str) -> list[RecalledCard]:
+        entry = _RECALL_ADAPTER.validate_json(result, extra="ignore")
+        if isinstance(entry, list):
+            return entry
+        if entry.usage is not None:
+            self._ledger.count(entry.usage)
+        if entry.lacks:
+            self._note(recall_lacks=entry.lacks)
+        return entry.found
 
-    async def patterns(self, goal: str, *, tenant: str, repo: str, limit: int = 3) -> list[RecalledPattern]:
+    async def recall_patterns(self, goal: str, *, tenant: str, repo: str, limit: int = 3) -> list[RecalledPattern]:
         """Recall the patterns as the step first found them. Older runs are treated as in `recall_again`."""
 
         async def make() -> str:
-            found = await self._inner.patterns(goal, tenant=tenant, repo=repo, limit=limit)
-            return _PATTERNS.dump_json(found).decode()
+            patterns = await self._inner.recall_patterns(goal, tenant=tenant, repo=repo, limit=limit)
+            return _PATTERNS.dump_json(patterns).decode()
 
-        result = await self._recorder.heard("patterns", "[]", make, ordinal=OutsideOrdinal.alike)
+        result = await self._recorder.record_input("patterns", "[]", make, ordinal=OutsideOrdinal.alike)
         return _PATTERNS.validate_json(result, extra="ignore")
 
 
-def spent_by(record: JournalRecord) -> KeptRecall | None:
+def read_metered_recall(record: JournalRecord) -> KeptRecall | None:
     """Return the recall with its model usage; None if it used no model."""
-    kept = _KEPT.validate_json(record.current_result(), extra="ignore")
-    return kept if isinstance(kept, KeptRecall) and kept.usage is not None else None
+    entry = _RECALL_ADAPTER.validate_json(record.upgrade_result(), extra="ignore")
+    return entry if isinstance(entry, KeptRecall) and entry.usage is not None else None
 
 
-def _plus(one: Usage, other: Usage) -> Usage:
+def _add_usage(first: Usage, second: Usage) -> Usage:
     """Add two usages of the same model: either both have a price, or neither has."""
     return Usage(
-        input_tokens=one.input_tokens + other.input_tokens,
-        output_tokens=one.output_tokens + other.output_tokens,
-        usd=None if one.usd is None or other.usd is None else one.usd + other.usd,
+        input_tokens=first.input_tokens + second.input_tokens,
+        output_tokens=first.output_tokens + second.output_tokens,
+        usd=None if first.usd is None or second.usd is None else first.usd + second.usd,
     )

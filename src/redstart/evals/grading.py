@@ -9,12 +9,12 @@ from typing import NamedTuple
 from redstart.app.wire import AppContext
 from redstart.core.change import Snapshot
 from redstart.core.errors import SandboxUnavailable
-from redstart.core.noun import FrozenValue
+from redstart.core.frozen import FrozenValue
 from redstart.core.report import Case, Verdict
-from redstart.evals.sealed import TaskFolder, changed
-from redstart.toolkit.honesty.verdict.verdict import green_among, judge
+from redstart.evals.task_repo import TaskFolder, apply_change
+from redstart.toolkit.honesty.verdict.verdict import find_passing_targets, judge
 from redstart.toolkit.learning.signature import sign
-from redstart.toolkit.patching.policy import protected
+from redstart.toolkit.patching.policy import find_protection
 from redstart.toolkit.suites.execute import SuiteRun, run_suite
 
 
@@ -25,7 +25,7 @@ class GradingBaseline(NamedTuple):
     """Every test result on the given code, including the hidden tests."""
     targets: tuple[str, ...]
     """The tests that must pass."""
-    trouble: str = ""
+    problem: str = ""
     """Why it cannot be used for grading; empty if it can."""
 
 
@@ -43,74 +43,82 @@ class Grade(FrozenValue):
 class Grader:
     """Grades by running tests in the sandbox. The baseline of each task is measured once, unless it is `known`."""
 
-    def __init__(self, house: AppContext, known: Mapping[str, GradingBaseline] | None = None) -> None:
-        """Create a grader. `known` is keyed by task digest. Raises `SandboxUnavailable` if `house` has no sandbox."""
-        if house.adapters.sandbox is None:
+    def __init__(self, app: AppContext, baselines: Mapping[str, GradingBaseline] | None = None) -> None:
+        """Create a grader. `baselines` is keyed by task digest. Raises `SandboxUnavailable` if `app` has no sandbox."""
+        if app.adapters.sandbox is None:
             raise SandboxUnavailable("grading needs a sandbox")
-        self._house, self._sandbox = house, house.adapters.sandbox
-        self._standards: dict[str, GradingBaseline] = dict(known or {})
+        self._app, self._sandbox = app, app.adapters.sandbox
+        self._standards: dict[str, GradingBaseline] = dict(baselines or {})
 
-    async def run(self, site: TaskFolder, snapshot: Snapshot) -> SuiteRun:
+    async def run(self, task_folder: TaskFolder, snapshot: Snapshot) -> SuiteRun:
         """Run all tests of the task once, on a fresh copy. Raises what the sandbox raises."""
-        unsigned = partial(sign, is_source=lambda _: False)
-        return await run_suite(self._sandbox, self._house.adapters.blobs, site.spec, snapshot, sign=unsigned)
+        sign_without_source = partial(sign, is_source=lambda _: False)
+        return await run_suite(
+            self._sandbox, self._app.adapters.blobs, task_folder.spec, snapshot, sign=sign_without_source
+        )
 
-    def with_hidden(self, site: TaskFolder, snapshot: Snapshot) -> Snapshot:
-        return changed(self._house.trees, snapshot, site.task.hidden, f"{site.task.id}: its hidden tests")
+    def with_hidden(self, task_folder: TaskFolder, snapshot: Snapshot) -> Snapshot:
+        return apply_change(
+            self._app.trees, snapshot, task_folder.task.hidden, f"{task_folder.task.id}: its hidden tests"
+        )
 
-    def with_fix(self, site: TaskFolder, snapshot: Snapshot) -> Snapshot:
-        return changed(self._house.trees, snapshot, site.task.fix, f"{site.task.id}: its fix")
+    def with_fix(self, task_folder: TaskFolder, snapshot: Snapshot) -> Snapshot:
+        return apply_change(self._app.trees, snapshot, task_folder.task.fix, f"{task_folder.task.id}: its fix")
 
-    async def standard(self, site: TaskFolder) -> GradingBaseline:
+    async def get_baseline(self, task_folder: TaskFolder) -> GradingBaseline:
         """Return the baseline, measured with the given code and, if known, the true fix."""
-        known = self._standards.get(site.task.digest)
-        if known is None:
-            known = self._standards[site.task.digest] = await self._find_standard(site)
-        return known
+        baseline = self._standards.get(task_folder.task.digest)
+        if baseline is None:
+            baseline = self._standards[task_folder.task.digest] = await self._find_standard(task_folder)
+        return baseline
 
-    async def _find_standard(self, site: TaskFolder) -> GradingBaseline:
-        bare = self.with_hidden(site, site.spec.base)
-        first = await self.run(site, bare)
-        red = [case.id for case in first.cases if case.red]
-        if not first.trouble and not red and _is_open(site):
-            return GradingBaseline(first.cases, ())
-        if first.trouble or not red:
-            return GradingBaseline(first.cases, (), first.report.fault or "no test fails")
-        wanted = set(site.task.red) or set(red)
-        if site.task.fix:
-            done = await self.run(site, self.with_fix(site, bare))
-            wanted = green_among(wanted, done.cases)
-        trouble = "" if wanted else "no failing test passes with the true fix"
-        return GradingBaseline(first.cases, tuple(sorted(wanted)), trouble)
+    async def _find_standard(self, task_folder: TaskFolder) -> GradingBaseline:
+        snapshot = self.with_hidden(task_folder, task_folder.spec.base)
+        suite_run = await self.run(task_folder, snapshot)
+        failing = [case.id for case in suite_run.cases if case.is_red]
+        if not suite_run.problem and not failing and _is_open(task_folder):
+            return GradingBaseline(suite_run.cases, ())
+        if suite_run.problem or not failing:
+            return GradingBaseline(suite_run.cases, (), suite_run.report.fault or "no test fails")
+        targets = set(task_folder.task.red) or set(failing)
+        if task_folder.task.fix:
+            fixed_run = await self.run(task_folder, self.with_fix(task_folder, snapshot))
+            targets = find_passing_targets(targets, fixed_run.cases)
+        trouble = "" if targets else "no failing test passes with the true fix"
+        return GradingBaseline(suite_run.cases, tuple(sorted(targets)), trouble)
 
-    async def grade(self, site: TaskFolder, made: Snapshot) -> Grade:
+    async def grade(self, task_folder: TaskFolder, patched: Snapshot) -> Grade:
         """Grade whether the snapshot that an agent made solves the task. Raises what the sandbox raises."""
-        standard = await self.standard(site)
-        if standard.trouble:
-            return Grade(solved=False, trouble=standard.trouble)
-        trees, base = self._house.trees, site.spec.base
-        touched = [change.path for change in trees.changes(base, made) if protected(change.path)]
-        clean = trees.write(made, {path: trees.read(base, path) for path in touched}) if touched else made
-        final = self.with_hidden(site, clean)
-        first = await self.run(site, final)
-        judged = partial(
+        standard = await self.get_baseline(task_folder)
+        if standard.problem:
+            return Grade(solved=False, trouble=standard.problem)
+        trees, base = self._app.trees, task_folder.spec.base
+        protected_paths = [change.path for change in trees.list_changes(base, patched) if find_protection(change.path)]
+        restored = (
+            trees.write(patched, {path: trees.read(base, path) for path in protected_paths})
+            if protected_paths
+            else patched
+        )
+        final = self.with_hidden(task_folder, restored)
+        suite_run = await self.run(task_folder, final)
+        judge_run = partial(
             judge,
             standard.before,
-            first.cases,
+            suite_run.cases,
             standard.targets,
-            unexplained=first.unexplained or first.report.fault,
+            unexplained=suite_run.unexplained or suite_run.report.fault,
         )
-        verdict = judged()
-        if standard.targets and verdict.honest_green:
+        verdict = judge_run()
+        if standard.targets and verdict.is_green:
             # Run once more, since a green result may be luck. Any other result stays unsolved whatever a rerun shows.
-            verdict = judged(repeats=[(await self.run(site, final)).cases])
-        solved = verdict.honest_green if standard.targets else _is_no_worse(verdict)
-        return Grade(solved=solved, verdict=verdict, restored=tuple(touched[:20]))
+            verdict = judge_run(repeats=[(await self.run(task_folder, final)).cases])
+        solved = verdict.is_green if standard.targets else _is_no_worse(verdict)
+        return Grade(solved=solved, verdict=verdict, restored=tuple(protected_paths[:20]))
 
 
-def _is_open(site: TaskFolder) -> bool:
+def _is_open(task_folder: TaskFolder) -> bool:
     """Return whether only the goal defines the task. Then grading can only detect what got worse."""
-    return not (site.task.shows_red or site.task.hidden or site.task.fix)
+    return not (task_folder.task.shows_red or task_folder.task.hidden or task_folder.task.fix)
 
 
 def _is_no_worse(verdict: Verdict) -> bool:

@@ -10,7 +10,7 @@ from functools import cache
 from statistics import NormalDist, fmean
 from typing import TypeVar
 
-from redstart.core.noun import FrozenValue
+from redstart.core.frozen import FrozenValue
 
 T = TypeVar("T")
 
@@ -30,33 +30,33 @@ class Estimate(FrozenValue):
 
     @property
     def words(self) -> str:
-        return f"{short(self.value)} [{short(self.low)}, {short(self.high)}]"
+        return f"{format_number(self.value)} [{format_number(self.low)}, {format_number(self.high)}]"
 
 
-def short(number: float) -> str:
+def format_number(number: float) -> str:
     """Format a number with three digits, or all digits before the point. Numbers from 100 never get an exponent."""
     return f"{number:,.0f}" if abs(number) >= 100 else f"{number:.3g}"
 
 
-def quantile(level: float) -> float:
+def compute_quantile(level: float) -> float:
     """Return the standard deviations on each side that cover this share of a normal distribution."""
     return NormalDist().inv_cdf((1 + level) / 2)
 
 
-def wilson(successes: int, count: int, level: float = LEVEL) -> Estimate:
+def estimate_share(successes: int, count: int, level: float = LEVEL) -> Estimate:
     """Estimate a share with Wilson's score interval, without continuity correction. Raises `ValueError` if invalid."""
     if not 0 <= successes <= count or count == 0:
         raise ValueError(f"{successes} of {count} is not a share")
-    share, z = successes / count, quantile(level)
+    share, z = successes / count, compute_quantile(level)
     middle = (share + z * z / (2 * count)) / (1 + z * z / count)
-    half = z * math.sqrt(share * (1 - share) / count + z * z / (4 * count * count)) / (1 + z * z / count)
+    half_width = z * math.sqrt(share * (1 - share) / count + z * z / (4 * count * count)) / (1 + z * z / count)
     # At either end the bound is exactly 0 or 1; without this, rounding would shift it.
-    low = 0.0 if successes == 0 else max(middle - half, 0.0)
-    high = 1.0 if successes == count else min(middle + half, 1.0)
+    low = 0.0 if successes == 0 else max(middle - half_width, 0.0)
+    high = 1.0 if successes == count else min(middle + half_width, 1.0)
     return Estimate(value=share, low=low, high=high, count=count, level=level)
 
 
-def resamples(
+def resample(
     values: Sequence[T], statistic: Callable[[Sequence[T]], float], *, draws: int = DRAWS, seed: int = 0
 ) -> list[float]:
     """Return the sorted statistics of samples drawn with replacement. The same seed gives the same result."""
@@ -65,11 +65,11 @@ def resamples(
 
 
 def bootstrap(values: Sequence[float], *, level: float = LEVEL, draws: int = DRAWS, seed: int = 0) -> Estimate:
-    """Estimate the mean of the values with its percentile interval; see `bootstrap_of`."""
-    return bootstrap_of(values, fmean, level=level, draws=draws, seed=seed)
+    """Estimate the mean of the values with its percentile interval; see `bootstrap_statistic`."""
+    return bootstrap_statistic(values, fmean, level=level, draws=draws, seed=seed)
 
 
-def bootstrap_of(
+def bootstrap_statistic(
     values: Sequence[T],
     statistic: Callable[[Sequence[T]], float],
     *,
@@ -83,17 +83,17 @@ def bootstrap_of(
     """
     if not values:
         raise ValueError("there are no values")
-    drawn = resamples(values, statistic, draws=draws, seed=seed)
-    low, high = (percentile(drawn, share) for share in ((1 - level) / 2, (1 + level) / 2))
+    resampled = resample(values, statistic, draws=draws, seed=seed)
+    low, high = (compute_percentile(resampled, share) for share in ((1 - level) / 2, (1 + level) / 2))
     return Estimate(value=statistic(values), low=low, high=high, count=len(values), level=level)
 
 
-def percentile(ordered: Sequence[float], share: float) -> float:
+def compute_percentile(ordered: Sequence[float], share: float) -> float:
     """Return the value below which this share of the sorted values lies, by linear interpolation."""
     place = share * (len(ordered) - 1)
-    below = math.floor(place)
-    above = min(below + 1, len(ordered) - 1)
-    return ordered[below] + (place - below) * (ordered[above] - ordered[below])
+    lower_index = math.floor(place)
+    upper_index = min(lower_index + 1, len(ordered) - 1)
+    return ordered[lower_index] + (place - lower_index) * (ordered[upper_index] - ordered[lower_index])
 
 
 def pass_at(count: int, correct: int, draws: int) -> float:
@@ -139,42 +139,44 @@ class Comparison(FrozenValue):
             return "no task was run by both"
         points = 100 * self.difference.value
         if self.p > ALPHA:
-            seen = "any" if self.detectable is None else f"less than {100 * self.detectable:.0f} points"
-            return f"no difference is shown ({points:+.1f} points, p = {self.p:.3f}); {seen} would often be missed"
+            undetectable = "any" if self.detectable is None else f"less than {100 * self.detectable:.0f} points"
+            return (
+                f"no difference is shown ({points:+.1f} points, p = {self.p:.3f}); {undetectable} would often be missed"
+            )
         return f"B is {'better' if points > 0 else 'worse'} by {abs(points):.1f} points (p = {self.p:.3g})"
 
 
-def mcnemar(only_a: int, only_b: int) -> float:
+def compute_mcnemar_p(only_a: int, only_b: int) -> float:
     """Compute McNemar's exact two-sided test on discordant pairs: twice the binomial tail, at most 1."""
-    count, fewer = only_a + only_b, min(only_a, only_b)
-    tail = sum(math.comb(count, number) for number in range(fewer + 1))
+    count, smaller = only_a + only_b, min(only_a, only_b)
+    tail = sum(math.comb(count, number) for number in range(smaller + 1))
     return min(1.0, 2 * tail / 2**count)
 
 
-def exact_paired(differences: Sequence[int]) -> float:
+def compute_paired_p(differences: Sequence[int]) -> float:
     """Compute the exact paired test for tasks with several runs: per task, how many more runs B solved than A.
 
     If the agents are equal, each difference is as likely with the other sign. The p-value is the share of all choices
     of signs whose sum is at least as far from 0 as the observed sum. With one run per task, this is McNemar's test.
     """
     sizes = [abs(difference) for difference in differences if difference]
-    ways: Counter[int] = Counter({0: 1})
+    counts: Counter[int] = Counter({0: 1})
     for size in sizes:
-        grown: Counter[int] = Counter()
-        for total, count in ways.items():
-            grown[total + size] += count
-            grown[total - size] += count
-        ways = grown
-    seen = abs(sum(differences))
-    return sum(count for total, count in ways.items() if abs(total) >= seen) / 2 ** len(sizes)
+        next_counts: Counter[int] = Counter()
+        for total, count in counts.items():
+            next_counts[total + size] += count
+            next_counts[total - size] += count
+        counts = next_counts
+    observed = abs(sum(differences))
+    return sum(count for total, count in counts.items() if abs(total) >= observed) / 2 ** len(sizes)
 
 
-def paired_bootstrap(a: Sequence[float], b: Sequence[float], *, level: float = LEVEL, seed: int = 0) -> Estimate:
+def bootstrap_difference(a: Sequence[float], b: Sequence[float], *, level: float = LEVEL, seed: int = 0) -> Estimate:
     """Estimate B's mean minus A's over the same tasks, resampled by task. Raises `ValueError` for unequal lengths."""
-    return bootstrap([two - item for item, two in zip(a, b, strict=True)], level=level, seed=seed)
+    return bootstrap([other - item for item, other in zip(a, b, strict=True)], level=level, seed=seed)
 
 
-def power_of(pairs: int, discordant: float, difference: float, alpha: float = ALPHA) -> float:
+def compute_power(pairs: int, discordant: float, difference: float, alpha: float = ALPHA) -> float:
     """Compute the exact power of McNemar's test: the chance that it shows a difference in its true direction.
 
     `discordant` is the share of pairs that differ; `difference` is the share of B alone minus that of A alone. The
@@ -182,44 +184,46 @@ def power_of(pairs: int, discordant: float, difference: float, alpha: float = AL
     impossible shares.
     """
     _refuse_impossible(discordant, difference)
-    ours = (discordant + abs(difference)) / (2 * discordant)
+    share_in_favor = (discordant + abs(difference)) / (2 * discordant)
     total = 0.0
     for count in range(1, pairs + 1):
-        most = _most_against(count, alpha)
-        if most >= 0:
-            told = sum(_binomial(count, number, 1 - ours) for number in range(most + 1))
-            total += _binomial(pairs, count, discordant) * told
+        limit = _find_max_opposing(count, alpha)
+        if limit >= 0:
+            tail = sum(_compute_binomial(count, number, 1 - share_in_favor) for number in range(limit + 1))
+            total += _compute_binomial(pairs, count, discordant) * tail
     return total
 
 
-def detectable(pairs: int, discordant: float, alpha: float = ALPHA, power: float = POWER) -> float | None:
+def find_detectable_difference(
+    pairs: int, discordant: float, alpha: float = ALPHA, power: float = POWER
+) -> float | None:
     """Find the smallest difference that this many pairs show with this power, if that share of pairs is discordant.
 
     A difference cannot be larger than `discordant`. None if even that would be missed too often.
     """
-    if not pairs or discordant <= 0 or power_of(pairs, discordant, discordant, alpha) < power:
+    if not pairs or discordant <= 0 or compute_power(pairs, discordant, discordant, alpha) < power:
         return None
     low, high = 0.0, discordant
     while high - low > 1e-4:
         middle = (low + high) / 2
-        low, high = (low, middle) if power_of(pairs, discordant, middle, alpha) >= power else (middle, high)
+        low, high = (low, middle) if compute_power(pairs, discordant, middle, alpha) >= power else (middle, high)
     return high
 
 
 @cache
-def _most_against(count: int, alpha: float) -> int:
+def _find_max_opposing(count: int, alpha: float) -> int:
     """Return how many discordant pairs may go the other way for the test to be significant; -1 if none may."""
-    most = -1
-    while most + 1 <= count // 2 and mcnemar(most + 1, count - most - 1) <= alpha + _CLOSE:
-        most += 1
-    return most
+    limit = -1
+    while limit + 1 <= count // 2 and compute_mcnemar_p(limit + 1, count - limit - 1) <= alpha + _CLOSE:
+        limit += 1
+    return limit
 
 
-def _binomial(count: int, number: int, chance: float) -> float:
+def _compute_binomial(count: int, number: int, chance: float) -> float:
     if chance in (0.0, 1.0):
         return float(number == (count if chance else 0))
-    ways = math.lgamma(count + 1) - math.lgamma(number + 1) - math.lgamma(count - number + 1)
-    return math.exp(ways + number * math.log(chance) + (count - number) * math.log(1 - chance))
+    log_coefficient = math.lgamma(count + 1) - math.lgamma(number + 1) - math.lgamma(count - number + 1)
+    return math.exp(log_coefficient + number * math.log(chance) + (count - number) * math.log(1 - chance))
 
 
 def _refuse_impossible(discordant: float, difference: float) -> None:

@@ -6,19 +6,19 @@ from collections import Counter, defaultdict
 from collections.abc import Callable, Sequence
 from statistics import fmean
 
-from redstart.core.noun import FrozenValue
+from redstart.core.frozen import FrozenValue
 from redstart.evals.intervals import (
     Comparison,
     Estimate,
     bootstrap,
-    bootstrap_of,
-    detectable,
-    exact_paired,
-    paired_bootstrap,
+    bootstrap_difference,
+    bootstrap_statistic,
+    compute_paired_p,
+    estimate_share,
+    find_detectable_difference,
     pass_at,
-    wilson,
 )
-from redstart.evals.outcome import NO_RUNG, EndPoint, RunOutcome
+from redstart.evals.outcome import NOT_APPLIED, EndPoint, RunOutcome
 
 COSTS: dict[str, Callable[[RunOutcome], float]] = {
     "attempts": lambda row: row.attempts,
@@ -61,57 +61,59 @@ class EvaluationFigures(FrozenValue):
     places: dict[str, int] = {}
 
 
-def figures(rows: Sequence[RunOutcome]) -> EvaluationFigures:
+def compute_figures(rows: Sequence[RunOutcome]) -> EvaluationFigures:
     """Compute all figures. Runs of one task are grouped: intervals are over tasks, which are the sample."""
-    good = [row for row in rows if row.place is not EndPoint.broken]
-    by_task = _by_task(good)
-    claimed = [row for row in good if row.claimed]
-    rungs = sum((Counter(row.rungs) for row in good), Counter[str]())
+    valid_rows = [row for row in rows if row.place is not EndPoint.broken]
+    by_task = _group_by_task(valid_rows)
+    claimed_rows = [row for row in valid_rows if row.claimed]
+    rungs = sum((Counter(row.rungs) for row in valid_rows), Counter[str]())
     return EvaluationFigures(
         tasks=len(by_task),
         runs=len(rows),
-        broken=len(rows) - len(good),
-        pass_at_1=_share(good, lambda row: row.solved),
+        broken=len(rows) - len(valid_rows),
+        pass_at_1=_share(valid_rows, lambda row: row.solved),
         pass_at_k=_pass_at(by_task),
-        honest_green=_share(claimed, lambda row: row.solved),
-        dishonest_caught=sum(row.dishonest for row in good),
-        attempts=_mean(good, COSTS["attempts"]),
-        seconds=_mean(good, COSTS["seconds"]),
-        seconds_to_green=_mean([row for row in good if row.solved and row.claimed], COSTS["seconds"]),
-        tokens=_mean(good, COSTS["tokens"]),
-        usd=_mean(good, COSTS["usd"]),
-        unpriced=sum(row.unpriced for row in good),
-        apply_rate=_ratio(good, _fitted, lambda row: sum(row.rungs.values())),
+        honest_green=_share(claimed_rows, lambda row: row.solved),
+        dishonest_caught=sum(row.dishonest for row in valid_rows),
+        attempts=_estimate_mean(valid_rows, COSTS["attempts"]),
+        seconds=_estimate_mean(valid_rows, COSTS["seconds"]),
+        seconds_to_green=_estimate_mean([row for row in valid_rows if row.solved and row.claimed], COSTS["seconds"]),
+        tokens=_estimate_mean(valid_rows, COSTS["tokens"]),
+        usd=_estimate_mean(valid_rows, COSTS["usd"]),
+        unpriced=sum(row.unpriced for row in valid_rows),
+        apply_rate=_estimate_ratio(valid_rows, _count_applied_edits, lambda row: sum(row.rungs.values())),
         rungs=dict(sorted(rungs.items())),
-        recall=_mean([row for row in good if row.recall is not None], lambda row: row.recall or 0.0),
-        lines_shown=_share([row for row in good if row.lines_shown is not None], lambda row: bool(row.lines_shown)),
-        repeated=_ratio(good, lambda row: row.repeated, _later_attempts),
-        revisited=_ratio(good, lambda row: row.revisited, _later_attempts),
+        recall=_estimate_mean([row for row in valid_rows if row.recall is not None], lambda row: row.recall or 0.0),
+        lines_shown=_share(
+            [row for row in valid_rows if row.lines_shown is not None], lambda row: bool(row.lines_shown)
+        ),
+        repeated=_estimate_ratio(valid_rows, lambda row: row.repeated, _count_later_attempts),
+        revisited=_estimate_ratio(valid_rows, lambda row: row.revisited, _count_later_attempts),
         places=dict(sorted(Counter(row.place.value for row in rows).items())),
     )
 
 
 def compare(a: Sequence[RunOutcome], b: Sequence[RunOutcome]) -> Comparison:
     """Compare B with A, paired by task, seed and run number. Broken runs and runs that only one did are left out."""
-    first = {row.key: row for row in a if row.place is not EndPoint.broken}
-    second = {row.key: row for row in b if row.place is not EndPoint.broken}
-    keys = sorted(first.keys() & second.keys(), key=str)
-    pairs = [(first[key], second[key]) for key in keys]
+    rows_a = {row.key: row for row in a if row.place is not EndPoint.broken}
+    rows_b = {row.key: row for row in b if row.place is not EndPoint.broken}
+    keys = sorted(rows_a.keys() & rows_b.keys(), key=str)
+    pairs = [(rows_a[key], rows_b[key]) for key in keys]
     by_task: dict[str, list[tuple[RunOutcome, RunOutcome]]] = defaultdict(list)
-    for item, two in pairs:
-        by_task[item.key.task].append((item, two))
-    only_a = sum(item.solved and not two.solved for item, two in pairs)
-    only_b = sum(two.solved and not item.solved for item, two in pairs)
-    both = sum(item.solved and two.solved for item, two in pairs)
+    for item, other in pairs:
+        by_task[item.key.task].append((item, other))
+    only_a = sum(item.solved and not other.solved for item, other in pairs)
+    only_b = sum(other.solved and not item.solved for item, other in pairs)
+    both = sum(item.solved and other.solved for item, other in pairs)
     if not pairs:
         return Comparison(tasks=0, pairs=0, only_a=0, only_b=0, both=0)
     groups = list(by_task.values())
 
-    def means(count: Callable[[RunOutcome], float], side: int) -> list[float]:
+    def compute_means(count: Callable[[RunOutcome], float], side: int) -> list[float]:
         return [fmean(count(pair[side]) for pair in group) for group in groups]
 
-    def gap(count: Callable[[RunOutcome], float]) -> Estimate:
-        return paired_bootstrap(means(count, 0), means(count, 1))
+    def estimate_gap(count: Callable[[RunOutcome], float]) -> Estimate:
+        return bootstrap_difference(compute_means(count, 0), compute_means(count, 1))
 
     return Comparison(
         tasks=len(groups),
@@ -119,53 +121,53 @@ def compare(a: Sequence[RunOutcome], b: Sequence[RunOutcome]) -> Comparison:
         only_a=only_a,
         only_b=only_b,
         both=both,
-        difference=gap(lambda row: row.solved),
-        p=exact_paired([sum(int(two.solved) - int(item.solved) for item, two in group) for group in groups]),
-        costs={name: gap(count) for name, count in COSTS.items()},
-        detectable=detectable(len(groups), max(only_a + only_b, 1) / len(pairs)),
+        difference=estimate_gap(lambda row: row.solved),
+        p=compute_paired_p([sum(int(other.solved) - int(item.solved) for item, other in group) for group in groups]),
+        costs={name: estimate_gap(count) for name, count in COSTS.items()},
+        detectable=find_detectable_difference(len(groups), max(only_a + only_b, 1) / len(pairs)),
     )
 
 
-def _by_task(rows: Sequence[RunOutcome]) -> dict[str, list[RunOutcome]]:
-    found: dict[str, list[RunOutcome]] = defaultdict(list)
+def _group_by_task(rows: Sequence[RunOutcome]) -> dict[str, list[RunOutcome]]:
+    groups: dict[str, list[RunOutcome]] = defaultdict(list)
     for row in rows:
-        found[row.key.task].append(row)
-    return found
+        groups[row.key.task].append(row)
+    return groups
 
 
-def _mean(rows: Sequence[RunOutcome], count: Callable[[RunOutcome], float]) -> Estimate | None:
-    groups = _by_task(rows).values()
+def _estimate_mean(rows: Sequence[RunOutcome], count: Callable[[RunOutcome], float]) -> Estimate | None:
+    groups = _group_by_task(rows).values()
     return bootstrap([fmean(map(count, group)) for group in groups]) if groups else None
 
 
-def _share(rows: Sequence[RunOutcome], holds: Callable[[RunOutcome], bool]) -> Estimate | None:
+def _share(rows: Sequence[RunOutcome], predicate: Callable[[RunOutcome], bool]) -> Estimate | None:
     """Use Wilson's interval if each task has one run. Else resample tasks, because runs of one task are alike."""
-    groups = _by_task(rows).values()
+    groups = _group_by_task(rows).values()
     if not groups:
         return None
     if all(len(group) == 1 for group in groups):
-        return wilson(sum(holds(row) for row in rows), len(rows))
-    return bootstrap([fmean(float(holds(row)) for row in group) for group in groups])
+        return estimate_share(sum(predicate(row) for row in rows), len(rows))
+    return bootstrap([fmean(float(predicate(row)) for row in group) for group in groups])
 
 
-def _ratio(
-    rows: Sequence[RunOutcome], part: Callable[[RunOutcome], int], whole: Callable[[RunOutcome], int]
+def _estimate_ratio(
+    rows: Sequence[RunOutcome], part: Callable[[RunOutcome], int], total: Callable[[RunOutcome], int]
 ) -> Estimate | None:
     """Estimate a ratio of sums over tasks, with an interval from resampled tasks."""
-    sums = [(sum(map(part, group)), sum(map(whole, group))) for group in _by_task(rows).values()]
-    counted = [item for item in sums if item[1]]
-    return bootstrap_of(counted, _share_of_sums) if counted else None
+    sums = [(sum(map(part, group)), sum(map(total, group))) for group in _group_by_task(rows).values()]
+    valid_sums = [item for item in sums if item[1]]
+    return bootstrap_statistic(valid_sums, _divide_sums) if valid_sums else None
 
 
-def _share_of_sums(sums: Sequence[tuple[int, int]]) -> float:
-    return sum(part for part, _ in sums) / sum(whole for _, whole in sums)
+def _divide_sums(sums: Sequence[tuple[int, int]]) -> float:
+    return sum(part for part, _ in sums) / sum(total for _, total in sums)
 
 
-def _fitted(row: RunOutcome) -> int:
-    return sum(count for rung, count in row.rungs.items() if rung != NO_RUNG)
+def _count_applied_edits(row: RunOutcome) -> int:
+    return sum(count for rung, count in row.rungs.items() if rung != NOT_APPLIED)
 
 
-def _later_attempts(row: RunOutcome) -> int:
+def _count_later_attempts(row: RunOutcome) -> int:
     return max(row.attempts - 1, 0)
 
 

@@ -11,12 +11,12 @@ from typing import NamedTuple
 from redstart.app.wire import AppContext
 from redstart.core.errors import ConfigError
 from redstart.evals.grading import Grader
-from redstart.evals.sealed import open_site
 from redstart.evals.task import Base, Task, TaskChange, TaskLanguage
+from redstart.evals.task_repo import open_site
 from redstart.evals.verify import REPEATS, TaskCheck, verify
-from redstart.toolkit.base.git import GitFailed, git, split_z
-from redstart.toolkit.languages.registry import is_test_path, reads_code
-from redstart.toolkit.patching.policy import Protection, protected
+from redstart.toolkit.base.git import GitFailed, run_git, split_z
+from redstart.toolkit.languages.registry import is_parsable_code, is_test_path
+from redstart.toolkit.patching.policy import Protection, find_protection
 
 MOST_SOURCE, MOST_TESTS = 5, 8
 """Maximum numbers of files in a commit: a larger commit is seldom a single fix."""
@@ -40,7 +40,7 @@ class MinedTask(NamedTuple):
     verified: TaskCheck
 
 
-def candidates(repo: Path, scanned: int = SCANNED) -> Iterator[FixCandidate]:
+def find_candidates(repo: Path, scanned: int = SCANNED) -> Iterator[FixCandidate]:
     """Find the commits of the current branch that change a few source files and tests, newest first, without merges.
 
     Raises `ConfigError` if the directory or its history does not exist.
@@ -48,16 +48,16 @@ def candidates(repo: Path, scanned: int = SCANNED) -> Iterator[FixCandidate]:
     if not repo.is_dir():
         raise ConfigError(f"{repo} is not a directory")
     try:
-        listed = git("rev-list", "--no-merges", "--parents", f"--max-count={scanned}", "HEAD", cwd=repo).decode()
+        commits = run_git("rev-list", "--no-merges", "--parents", f"--max-count={scanned}", "HEAD", cwd=repo).decode()
     except GitFailed as error:
         raise ConfigError(f"{repo} has no git history: {error}") from error
-    for line in listed.splitlines():
+    for line in commits.splitlines():
         fix, *parents = line.split()
-        if len(parents) == 1 and (found := _candidate(repo, parents[0], fix)):
-            yield found
+        if len(parents) == 1 and (candidate := _read_candidate(repo, parents[0], fix)):
+            yield candidate
 
 
-def listed_candidates(file: Path, name: str) -> Iterator[FixCandidate]:
+def read_candidates(file: Path, name: str) -> Iterator[FixCandidate]:
     """Read the candidates of project `name` from a JSON Lines file with rows of repo, base, fix, src and tests."""
     for line in file.read_text(encoding="utf-8").splitlines():
         row = json.loads(line)
@@ -66,49 +66,49 @@ def listed_candidates(file: Path, name: str) -> Iterator[FixCandidate]:
 
 
 async def mine(
-    house: AppContext,
+    app: AppContext,
     repo: Path,
-    found: Iterable[FixCandidate],
+    candidates: Iterable[FixCandidate],
     *,
-    hide: bool = False,
+    hide_tests: bool = False,
     python: str = "",
     repeats: int = REPEATS,
 ) -> AsyncIterator[MinedTask]:
     """Make a task of each candidate and check it by running it. Candidates with unreadable files are skipped.
 
-    With `hide`, the tests are only for grading, and the commit message is the goal. The repo stays unchanged.
+    With `hide_tests`, the tests are only for grading, and the commit message is the goal. The repo stays unchanged.
     """
-    grader = Grader(house)
-    for candidate in found:
-        task = task_of(repo, candidate, hide=hide, python=python)
+    grader = Grader(app)
+    for candidate in candidates:
+        task = make_task(repo, candidate, hide_tests=hide_tests, python=python)
         if task is None:
             continue
         with tempfile.TemporaryDirectory() as work:
-            site = open_site(house, task, Path(work) / task.slug)
-            standard = await grader.standard(site)
-            if standard.trouble:
-                yield MinedTask(task, TaskCheck(task=task.id, digest=task.digest, ok=False, why=standard.trouble))
+            task_folder = open_site(app, task, Path(work) / task.slug)
+            standard = await grader.get_baseline(task_folder)
+            if standard.problem:
+                yield MinedTask(task, TaskCheck(task=task.id, digest=task.digest, ok=False, why=standard.problem))
                 continue
             # Tests that failed before for other reasons still fail: require only those that the commit fixed.
             task = task.model_copy(update={"red": standard.targets})
-            yield MinedTask(task, await verify(grader, site._replace(task=task), repeats))
+            yield MinedTask(task, await verify(grader, task_folder._replace(task=task), repeats))
 
 
-def task_of(repo: Path, candidate: FixCandidate, *, hide: bool = False, python: str = "") -> Task | None:
+def make_task(repo: Path, candidate: FixCandidate, *, hide_tests: bool = False, python: str = "") -> Task | None:
     """Make a task of the candidate without running it. None if a file is missing or not UTF-8."""
     try:
-        tests = {path: _text(repo, candidate.fix, path) for path in candidate.tests}
-        fixed = {path: _text(repo, candidate.fix, path) for path in candidate.source}
-        message = git("log", "-1", "--format=%B", candidate.fix, cwd=repo).decode()
+        tests = {path: _read_text(repo, candidate.fix, path) for path in candidate.tests}
+        fixed = {path: _read_text(repo, candidate.fix, path) for path in candidate.source}
+        message = run_git("log", "-1", "--format=%B", candidate.fix, cwd=repo).decode()
     except (GitFailed, UnicodeDecodeError):
         return None
-    given, hidden = (TaskChange(), TaskChange(files=tests)) if hide else (TaskChange(files=tests), TaskChange())
+    visible, hidden = (TaskChange(), TaskChange(files=tests)) if hide_tests else (TaskChange(files=tests), TaskChange())
     return Task(
         id=f"{repo.resolve().name}/{candidate.fix[:12]}",
-        language=TaskLanguage.of(candidate.source),
-        base=Base(repo=str(repo.resolve()), commit=candidate.base, change=given),
-        goal=message.strip() if hide else "",
-        shows_red=not hide,
+        language=TaskLanguage.detect(candidate.source),
+        base=Base(repo=str(repo.resolve()), commit=candidate.base, change=visible),
+        goal=message.strip() if hide_tests else "",
+        shows_red=not hide_tests,
         hidden=hidden,
         fix=TaskChange(files=fixed),
         tags=("mined",),
@@ -116,18 +116,18 @@ def task_of(repo: Path, candidate: FixCandidate, *, hide: bool = False, python: 
     )
 
 
-def _candidate(repo: Path, base: str, fix: str) -> FixCandidate | None:
-    names = split_z(git("diff-tree", "-r", "-z", "--name-only", "--no-renames", base, fix, cwd=repo))
-    tests = tuple(path for path in names if is_test_path(path) or protected(path) is Protection.test)
-    code = (path for path in names if path not in tests and reads_code(path))
-    source = tuple(path for path in code if not protected(path))
+def _read_candidate(repo: Path, base: str, fix: str) -> FixCandidate | None:
+    names = split_z(run_git("diff-tree", "-r", "-z", "--name-only", "--no-renames", base, fix, cwd=repo))
+    tests = tuple(path for path in names if is_test_path(path) or find_protection(path) is Protection.test)
+    code = (path for path in names if path not in tests and is_parsable_code(path))
+    source = tuple(path for path in code if not find_protection(path))
     if not (0 < len(source) <= MOST_SOURCE and 0 < len(tests) <= MOST_TESTS):
         return None
     return FixCandidate(base, fix, source, tests)
 
 
-def _text(repo: Path, commit: str, path: str) -> str | None:
+def _read_text(repo: Path, commit: str, path: str) -> str | None:
     """Read the file at that commit. None if the commit does not have it."""
-    if not git("ls-tree", "-z", commit, "--", path, cwd=repo):
+    if not run_git("ls-tree", "-z", commit, "--", path, cwd=repo):
         return None
-    return git("cat-file", "blob", f"{commit}:{path}", cwd=repo).decode()
+    return run_git("cat-file", "blob", f"{commit}:{path}", cwd=repo).decode()

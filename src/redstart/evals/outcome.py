@@ -9,12 +9,12 @@ from pydantic import ValidationError
 
 from redstart.core.errors import ConfigError, StoreError
 from redstart.core.formats import EVALUATION, StorageFormat, StoredValue, read
-from redstart.core.noun import FrozenValue
+from redstart.core.frozen import FrozenValue
 from redstart.core.run import Level, Limits
 from redstart.engines.port import DEFAULT
 from redstart.ports.trials.port import EvaluationTrial, Trials
 
-NO_RUNG = "none"
+NOT_APPLIED = "none"
 """The key for edits that did not apply."""
 
 
@@ -118,7 +118,7 @@ class EvaluationPlan(StoredValue):
     remembers: bool = False
     """Whether a run may recall what runs on other tasks saved, but never what runs on the same task saved."""
 
-    def keys(self, tasks: list[str]) -> list[RunKey]:
+    def list_run_keys(self, tasks: list[str]) -> list[RunKey]:
         """List the keys of all runs, one round over all tasks after another."""
         rounds = [(seed, run) for seed in self.seeds for run in range(1, self.runs + 1)]
         return [RunKey(task=task, seed=seed, run=run) for seed, run in rounds for task in tasks]
@@ -129,46 +129,49 @@ class Results:
 
     def __init__(self, trials: Trials, name: str) -> None:
         """Open an existing evaluation. Raises `ConfigError` if there is none with that name."""
-        found = trials.plan(name)
-        if found is None:
-            known = trials.evaluations()
-            listed = f"choose one of: {', '.join(known)}" if known else "start one with: redstart eval run"
-            raise ConfigError(f"unknown evaluation {name}", remedy=listed)
-        self.plan = _read(EvaluationPlan, "plan", found)
+        stored_plan = trials.plan(name)
+        if stored_plan is None:
+            names = trials.list_evaluations()
+            remedy = f"choose one of: {', '.join(names)}" if names else "start one with: redstart eval run"
+            raise ConfigError(f"unknown evaluation {name}", remedy=remedy)
+        self.plan = _read(EvaluationPlan, "plan", stored_plan)
         self._trials = trials
 
     @classmethod
     def open(cls, trials: Trials, plan: EvaluationPlan) -> Results:
         """Begin the evaluation, or continue it. Raises `ConfigError` if it was started with another plan."""
-        known = _read(EvaluationPlan, "plan", trials.begin(plan.name, plan.model_dump_json()))
-        known = known.model_copy(update={"engine": plan.engine})
-        if known != plan:
-            old, new = known.model_dump(), plan.model_dump()
-            other = ", ".join(name for name in old if old[name] != new[name])
+        stored_plan = _read(EvaluationPlan, "plan", trials.begin(plan.name, plan.model_dump_json()))
+        stored_plan = stored_plan.model_copy(update={"engine": plan.engine})
+        if stored_plan != plan:
+            old, new = stored_plan.model_dump(), plan.model_dump()
+            differences = ", ".join(name for name in old if old[name] != new[name])
             raise ConfigError(
-                f"evaluation {plan.name} was started with another plan ({other})", remedy="use another --name"
+                f"evaluation {plan.name} was started with another plan ({differences})", remedy="use another --name"
             )
         return cls(trials, plan.name)
 
-    def begin(self, key: RunKey, run_id: str) -> None:
+    def record_start(self, key: RunKey, run_id: str) -> None:
         """Record that this run was started for the key."""
-        self._trials.assign(self.plan.name, _trial(key), run_id)
+        self._trials.assign(self.plan.name, _make_trial(key), run_id)
 
-    def begun(self) -> dict[RunKey, str]:
+    def get_run_ids(self) -> dict[RunKey, str]:
         """Return the last run of each key."""
-        return {RunKey(**which._asdict()): run_id for which, run_id in self._trials.assigned(self.plan.name).items()}
+        return {
+            RunKey(**trial._asdict()): run_id
+            for trial, run_id in self._trials.get_assigned_runs(self.plan.name).items()
+        }
 
     def add(self, outcome: RunOutcome) -> None:
         """Store the outcome of a run. A later outcome replaces a broken one."""
         final = outcome.place is not EndPoint.broken
-        self._trials.settle(self.plan.name, _trial(outcome.key), outcome.model_dump_json(), final=final)
+        self._trials.settle(self.plan.name, _make_trial(outcome.key), outcome.model_dump_json(), final=final)
 
-    def rows(self) -> list[RunOutcome]:
+    def list_rows(self) -> list[RunOutcome]:
         """Return one outcome per finished key, ordered by seed, run and task."""
-        return [_read(RunOutcome, "outcome", body) for body in self._trials.outcomes(self.plan.name)]
+        return [_read(RunOutcome, "outcome", body) for body in self._trials.list_outcomes(self.plan.name)]
 
 
-def _trial(key: RunKey) -> EvaluationTrial:
+def _make_trial(key: RunKey) -> EvaluationTrial:
     return EvaluationTrial(key.task, key.seed, key.run)
 
 

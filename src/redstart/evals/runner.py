@@ -9,25 +9,25 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import NamedTuple
 
-from redstart.app.runs import RunRequest, go_on, keep_run, looks_of, result_snapshot
-from redstart.app.wire import AppContext, asking, engine_called
+from redstart.app.runs import RunRequest, get_result_snapshot, go_on, keep_run, resolve_max_tool_calls
+from redstart.app.wire import AppContext, create_question_options, load_engine
 from redstart.core.errors import ConfigError, RedstartError, StoreError
 from redstart.core.failures import FailureQuery, RecalledFailure
+from redstart.core.frozen import clip
 from redstart.core.learning import RecalledCard, Signature
 from redstart.core.lesson import Lesson, LessonOffer, LessonPlacement, Situation
-from redstart.core.noun import clip
 from redstart.core.pattern import RecalledPattern
 from redstart.core.run import GOAL_LIMIT, HINT_LIMIT, RunSpec, RunState
 from redstart.core.tasks import FixTask
 from redstart.evals.grading import Grader, GradingBaseline
-from redstart.evals.measure import GradedRun, outcome_of
+from redstart.evals.measurement import GradedRun, build_outcome
 from redstart.evals.outcome import EndPoint, EvaluationPlan, Results, RunKey, RunOutcome
-from redstart.evals.sealed import TaskFolder, open_site
 from redstart.evals.task import Task
+from redstart.evals.task_repo import TaskFolder, open_site
 from redstart.ports.memory.port import Lessons, Memory, Meter, Metered
 from redstart.ports.model.port import Model
 
-MORE = 20
+EXTRA_RECALLS = 20
 """Additional cards and patterns to recall, since those of the same task are dropped."""
 
 ModelFor = Callable[[TaskFolder, RunKey], "Model | None"]
@@ -41,11 +41,13 @@ class EmptyMemory:
         del signature, tenant, repo, limit
         return []
 
-    async def patterns(self, goal: str, *, tenant: str, repo: str, limit: int = 3) -> list[RecalledPattern]:
+    async def recall_patterns(self, goal: str, *, tenant: str, repo: str, limit: int = 3) -> list[RecalledPattern]:
         del goal, tenant, repo, limit
         return []
 
-    async def failures(self, query: FailureQuery, *, tenant: str, repo: str, limit: int = 3) -> list[RecalledFailure]:
+    async def recall_failures(
+        self, query: FailureQuery, *, tenant: str, repo: str, limit: int = 3
+    ) -> list[RecalledFailure]:
         del query, tenant, repo, limit
         return []
 
@@ -57,33 +59,35 @@ class WithholdingMemory:
         self._memory = memory
 
     async def recall(self, signature: Signature, *, tenant: str, repo: str, limit: int = 3) -> list[RecalledCard]:
-        found = await self._memory.recall(signature, tenant=tenant, repo=repo, limit=limit + MORE)
-        return [item for item in found if item.card.provenance.get("repo") != repo][:limit]
+        cards = await self._memory.recall(signature, tenant=tenant, repo=repo, limit=limit + EXTRA_RECALLS)
+        return [item for item in cards if item.card.provenance.get("repo") != repo][:limit]
 
-    async def patterns(self, goal: str, *, tenant: str, repo: str, limit: int = 3) -> list[RecalledPattern]:
-        found = await self._memory.patterns(goal, tenant=tenant, repo=repo, limit=limit + MORE)
+    async def recall_patterns(self, goal: str, *, tenant: str, repo: str, limit: int = 3) -> list[RecalledPattern]:
+        found = await self._memory.recall_patterns(goal, tenant=tenant, repo=repo, limit=limit + EXTRA_RECALLS)
         return [item for item in found if item.pattern.provenance.get("repo") != repo][:limit]
 
-    async def failures(self, query: FailureQuery, *, tenant: str, repo: str, limit: int = 3) -> list[RecalledFailure]:
-        found = await self._memory.failures(query, tenant=tenant, repo=repo, limit=limit + MORE)
+    async def recall_failures(
+        self, query: FailureQuery, *, tenant: str, repo: str, limit: int = 3
+    ) -> list[RecalledFailure]:
+        found = await self._memory.recall_failures(query, tenant=tenant, repo=repo, limit=limit + EXTRA_RECALLS)
         return [item for item in found if item.repo != repo][:limit]
 
     @property
     def asks(self) -> str:
         return self._memory.asks if isinstance(self._memory, Metered) else ""
 
-    def under(self, meter: Meter) -> WithholdingMemory:
-        return WithholdingMemory(self._memory.under(meter)) if isinstance(self._memory, Metered) else self
+    def with_meter(self, meter: Meter) -> WithholdingMemory:
+        return WithholdingMemory(self._memory.with_meter(meter)) if isinstance(self._memory, Metered) else self
 
 
 class NoLessons:
     """Lessons that are never offered nor stored."""
 
-    async def offered(self, situation: Situation) -> LessonOffer:
+    async def offer_lessons(self, situation: Situation) -> LessonOffer:
         del situation
         return LessonOffer()
 
-    async def placed(self, lesson: Lesson) -> LessonPlacement:
+    async def place_lesson(self, lesson: Lesson) -> LessonPlacement:
         del lesson
         return LessonPlacement()
 
@@ -94,24 +98,24 @@ class OthersLessons:
     def __init__(self, lessons: Lessons) -> None:
         self._lessons = lessons
 
-    async def offered(self, situation: Situation) -> LessonOffer:
-        found = await self._lessons.offered(situation)
-        kept = tuple(lesson for lesson in found.lessons if lesson.provenance.repo != situation.repo)
-        return found.model_copy(update={"lessons": kept})
+    async def offer_lessons(self, situation: Situation) -> LessonOffer:
+        offer = await self._lessons.offer_lessons(situation)
+        lessons = tuple(lesson for lesson in offer.lessons if lesson.provenance.repo != situation.repo)
+        return offer.model_copy(update={"lessons": lessons})
 
-    async def placed(self, lesson: Lesson) -> LessonPlacement:
-        return await self._lessons.placed(lesson)
+    async def place_lesson(self, lesson: Lesson) -> LessonPlacement:
+        return await self._lessons.place_lesson(lesson)
 
 
 class _Ended(NamedTuple):
     """A run that has ended and is not yet graded."""
 
-    house: AppContext
-    site: TaskFolder
+    app: AppContext
+    task_folder: TaskFolder
     state: RunState
 
 
-def digest_of(tasks: Sequence[Task]) -> str:
+def digest_tasks(tasks: Sequence[Task]) -> str:
     """Return a digest that is the same for the same tasks."""
     return hashlib.sha256("\n".join(task.digest for task in tasks).encode()).hexdigest()[:16]
 
@@ -123,53 +127,53 @@ class Evaluation:
     What its runs learn goes to the tenant of `house`, which nothing else should use.
     """
 
-    house: AppContext
+    app: AppContext
     plan: EvaluationPlan
     tasks: Sequence[Task]
     results: Results
     work: Path
     """The directory of the task folders. It must be the same when the evaluation continues."""
     model_for: ModelFor = lambda _site, _key: None
-    tell: Callable[[RunOutcome], None] = lambda _row: None
+    on_outcome: Callable[[RunOutcome], None] = lambda _row: None
     standards: Mapping[str, GradingBaseline] = field(default_factory=dict[str, GradingBaseline])
     """Known baselines for grading, by task digest. Other tasks run once to measure theirs."""
 
     def __post_init__(self) -> None:
-        if digest_of(self.tasks) != self.plan.tasks:
+        if digest_tasks(self.tasks) != self.plan.tasks:
             raise ConfigError("the tasks differ from those of the plan")
-        adapters = self.house.adapters
+        adapters = self.app.adapters
         if self.plan.remembers:
-            others = OthersLessons(adapters.lessons)
-            adapters = replace(adapters, memory=WithholdingMemory(adapters.memory), lessons=others)
+            lessons = OthersLessons(adapters.lessons)
+            adapters = replace(adapters, memory=WithholdingMemory(adapters.memory), lessons=lessons)
         else:
             # Statistics of applied edits are kept per model name: without a name, runs do not share them.
             adapters = replace(adapters, memory=EmptyMemory(), lessons=NoLessons(), writer="")
-        self.house = replace(self.house, adapters=adapters)
-        self._grader = Grader(self.house, self.standards)
+        self.app = replace(self.app, adapters=adapters)
+        self._grader = Grader(self.app, self.standards)
         self._sites: dict[str, TaskFolder] = {}
         self._by_id = {task.id: task for task in self.tasks}
-        self._begun = self.results.begun()
+        self._started_runs = self.results.get_run_ids()
 
-    def left(self) -> list[RunKey]:
+    def list_remaining(self) -> list[RunKey]:
         """List the runs that are still to do, including broken ones."""
-        done = {row.key for row in self.results.rows() if row.place is not EndPoint.broken}
-        return [key for key in self.plan.keys(list(self._by_id)) if key not in done]
+        finished = {row.key for row in self.results.list_rows() if row.place is not EndPoint.broken}
+        return [key for key in self.plan.list_run_keys(list(self._by_id)) if key not in finished]
 
     async def go(self, parallel: int = 1) -> None:
         """Do the remaining runs, several in parallel. Each worker grades its last run during its next one.
 
         Broken machinery becomes a row. Raises if a row cannot be stored.
         """
-        waiting = iter(self.left())
+        waiting = iter(self.list_remaining())
 
-        async def worker() -> None:
+        async def run_worker() -> None:
             grading: asyncio.Task[None] | None = None
             try:
                 for key in waiting:
-                    ended = await self._ended(key)
+                    result = await self._drive_run(key)
                     if grading is not None:
                         await grading
-                    grading = asyncio.create_task(self._keep(key, ended))
+                    grading = asyncio.create_task(self._keep(key, result))
                 if grading is not None:
                     await grading
             finally:
@@ -177,57 +181,57 @@ class Evaluation:
                     grading.cancel()
                     await asyncio.wait((grading,))
 
-        await asyncio.gather(*(worker() for _ in range(parallel)))
+        await asyncio.gather(*(run_worker() for _ in range(parallel)))
 
-    async def _keep(self, key: RunKey, ended: _Ended | RunOutcome) -> None:
-        row = await self._graded(key, ended) if isinstance(ended, _Ended) else ended
+    async def _keep(self, key: RunKey, result: _Ended | RunOutcome) -> None:
+        row = await self._grade_run(key, result) if isinstance(result, _Ended) else result
         self.results.add(row)
-        self.tell(row)
+        self.on_outcome(row)
 
-    def _broken(self, key: RunKey, error: RedstartError) -> RunOutcome:
+    def _make_broken_row(self, key: RunKey, error: RedstartError) -> RunOutcome:
         return RunOutcome(
-            key=key, run_id=self._begun.get(key, ""), place=EndPoint.broken, trouble=clip(str(error), 600)
+            key=key, run_id=self._started_runs.get(key, ""), place=EndPoint.broken, trouble=clip(str(error), 600)
         )
 
-    async def _ended(self, key: RunKey) -> _Ended | RunOutcome:
+    async def _drive_run(self, key: RunKey) -> _Ended | RunOutcome:
         """Drive the run of this key to its end. Return the row of a run that broke."""
         try:
-            site = self._site(key.task)
-            model = self.model_for(site, key)
-            house = self.house.with_model(model) if model is not None else self.house
-            run_id = await self._run_of(house, site, key)
-            return _Ended(house, site, (await go_on(house, run_id, engine_called(self.plan.engine))).state)
+            task_folder = self._open_task_folder(key.task)
+            model = self.model_for(task_folder, key)
+            app = self.app.with_model(model) if model is not None else self.app
+            run_id = await self._get_or_start_run(app, task_folder, key)
+            return _Ended(app, task_folder, (await go_on(app, run_id, load_engine(self.plan.engine))).state)
         except RedstartError as error:
-            return self._broken(key, error)
+            return self._make_broken_row(key, error)
 
-    async def _graded(self, key: RunKey, ended: _Ended) -> RunOutcome:
-        house, site, state = ended
-        made, clock = result_snapshot(state), house.adapters.world.monotonic
+    async def _grade_run(self, key: RunKey, ended_run: _Ended) -> RunOutcome:
+        app, task_folder, state = ended_run
+        patched, clock = get_result_snapshot(state), app.adapters.world.monotonic
         began = clock()
         try:
-            grade = await self._grader.grade(site, made) if made is not None else None
-            took = round(clock() - began, 3)
-            steps = await house.adapters.store.steps(state.run_id)
-            return outcome_of(house, site, key, GradedRun(state, steps, grade, took))
+            grade = await self._grader.grade(task_folder, patched) if patched is not None else None
+            seconds = round(clock() - began, 3)
+            steps = await app.adapters.store.list_steps(state.run_id)
+            return build_outcome(app, task_folder, key, GradedRun(state, steps, grade, seconds))
         except RedstartError as error:
-            return self._broken(key, error)
+            return self._make_broken_row(key, error)
 
-    async def _run_of(self, house: AppContext, site: TaskFolder, key: RunKey) -> str:
+    async def _get_or_start_run(self, app: AppContext, task_folder: TaskFolder, key: RunKey) -> str:
         """Return the run that was started for this key before a crash, or start a new one."""
-        known = self._begun.get(key, "")
-        if known:
+        run_id = self._started_runs.get(key, "")
+        if run_id:
             try:
-                await house.adapters.store.load(known)
+                await app.adapters.store.load(run_id)
             except StoreError:
-                known = ""
-        if not known:
-            known = (await keep_run(house, self._spec(site, key), folder=site.folder)).run_id
-            self.results.begin(key, known)
-            self._begun[key] = known
-        return known
+                run_id = ""
+        if not run_id:
+            run_id = (await keep_run(app, self._build_spec(task_folder, key), folder=task_folder.folder)).run_id
+            self.results.record_start(key, run_id)
+            self._started_runs[key] = run_id
+        return run_id
 
-    def _spec(self, site: TaskFolder, key: RunKey) -> RunSpec:
-        plan, settings, task = self.plan, self.house.settings, site.task
+    def _build_spec(self, task_folder: TaskFolder, key: RunKey) -> RunSpec:
+        plan, settings, task = self.plan, self.app.settings, task_folder.task
         issue = "" if task.shows_red else clip(task.goal, GOAL_LIMIT)
         update = {
             "task": FixTask(issue=bool(issue)),
@@ -235,17 +239,17 @@ class Evaluation:
             "hint": clip(task.goal, HINT_LIMIT) if task.shows_red else "",
             "limits": plan.limits,
             "verify": plan.verify,
-            "looks": looks_of(self.house, RunRequest(plan.limits, looks=plan.looks)),
+            "looks": resolve_max_tool_calls(self.app, RunRequest(plan.limits, max_tool_calls=plan.looks)),
             "reflect": settings.reflect,
-            "asks": asking(settings),
+            "asks": create_question_options(settings),
             "checks": settings.checks.checks,
             "seed": key.seed * 1000 + key.run,
             "tenant": settings.tenant,
         }
-        return site.spec.model_copy(update=update)
+        return task_folder.spec.model_copy(update=update)
 
-    def _site(self, name: str) -> TaskFolder:
+    def _open_task_folder(self, name: str) -> TaskFolder:
         if name not in self._sites:
             task = self._by_id[name]
-            self._sites[name] = open_site(self.house, task, self.work / task.slug)
+            self._sites[name] = open_site(self.app, task, self.work / task.slug)
         return self._sites[name]

@@ -14,12 +14,12 @@ from redstart.evals.task import Base, Task, TaskChange, read_tasks
 Row = dict[str, Any]
 
 PUBLIC: Mapping[str, tuple[str, Callable[[Row, Path], Task]]] = {
-    "quixbugs": ("quixbugs_py.jsonl", public.quixbugs),
-    "humanevalfix_py": ("humanevalfix_py.jsonl", public.humanevalfix_py),
-    "humanevalfix_js": ("humanevalfix_js.jsonl", public.humanevalfix_js),
-    "humaneval": ("humaneval.jsonl", public.humaneval),
-    "mbpp": ("mbpp_sanitized.jsonl", public.mbpp),
-    "exercism": ("exercism_python.jsonl", public.exercism),
+    "quixbugs": ("quixbugs_py.jsonl", public.make_quixbugs_task),
+    "humanevalfix_py": ("humanevalfix_py.jsonl", public.make_humanevalfix_py_task),
+    "humanevalfix_js": ("humanevalfix_js.jsonl", public.make_humanevalfix_js_task),
+    "humaneval": ("humaneval.jsonl", public.make_humaneval_task),
+    "mbpp": ("mbpp_sanitized.jsonl", public.make_mbpp_task),
+    "exercism": ("exercism_python.jsonl", public.make_exercism_task),
 }
 """The public sets by name: the file in the data directory, and the function that makes a task of a row."""
 
@@ -32,52 +32,52 @@ def load_set(source: str, *, data: Path | None = None, repos: Path | None = None
     """
     path = Path(source)
     if source in PUBLIC:
-        tasks = _public(source, data)
+        tasks = _load_public_set(source, data)
     elif path.is_file():
-        tasks = _file(path, repos)
+        tasks = _load_file(path, repos)
     elif path.is_dir():
-        tasks = folder_of_repos(path)
+        tasks = load_repo_tasks(path)
     else:
-        known = ", ".join(sorted(PUBLIC))
-        raise ConfigError(f"unknown set {source}", remedy=f"give one of {known}, a file of tasks or a directory")
-    seen: set[str] = set()
+        names = ", ".join(sorted(PUBLIC))
+        raise ConfigError(f"unknown set {source}", remedy=f"give one of {names}, a file of tasks or a directory")
+    seen_ids: set[str] = set()
     for task in tasks:
-        if task.id in seen:
+        if task.id in seen_ids:
             raise ConfigError(f"{source} has two tasks with the ID {task.id}")
-        seen.add(task.id)
+        seen_ids.add(task.id)
     return tasks
 
 
-def folder_of_repos(folder: Path) -> list[Task]:
+def load_repo_tasks(folder: Path) -> list[Task]:
     """Make one task for each subdirectory with files; for a git repo, one task for the directory itself.
 
     The true fix is not known, so grading checks whether the failing tests pass and nothing else got worse.
     """
-    every = [folder] if (folder / ".git").exists() else sorted(path for path in folder.iterdir() if path.is_dir())
-    repos = [item for item in every if not item.name.startswith(".") and any(item.iterdir())]
+    directories = [folder] if (folder / ".git").exists() else sorted(path for path in folder.iterdir() if path.is_dir())
+    repos = [item for item in directories if not item.name.startswith(".") and any(item.iterdir())]
     if not repos:
         raise ConfigError(f"{folder} contains no repo")
     return [Task(id=item.resolve().name, base=Base(repo=str(item.resolve())), tags=("repo",)) for item in repos]
 
 
-def _public(name: str, data: Path | None) -> list[Task]:
+def _load_public_set(name: str, data: Path | None) -> list[Task]:
     file, make = PUBLIC[name]
     if data is None or not (data / file).is_file():
         raise ConfigError(
             f"the set {name} is not available",
             remedy=f"set REDSTART_DATA to a directory with {file}; docs/benchmarks.md lists its source",
         )
-    return [make(row, data) for row in _rows(data / file)]
+    return [make(row, data) for row in _read_rows(data / file)]
 
 
-def _file(path: Path, repos: Path | None) -> list[Task]:
-    rows = _rows(path)
+def _load_file(path: Path, repos: Path | None) -> list[Task]:
+    rows = _read_rows(path)
     if rows and "instance_id" in rows[0]:
-        return [swe_task(row, repos) for row in rows]
+        return [make_swe_task(row, repos) for row in rows]
     return read_tasks(path.read_text(encoding="utf-8"), str(path))
 
 
-def _rows(path: Path) -> list[Row]:
+def _read_rows(path: Path) -> list[Row]:
     rows: list[Row] = []
     for number, line in enumerate(path.read_text(encoding="utf-8").splitlines(), 1):
         if line.strip():
@@ -88,7 +88,7 @@ def _rows(path: Path) -> list[Row]:
     return rows
 
 
-def swe_task(row: Row, repos: Path | None) -> Task:
+def make_swe_task(row: Row, repos: Path | None) -> Task:
     """Make a task of a row in SWE-bench format: the issue text is the goal, and the tests are hidden.
 
     Raises `ConfigError` if a field is missing or the clone of the repo does not exist.
@@ -107,13 +107,13 @@ def swe_task(row: Row, repos: Path | None) -> Task:
         base=Base(repo=str(clone.resolve()), commit=commit),
         goal=problem,
         shows_red=False,
-        red=_listed(row.get("FAIL_TO_PASS")),
+        red=_parse_test_ids(row.get("FAIL_TO_PASS")),
         hidden=TaskChange(diff=test_patch),
         fix=TaskChange(diff=str(row.get("patch", ""))),
         tags=("swe", repo),
     )
 
 
-def _listed(given: Any) -> tuple[str, ...]:
+def _parse_test_ids(value: Any) -> tuple[str, ...]:
     """Parse test IDs. SWE-bench stores lists as JSON in a string; other sources as a list."""
-    return tuple(json.loads(given) if isinstance(given, str) and given else given or ())
+    return tuple(json.loads(value) if isinstance(value, str) and value else value or ())

@@ -8,12 +8,12 @@ from collections.abc import Iterable, Sequence
 from functools import reduce
 from statistics import fmean, median
 
-from redstart.core.noun import FrozenValue
+from redstart.core.frozen import FrozenValue
 from redstart.core.run import Spend, Step
-from redstart.evals.facts import RunFacts
-from redstart.evals.intervals import Estimate, percentile, wilson
+from redstart.evals.intervals import Estimate, compute_percentile, estimate_share
+from redstart.evals.run_facts import RunFacts
 
-OFTEN = 10
+MAX_LISTED = 10
 """Maximum number of entries to list where there may be any number."""
 _NUMBER = re.compile(r"\d+(?:[.,]\d+)*")
 
@@ -83,61 +83,63 @@ class Stats(FrozenValue):
     memory: MemoryUse = MemoryUse()
 
 
-def stats_of(every: Sequence[RunFacts]) -> Stats:
+def compute_stats(all_runs: Sequence[RunFacts]) -> Stats:
     """Compute the statistics of these runs."""
-    whole = [entry for entry in every if not entry.part]
-    tried = [entry for entry in whole if entry.tried]
+    main_runs = [entry for entry in all_runs if not entry.part]
+    tried_runs = [entry for entry in main_runs if entry.tried]
     outcomes: dict[str, Counter[str]] = defaultdict(Counter)
-    for entry in whole:
+    for entry in main_runs:
         outcomes[entry.row.mode][entry.row.result or entry.row.status] += 1
-    by_step = _added(entry.by_step for entry in every)
-    by_model = _added(entry.by_model for entry in every)
+    by_step = _sum_spend(entry.by_step for entry in all_runs)
+    by_model = _sum_spend(entry.by_model for entry in all_runs)
     return Stats(
-        runs=len(whole),
-        parts=len(every) - len(whole),
-        outcomes={mode: dict(found.most_common()) for mode, found in sorted(outcomes.items())},
-        verified=_share(tried),
-        attempts=_spread([entry.attempts for entry in tried]),
-        seconds_to_green=_spread([entry.seconds for entry in tried if entry.verified]),
-        spent=reduce(Spend.plus, by_step.values(), Spend()),
+        runs=len(main_runs),
+        parts=len(all_runs) - len(main_runs),
+        outcomes={mode: dict(counts.most_common()) for mode, counts in sorted(outcomes.items())},
+        verified=_share(tried_runs),
+        attempts=_compute_spread([entry.attempts for entry in tried_runs]),
+        seconds_to_green=_compute_spread([entry.seconds for entry in tried_runs if entry.verified]),
+        spent=reduce(Spend.add, by_step.values(), Spend()),
         by_step={step.value: by_step[step.value] for step in Step if step.value in by_step},
         by_model=dict(sorted(by_model.items(), key=lambda item: (-item[1].tokens, item[0]))),
-        attempts_ended=_often(kind for entry in whole for kind in entry.ended),
-        errors=_often(entry.error for entry in whole if entry.error),
-        reasons=_often(_by_kind([entry.reason for entry in tried if entry.reason and not entry.verified])),
-        faults=_often(fault for entry in every for fault in entry.faults),
-        memory=_memory(whole, tried),
+        attempts_ended=_count_most_common(kind for entry in main_runs for kind in entry.attempt_outcomes),
+        errors=_count_most_common(entry.error for entry in main_runs if entry.error),
+        reasons=_count_most_common(
+            _merge_reasons([entry.reason for entry in tried_runs if entry.reason and not entry.verified])
+        ),
+        faults=_count_most_common(fault for entry in all_runs for fault in entry.faults),
+        memory=_compute_memory_use(main_runs, tried_runs),
     )
 
 
-def _memory(whole: Sequence[RunFacts], tried: Sequence[RunFacts]) -> MemoryUse:
-    shown = [item for item in tried if item.cards]
-    uses = Counter(card for item in shown for card in item.cards)
-    verified = Counter(card for item in shown if item.verified for card in item.cards)
+def _compute_memory_use(main_runs: Sequence[RunFacts], tried_runs: Sequence[RunFacts]) -> MemoryUse:
+    runs_with_cards = [item for item in tried_runs if item.cards]
+    uses = Counter(card for item in runs_with_cards for card in item.cards)
+    verified = Counter(card for item in runs_with_cards if item.verified for card in item.cards)
     return MemoryUse(
-        runs=len(shown),
-        verified_with=_share(shown),
-        verified_without=_share([item for item in tried if not item.cards]),
-        sources=_often(source for item in shown for source in item.cards.values()),
-        often=tuple(CardUse(card=card, runs=count, verified=verified[card]) for card, count in _first(uses)),
-        cards_left=sum(item.cards_left for item in whole),
-        failures_left=sum(item.failures_left for item in whole),
+        runs=len(runs_with_cards),
+        verified_with=_share(runs_with_cards),
+        verified_without=_share([item for item in tried_runs if not item.cards]),
+        sources=_count_most_common(source for item in runs_with_cards for source in item.cards.values()),
+        often=tuple(CardUse(card=card, runs=count, verified=verified[card]) for card, count in _take_most_common(uses)),
+        cards_left=sum(item.cards_left for item in main_runs),
+        failures_left=sum(item.failures_left for item in main_runs),
     )
 
 
-def _added(many: Iterable[dict[str, Spend]]) -> dict[str, Spend]:
-    found: dict[str, Spend] = {}
-    for item in many:
-        for name, spent in item.items():
-            found[name] = found.get(name, Spend()).plus(spent)
-    return found
+def _sum_spend(spends: Iterable[dict[str, Spend]]) -> dict[str, Spend]:
+    totals: dict[str, Spend] = {}
+    for item in spends:
+        for name, spend in item.items():
+            totals[name] = totals.get(name, Spend()).add(spend)
+    return totals
 
 
 def _share(runs: Sequence[RunFacts]) -> Estimate | None:
-    return wilson(sum(run.verified for run in runs), len(runs)) if runs else None
+    return estimate_share(sum(run.verified for run in runs), len(runs)) if runs else None
 
 
-def _spread(numbers: Sequence[float]) -> SpreadStats | None:
+def _compute_spread(numbers: Sequence[float]) -> SpreadStats | None:
     if not numbers:
         return None
     ordered = sorted(numbers)
@@ -145,21 +147,21 @@ def _spread(numbers: Sequence[float]) -> SpreadStats | None:
         count=len(ordered),
         mean=fmean(ordered),
         median=median(ordered),
-        p90=percentile(ordered, 0.9),
+        p90=compute_percentile(ordered, 0.9),
         most=ordered[-1],
     )
 
 
-def _by_kind(reasons: Sequence[str]) -> list[str]:
+def _merge_reasons(reasons: Sequence[str]) -> list[str]:
     """Merge reasons that differ only in their numbers into one kind without numbers: `stopped after … minutes`."""
     kinds = [_NUMBER.sub("…", reason) for reason in reasons]
-    differing = Counter(kind for _, kind in set(zip(reasons, kinds, strict=True)))
-    return [kind if differing[kind] > 1 else reason for reason, kind in zip(reasons, kinds, strict=True)]
+    variants = Counter(kind for _, kind in set(zip(reasons, kinds, strict=True)))
+    return [kind if variants[kind] > 1 else reason for reason, kind in zip(reasons, kinds, strict=True)]
 
 
-def _often(kinds: Iterable[str]) -> dict[str, int]:
-    return dict(_first(Counter(kinds)))
+def _count_most_common(kinds: Iterable[str]) -> dict[str, int]:
+    return dict(_take_most_common(Counter(kinds)))
 
 
-def _first(counts: Counter[str]) -> list[tuple[str, int]]:
-    return sorted(counts.items(), key=lambda item: (-item[1], item[0]))[:OFTEN]
+def _take_most_common(counts: Counter[str]) -> list[tuple[str, int]]:
+    return sorted(counts.items(), key=lambda item: (-item[1], item[0]))[:MAX_LISTED]

@@ -10,8 +10,8 @@ from pathlib import Path
 from pydantic import Field, ValidationError
 
 from redstart.core.errors import ConfigError
-from redstart.core.noun import FrozenValue
-from redstart.toolkit.languages.registry import language_of_file
+from redstart.core.frozen import FrozenValue
+from redstart.toolkit.languages.registry import find_file_language
 
 SLUG = 60
 """Maximum number of characters of a task name in its directory name."""
@@ -22,9 +22,9 @@ class TaskLanguage(StrEnum):
     javascript = "javascript"
 
     @classmethod
-    def of(cls, paths: Iterable[str]) -> TaskLanguage:
+    def detect(cls, paths: Iterable[str]) -> TaskLanguage:
         """Return the language of these source files; Python if none of them shows it."""
-        names = {found.name.lower() for path in paths if (found := language_of_file(path))}
+        names = {language.name.lower() for path in paths if (language := find_file_language(path))}
         return next((item for item in reversed(cls) if item in names), cls.python)
 
 
@@ -40,7 +40,7 @@ class TaskChange(FrozenValue):
     @property
     def paths(self) -> tuple[str, ...]:
         """Every path that the change touches, sorted."""
-        return tuple(sorted({*self.files, *_paths_of(self.diff)}))
+        return tuple(sorted({*self.files, *_list_paths(self.diff)}))
 
 
 class Base(FrozenValue):
@@ -85,11 +85,11 @@ class Task(FrozenValue):
     @property
     def slug(self) -> str:
         """The unique name of its directory."""
-        plain = "".join(letter if letter.isalnum() or letter in "-_." else "-" for letter in self.id)
-        return f"{plain[:SLUG].strip('.-')}-{self.digest[:8]}"
+        cleaned = "".join(letter if letter.isalnum() or letter in "-_." else "-" for letter in self.id)
+        return f"{cleaned[:SLUG].strip('.-')}-{self.digest[:8]}"
 
 
-def read_tasks(text: str, where: str) -> list[Task]:
+def read_tasks(text: str, source: str) -> list[Task]:
     """Read tasks from JSON Lines. Raises `ConfigError`, naming the line, for an invalid task."""
     tasks: list[Task] = []
     for number, line in enumerate(text.splitlines(), 1):
@@ -98,8 +98,8 @@ def read_tasks(text: str, where: str) -> list[Task]:
         try:
             tasks.append(Task.model_validate_json(line))
         except ValidationError as error:
-            why = error.errors(include_url=False, include_input=False)[0]["msg"]
-            raise ConfigError(f"{where}, line {number}, is not a task: {why}") from error
+            reason = error.errors(include_url=False, include_input=False)[0]["msg"]
+            raise ConfigError(f"{source}, line {number}, is not a task: {reason}") from error
     return tasks
 
 
@@ -109,11 +109,11 @@ def write_tasks(tasks: list[Task], file: Path) -> None:
     file.write_text("".join(f"{task.model_dump_json()}\n" for task in tasks), encoding="utf-8")
 
 
-def _paths_of(diff: str) -> set[str]:
+def _list_paths(diff: str) -> set[str]:
     """List both paths of each file header. Lines of a hunk look alike only if they begin with `-- ` or `++ `."""
-    found: set[str] = set()
+    paths: set[str] = set()
     for before, after in zip(diff.splitlines(), diff.splitlines()[1:], strict=False):
         if before.startswith("--- ") and after.startswith("+++ "):
-            sides = (line[4:].split("\t")[0].strip() for line in (before, after))
-            found |= {side[2:] if side[:2] in ("a/", "b/") else side for side in sides if side != "/dev/null"}
-    return found
+            names = (line[4:].split("\t")[0].strip() for line in (before, after))
+            paths |= {name[2:] if name[:2] in ("a/", "b/") else name for name in names if name != "/dev/null"}
+    return paths

@@ -14,7 +14,7 @@ class FlowEdge(NamedTuple):
 
     start: Step
     to: Step | None
-    when: str = ""
+    condition: str = ""
 
 
 _PATCHING = (Mode.fix, Mode.create, Mode.improve)
@@ -38,19 +38,19 @@ _BRANCHES: tuple[tuple[FlowEdge, tuple[Mode, ...]], ...] = (
 )
 
 
-def edges_of(mode: Mode) -> tuple[FlowEdge, ...]:
+def list_edges(mode: Mode) -> tuple[FlowEdge, ...]:
     """List the main path from the first step to the end, then the branches in the order of their steps."""
     row = MODES[mode]
-    main = (*(FlowEdge(step, following) for step, following in pairwise(row)), FlowEdge(row[-1], None))
+    main = (*(FlowEdge(step, next_step) for step, next_step in pairwise(row)), FlowEdge(row[-1], None))
     return (*main, *(edge for edge, modes in _BRANCHES if mode in modes))
 
 
-def _leads_to(step: Step) -> tuple[Step, ...]:
-    ends = (edge.to for mode in Mode for edge in edges_of(mode) if edge.start is step)
+def _list_next_steps(step: Step) -> tuple[Step, ...]:
+    ends = (edge.to for mode in Mode for edge in list_edges(mode) if edge.start is step)
     return tuple(dict.fromkeys(end for end in ends if end is not None))
 
 
-LEADS_TO: dict[Step, tuple[Step, ...]] = {step: _leads_to(step) for step in Step}
+LEADS_TO: dict[Step, tuple[Step, ...]] = {step: _list_next_steps(step) for step in Step}
 """The possible next steps of each step, in any mode."""
 
 
@@ -58,7 +58,7 @@ END = "finish"
 """The node where a run ends; Mermaid reserves the word `end`."""
 _COLUMN = 13
 """Column where the branches begin, relative to the column of the steps."""
-_ABOUT = {
+_TITLES = {
     Mode.fix: "redstart fix: the steps of an attempt",
     Mode.create: "redstart create: the steps of an attempt",
     Mode.improve: "redstart improve: the steps of a cycle; each cycle is a child run",
@@ -71,20 +71,20 @@ def as_mermaid(mode: Mode) -> str:
     row = MODES[mode]
     lines = ["flowchart TD", "    start([start])", *(f"    {step.value}({step.value})" for step in row)]
     lines += [f"    {END}([end])", f"    start --> {row[0].value}"]
-    for edge in edges_of(mode):
-        arrow = f'-. "{edge.when}" .->' if edge.when else "-->"
+    for edge in list_edges(mode):
+        arrow = f'-. "{edge.condition}" .->' if edge.condition else "-->"
         lines.append(f"    {edge.start.value} {arrow} {edge.to.value if edge.to else END}")
     return "\n".join(lines)
 
 
 def as_text(mode: Mode) -> str:
     """Draw the main path from top to bottom, with the branches beside each step; at most 80 columns."""
-    lines = [_ABOUT[mode], "", "  start", "    ↓"]
+    lines = [_TITLES[mode], "", "  start", "    ↓"]
     for step in MODES[mode]:
         branches = [
-            f"{edge.when} → {edge.to.value}"
-            for edge in edges_of(mode)
-            if edge.start is step and edge.when and edge.to is not None
+            f"{edge.condition} → {edge.to.value}"
+            for edge in list_edges(mode)
+            if edge.start is step and edge.condition and edge.to is not None
         ]
         column = (step.value, *("  │" for _ in branches[2:]), "  ↓")
         for left, right in zip_longest(column, branches, fillvalue=""):

@@ -8,7 +8,7 @@ from typing import NamedTuple, Protocol
 from pydantic import BaseModel
 
 from redstart.core.run import RunState, Step
-from redstart.core.standing import HaltReason
+from redstart.core.run_status import HaltReason
 from redstart.flow.route import route
 from redstart.ports.bundle import Ports
 from redstart.steps import apply, audit, check, decide, patch, plan, reflect, remember, reproduce, retrieve, test
@@ -43,9 +43,9 @@ class Advance(Protocol):
         ...
 
 
-async def loop(state: RunState, advance: Advance) -> StepAdvance:
+async def run_loop(state: RunState, advance: Advance) -> StepAdvance:
     """Execute steps until the run ends, waits, or is told to halt."""
-    done = StepAdvance(state)
-    while not done.halt and (step := route(done.state)) is not None:
-        done = await advance(done.state, step)
-    return done
+    result = StepAdvance(state)
+    while not result.halt and (step := route(result.state)) is not None:
+        result = await advance(result.state, step)
+    return result

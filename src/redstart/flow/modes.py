@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from redstart.core.run import Mode, Step
 
-_TAIL = (Step.patch, Step.apply, Step.check, Step.test, Step.reflect, Step.remember, Step.decide)
+_PATCH_STEPS = (Step.patch, Step.apply, Step.check, Step.test, Step.reflect, Step.remember, Step.decide)
 
 MODES: dict[Mode, tuple[Step, ...]] = {
-    Mode.fix: (Step.reproduce, Step.plan, Step.retrieve, Step.audit, *_TAIL),
-    Mode.create: (Step.plan, Step.reproduce, Step.retrieve, Step.audit, *_TAIL),
-    Mode.improve: (Step.audit, Step.plan, Step.reproduce, Step.retrieve, *_TAIL),
+    Mode.fix: (Step.reproduce, Step.plan, Step.retrieve, Step.audit, *_PATCH_STEPS),
+    Mode.create: (Step.plan, Step.reproduce, Step.retrieve, Step.audit, *_PATCH_STEPS),
+    Mode.improve: (Step.audit, Step.plan, Step.reproduce, Step.retrieve, *_PATCH_STEPS),
     Mode.audit: (Step.plan, Step.retrieve, Step.audit, Step.decide),
 }

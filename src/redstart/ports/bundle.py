@@ -51,7 +51,7 @@ class Ports:
     lessons: Lessons
     person: Person
     forms: EditForms
-    errands: ChildRuns
+    child_runs: ChildRuns
     installer: Installs
     blobs: Blobs
     trees: Trees

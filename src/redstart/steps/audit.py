@@ -16,24 +16,24 @@ from redstart.core.finding import (
     ReviewSummary,
     Scan,
 )
-from redstart.core.noun import clip
+from redstart.core.frozen import clip
 from redstart.core.run import Mode, RunState
 from redstart.core.shell import Environment
 from redstart.core.tasks import AuditTask
 from redstart.ports.bundle import Ports
-from redstart.toolkit.base.text import data
-from redstart.toolkit.checks.audit import lint, merged, run_tools, without_suppressed
+from redstart.toolkit.base.text import wrap_untrusted
+from redstart.toolkit.checks.audit import lint, merge_findings, run_tools, without_suppressed
 from redstart.toolkit.checks.commands import ToolContext, ask_commands
-from redstart.toolkit.checks.narrow import most_telling, new_since, on_changed_lines, without_noise
-from redstart.toolkit.checks.review import ReviewClaim, verified
-from redstart.toolkit.languages.registry import is_test_path, reads_code
+from redstart.toolkit.checks.review import ReviewClaim, verify_claims
+from redstart.toolkit.checks.selection import exclude_known_findings, on_changed_lines, sort_by_severity, without_noise
+from redstart.toolkit.languages.registry import is_parsable_code, is_test_path
 from redstart.toolkit.prompts import sections
-from redstart.toolkit.prompts.asking import ask_for
-from redstart.toolkit.prompts.fit import fitted
-from redstart.toolkit.prompts.render import section
-from redstart.toolkit.prompts.shapes import ReviewAnswer
+from redstart.toolkit.prompts.answer_types import ReviewAnswer
+from redstart.toolkit.prompts.ask_model import ask_for
+from redstart.toolkit.prompts.fit_window import fit_messages
+from redstart.toolkit.prompts.render import format_section
 
-SHOWN = 10
+MAX_SHOWN_FINDINGS = 10
 ANSWER = 3000
 """Maximum tokens of a review."""
 READ_AT_ONCE = 24_000
@@ -49,7 +49,7 @@ class ModelReview(NamedTuple):
     """The claims of a model that the code confirms, and how many of its answers could be read."""
 
     findings: tuple[Finding, ...] = ()
-    dropped: int = 0
+    dropped_claims: int = 0
     """Number of claims that the code does not confirm."""
     summary: ReviewSummary | None = None
     unreviewed: tuple[str, ...] = ()
@@ -62,142 +62,156 @@ async def audit(run: RunState, ports: Ports) -> Findings:
 
 async def _audit_context(run: RunState, ports: Ports) -> Findings:
     """Lint the code that the model is shown."""
-    return _kept(ports, lint(_files(run, ports, _retrieved(run))))
+    return _store_findings(ports, lint(_read_files(run, ports, _list_retrieved_paths(run))))
 
 
 async def _audit_all(run: RunState, ports: Ports) -> Findings:
     """Check the whole program with the tools, most severe findings first: one of them may be the next improvement."""
-    files = _files(run, ports, ports.trees.files(run.ground))
-    return _kept(ports, most_telling(without_suppressed(run_tools(files, run.spec.checks.commands), files)))
+    files = _read_files(run, ports, ports.trees.list_files(run.workspace))
+    return _store_findings(
+        ports, sort_by_severity(without_suppressed(run_tools(files, run.spec.checks.commands), files))
+    )
 
 
 async def _scan(run: RunState, ports: Ports) -> Findings:
-    scan = run.spec.task_of(AuditTask).scan
+    scan = run.spec.get_task(AuditTask).scan
     if scan is None:
         return await _audit_context(run, ports)
-    files = _files(run, ports, _retrieved(run) or _within(scan, ports.trees.files(run.ground)))
-    found = run_tools(files, run.spec.checks.commands)
-    found += await _commands(run, ports, files)
-    found = without_suppressed(found, files)
-    reviewed = await _review(run, ports, files, found) if scan.review else ModelReview()
-    found = without_noise(_asked_for(run, merged([*found, *reviewed.findings])), is_test_path)
+    files = _read_files(
+        run, ports, _list_retrieved_paths(run) or _filter_paths(scan, ports.trees.list_files(run.workspace))
+    )
+    findings = run_tools(files, run.spec.checks.commands)
+    findings += await _run_commands(run, ports, files)
+    findings = without_suppressed(findings, files)
+    reviewed = await _review(run, ports, files, findings) if scan.review else ModelReview()
+    findings = without_noise(_filter_by_goal(run, merge_findings([*findings, *reviewed.findings])), is_test_path)
     if scan.lines:
-        found = on_changed_lines(found, ChangedLines.model_validate_json(ports.blobs.get(scan.lines)).lines)
+        findings = on_changed_lines(findings, ChangedLines.model_validate_json(ports.blobs.get(scan.lines)).lines)
     accepted = 0
     if scan.known:
-        new = new_since(found, KnownFindings.model_validate_json(ports.blobs.get(scan.known)).findings)
-        accepted = len(found) - len(new)
+        new = exclude_known_findings(findings, KnownFindings.model_validate_json(ports.blobs.get(scan.known)).findings)
+        accepted = len(findings) - len(new)
         ports.note(known=accepted)
-        found = new
-    failing = sum(item.risk.reaches(scan.fail_on) for item in found) if scan.fail_on else 0
-    kept = _kept(ports, most_telling(found), reviewed, accepted)
-    return kept.model_copy(update={"failing": failing, "dropped": reviewed.dropped})
+        findings = new
+    failing = sum(item.risk.is_at_least(scan.fail_on) for item in findings) if scan.fail_on else 0
+    report = _store_findings(ports, sort_by_severity(findings), reviewed, accepted)
+    return report.model_copy(update={"failing": failing, "dropped": reviewed.dropped_claims})
 
 
-def _kept(ports: Ports, found: Sequence[Finding], reviewed: ModelReview | None = None, accepted: int = 0) -> Findings:
+def _store_findings(
+    ports: Ports, findings: Sequence[Finding], reviewed: ModelReview | None = None, accepted: int = 0
+) -> Findings:
     summary = reviewed.summary if reviewed else None
     report = FindingList(
-        findings=tuple(found),
+        findings=tuple(findings),
         warnings=(summary.warning,) if summary and summary.warning else (),
         unreviewed=reviewed.unreviewed if reviewed else (),
         accepted=accepted,
     )
     full = ports.blobs.put(report.model_dump_json().encode()) if report != FindingList() else ""
-    first = tuple(finding.brief() for finding in found[:SHOWN])
-    return Findings(count=len(found), first=first, full=full, accepted=accepted, review=summary)
+    first = tuple(finding.shorten() for finding in findings[:MAX_SHOWN_FINDINGS])
+    return Findings(count=len(findings), first=first, full=full, accepted=accepted, review=summary)
 
 
-def _retrieved(run: RunState) -> list[str]:
+def _list_retrieved_paths(run: RunState) -> list[str]:
     return sorted({chunk.path for chunk in run.now.retrieve.chunks}) if run.now.retrieve else []
 
 
-def _within(scan: Scan, paths: Sequence[str]) -> list[str]:
+def _filter_paths(scan: Scan, paths: Sequence[str]) -> list[str]:
     if not scan.paths:
         return list(paths)
     return [path for path in paths if any(path == item or path.startswith(f"{item}/") for item in scan.paths)]
 
 
-def _files(run: RunState, ports: Ports, paths: Sequence[str]) -> dict[str, bytes]:
-    return {path: text for path in paths if (text := ports.trees.read(run.ground, path)) is not None}
+def _read_files(run: RunState, ports: Ports, paths: Sequence[str]) -> dict[str, bytes]:
+    return {path: text for path in paths if (text := ports.trees.read(run.workspace, path)) is not None}
 
 
-def _asked_for(run: RunState, found: list[Finding]) -> list[Finding]:
+def _filter_by_goal(run: RunState, findings: list[Finding]) -> list[Finding]:
     """Keep the findings that belong to the reviews that the goal asks for."""
     reviews = set(run.now.plan.reviews) if run.now.plan else set[str]()
     if len(reviews) != 1:
-        return found
-    return [item for item in found if (item.kind in SQL) == ("sql" in reviews)]
+        return findings
+    return [item for item in findings if (item.kind in SQL) == ("sql" in reviews)]
 
 
-async def _commands(run: RunState, ports: Ports, files: Mapping[str, bytes]) -> list[Finding]:
+async def _run_commands(run: RunState, ports: Ports, files: Mapping[str, bytes]) -> list[Finding]:
     commands = run.spec.checks.commands
     if not any(commands.values()):
         return []
     environment = Environment.model_validate_json(ports.blobs.get(run.spec.suite.environment))
-    said = await ask_commands(ports.sandbox, commands, ToolContext(run.ground, environment, run.spec.sandbox, files))
-    for name, words in said.silent.items():
-        ports.note(tool=name, silent=words)
-    return said.findings
+    report = await ask_commands(
+        ports.sandbox, commands, ToolContext(run.workspace, environment, run.spec.sandbox, files)
+    )
+    for name, message in report.unparsed_outputs.items():
+        ports.note(tool=name, silent=message)
+    return report.findings
 
 
-async def _review(run: RunState, ports: Ports, files: Mapping[str, bytes], found: Sequence[Finding]) -> ModelReview:
+async def _review(
+    run: RunState, ports: Ports, files: Mapping[str, bytes], tool_findings: Sequence[Finding]
+) -> ModelReview:
     """Ask a model to review as much code as fits a few questions, most suspicious files first."""
     findings: list[Finding] = []
     unreviewed: list[str] = []
     dropped = answers = unreadable = 0
     reason = ""
-    for shown in _portions(files, found):
-        told = [f"{item.path}:{item.line} {item.message}" for item in found if item.path in shown][:40]
-        messages = fitted(
+    for portion in _split_portions(files, tool_findings):
+        known_lines = [f"{item.path}:{item.line} {item.message}" for item in tool_findings if item.path in portion][:40]
+        messages = fit_messages(
             ports.note,
             "audit",
-            run.spec.asks.room(ANSWER),
-            goal=sections.goal(run.spec.goal),
-            findings=section("Found already", data("tools", "\n".join(told), 4000)) if told else "",
-            code=section("Code", *(data(path, _numbered(text), READ_AT_ONCE * 2) for path, text in shown.items())),
+            run.spec.asks.compute_question_tokens(ANSWER),
+            goal=sections.build_goal_section(run.spec.goal),
+            findings=format_section("Found already", wrap_untrusted("tools", "\n".join(known_lines), 4000))
+            if known_lines
+            else "",
+            code=format_section(
+                "Code", *(wrap_untrusted(path, _number_lines(text), READ_AT_ONCE * 2) for path, text in portion.items())
+            ),
         )
-        asked = Ask(
+        request = Ask(
             question="audit",
             tier=Tier.strong,
             messages=messages,
             max_tokens=run.spec.asks.answer(ANSWER),
         )
-        heard = await ask_for(ports.model, asked, ReviewAnswer)
-        answers += heard.repairs + 1
-        if heard.value is None:
-            unreadable += heard.repairs + 1
-            unreviewed += shown
-            reason = clip(heard.fault, REASON)
+        outcome = await ask_for(ports.model, request, ReviewAnswer)
+        answers += outcome.repairs + 1
+        if outcome.value is None:
+            unreadable += outcome.repairs + 1
+            unreviewed += portion
+            reason = clip(outcome.fault, REASON)
             continue
-        unreadable += heard.repairs
-        held = verified((ReviewClaim(**remark.model_dump()) for remark in heard.value.findings), shown)
-        findings += held.findings
-        dropped += held.dropped
+        unreadable += outcome.repairs
+        result = verify_claims((ReviewClaim(**remark.model_dump()) for remark in outcome.value.findings), portion)
+        findings += result.findings
+        dropped += result.dropped_count
     summary = ReviewSummary(answers=answers, unreadable=unreadable, reason=reason, unreviewed=len(unreviewed))
     return ModelReview(tuple(findings), dropped, summary, tuple(sorted(unreviewed)))
 
 
-def _portions(files: Mapping[str, bytes], found: Sequence[Finding]) -> list[dict[str, bytes]]:
+def _split_portions(files: Mapping[str, bytes], findings: Sequence[Finding]) -> list[dict[str, bytes]]:
     """Split the code files, those with findings first, into portions that each fit a question."""
-    counted = {path: sum(item.path == path for item in found) for path in files}
-    code = [path for path in files if reads_code(path) or path.endswith(".sql")]
+    counts = {path: sum(item.path == path for item in findings) for path in files}
+    code = [path for path in files if is_parsable_code(path) or path.endswith(".sql")]
     portions: list[dict[str, bytes]] = []
-    room = 0
-    for path in sorted(code, key=lambda item: (-counted[item], item)):
+    remaining = 0
+    for path in sorted(code, key=lambda item: (-counts[item], item)):
         size = len(files[path])
         if not size or size > READ_AT_ONCE * 2:
             continue
-        if not portions or size > room:
+        if not portions or size > remaining:
             if len(portions) == QUESTIONS:
                 break
             portions.append({})
-            room = READ_AT_ONCE
+            remaining = READ_AT_ONCE
         portions[-1][path] = files[path]
-        room -= size
+        remaining -= size
     return portions
 
 
-def _numbered(text: bytes) -> str:
+def _number_lines(text: bytes) -> str:
     lines = text.decode(errors="replace").splitlines()
     return "\n".join(f"{number}: {line}" for number, line in enumerate(lines, 1))
 

@@ -6,25 +6,25 @@ from collections.abc import Iterator, Mapping
 
 from redstart.core.change import Snapshot
 from redstart.core.finding import TRIPWIRE, Finding, FindingList, Findings, Severity
-from redstart.core.noun import clip
+from redstart.core.frozen import clip
 from redstart.core.packages import Packages
 from redstart.core.run import RunState
 from redstart.core.shell import Environment
 from redstart.ports.bundle import Ports
-from redstart.toolkit.checks.audit import blocked_calls, lint, security
+from redstart.toolkit.checks.audit import find_blocked_calls, find_security_problems, lint
 from redstart.toolkit.checks.commands import ToolContext, ask_commands
-from redstart.toolkit.checks.narrow import more_than, new_findings, syntax_errors
-from redstart.toolkit.checks.syntax import syntax_findings
+from redstart.toolkit.checks.selection import select_increases, select_new_findings, select_syntax_errors
+from redstart.toolkit.checks.syntax import find_syntax_errors
 from redstart.toolkit.honesty.tripwires.protocol import UNREADABLE_CODE
-from redstart.toolkit.honesty.tripwires.rules import TripwireHit, tripped
-from redstart.toolkit.honesty.verdict.baseline import baseline_cases
-from redstart.toolkit.honesty.verdict.collected import tests_lost
-from redstart.toolkit.honesty.verdict.inline_tests import changed_inline_tests
-from redstart.toolkit.installs.planned import keep_installed, manifests_of
-from redstart.toolkit.installs.wanted import SettledPackages, install
-from redstart.toolkit.patching.policy import protected
+from redstart.toolkit.honesty.tripwires.rules import TripwireHit, find_tripwire_hits
+from redstart.toolkit.honesty.verdict.baseline import load_baseline_cases
+from redstart.toolkit.honesty.verdict.inline_tests import find_changed_inline_tests
+from redstart.toolkit.honesty.verdict.unprotected_tests import describe_lost_tests
+from redstart.toolkit.installs.package_requests import SettledPackages, install
+from redstart.toolkit.installs.planned_packages import keep_installed, read_manifests
+from redstart.toolkit.patching.policy import find_protection
 
-SHOWN = 10
+MAX_SHOWN_FINDINGS = 10
 Changed = Mapping[str, bytes | None]
 """The files of a change by path; None if the file does not exist."""
 REFUSED = frozenset({"unreadable", "shadows", "skip", "collected_test"})
@@ -39,122 +39,143 @@ async def check(run: RunState, ports: Ports) -> Findings:
     after = run.now.apply.snapshot if run.now.apply else None
     if after is None:
         return Findings()
-    changed = [change.path for change in ports.trees.changes(run.base, after)]
-    found = new_findings(_findings(ports, run.base, changed), _findings(ports, after, changed))
-    cheats = _cheats(run, ports, after, changed)
+    changed = [change.path for change in ports.trees.list_changes(run.base, after)]
+    findings = select_new_findings(_lint_files(ports, run.base, changed), _lint_files(ports, after, changed))
+    cheats = _find_cheats(run, ports, after, changed)
     # A line that a person is asked about does not also count against the patch for its risk.
-    asked = {(cheat.path, cheat.line) for cheat in cheats if cheat.rule == UNREADABLE_CODE}
-    found = [item for item in found if (item.path, item.line) not in asked or not item.rule.startswith("S")]
-    named = asked | {(item.path, item.line) for item in found}
-    added = more_than(await _audited(run, ports, run.base, changed), await _audited(run, ports, after, changed))
-    found += [item for item in added if (item.path, item.line) not in named]
-    found = [*cheats, *found]
-    blocking = [item for item in found if item.severity is Severity.error]
-    broken = syntax_errors(blocking)
-    fault = f"{broken[0].path}:{broken[0].line} does not parse: {broken[0].message}" if broken else ""
-    shown = blocking or [item for item in found if item.tool == TRIPWIRE]
-    full = ports.blobs.put(FindingList(findings=tuple(found)).model_dump_json().encode()) if found else ""
-    told = Findings(count=len(blocking), first=tuple(item.brief() for item in shown[:SHOWN]), full=full, fault=fault)
+    unreadable_lines = {(cheat.path, cheat.line) for cheat in cheats if cheat.rule == UNREADABLE_CODE}
+    findings = [
+        item for item in findings if (item.path, item.line) not in unreadable_lines or not item.rule.startswith("S")
+    ]
+    reported_lines = unreadable_lines | {(item.path, item.line) for item in findings}
+    added = select_increases(
+        await _audit_files(run, ports, run.base, changed), await _audit_files(run, ports, after, changed)
+    )
+    findings += [item for item in added if (item.path, item.line) not in reported_lines]
+    findings = [*cheats, *findings]
+    blocking = [item for item in findings if item.severity is Severity.error]
+    parse_errors = select_syntax_errors(blocking)
+    fault = (
+        f"{parse_errors[0].path}:{parse_errors[0].line} does not parse: {parse_errors[0].message}"
+        if parse_errors
+        else ""
+    )
+    selected = blocking or [item for item in findings if item.tool == TRIPWIRE]
+    full = ports.blobs.put(FindingList(findings=tuple(findings)).model_dump_json().encode()) if findings else ""
+    result = Findings(
+        count=len(blocking),
+        first=tuple(item.shorten() for item in selected[:MAX_SHOWN_FINDINGS]),
+        full=full,
+        fault=fault,
+    )
     packages = run.spec.packages
-    return told if blocking or packages is None else await _packages(run, ports, packages, after, told)
+    return result if blocking or packages is None else await _handle_packages(run, ports, packages, after, result)
 
 
-async def _packages(run: RunState, ports: Ports, packages: Packages, after: Snapshot, told: Findings) -> Findings:
+async def _handle_packages(
+    run: RunState, ports: Ports, packages: Packages, after: Snapshot, result: Findings
+) -> Findings:
     """Install the packages that the program requests, ask about them, or refuse them."""
     environment = Environment.model_validate_json(ports.blobs.get(run.spec.suite.environment))
-    known = SettledPackages(packages, run.approved, run.installed, manifests_of(ports, run.spec.base))
-    wanted = await install(ports.installer, environment, manifests_of(ports, after), known)
-    if wanted is None:
-        return told
-    if wanted.refused:
-        found = [_refused_package(words) for words in wanted.refused]
-        full = ports.blobs.put(FindingList(findings=tuple(found)).model_dump_json().encode())
-        return Findings(count=len(found), first=tuple(item.brief() for item in found[:SHOWN]), full=full)
-    if wanted.asks:
-        return told.model_copy(update={"asks": clip(wanted.asks, 400), "packages": wanted.names[:SHOWN]})
-    made = keep_installed(ports, wanted, run.packages)
-    return told.model_copy(update={"installed": made})
+    settled = SettledPackages(packages, run.approved, run.installed, read_manifests(ports, run.spec.base))
+    package_change = await install(ports.installer, environment, read_manifests(ports, after), settled)
+    if package_change is None:
+        return result
+    if package_change.refused:
+        findings = [_build_refused_finding(message) for message in package_change.refused]
+        full = ports.blobs.put(FindingList(findings=tuple(findings)).model_dump_json().encode())
+        return Findings(
+            count=len(findings), first=tuple(item.shorten() for item in findings[:MAX_SHOWN_FINDINGS]), full=full
+        )
+    if package_change.question:
+        return result.model_copy(
+            update={"asks": clip(package_change.question, 400), "packages": package_change.names[:MAX_SHOWN_FINDINGS]}
+        )
+    installed = keep_installed(ports, package_change, run.packages)
+    return result.model_copy(update={"installed": installed})
 
 
-def _refused_package(words: str) -> Finding:
+def _build_refused_finding(message: str) -> Finding:
     return Finding(
         tool="packages",
         rule="refused",
         path="",
         line=1,
         severity=Severity.error,
-        message=words,
-        fingerprint=Finding.mark("packages", "refused", "", words),
+        message=message,
+        fingerprint=Finding.mark("packages", "refused", "", message),
     )
 
 
-def _findings(ports: Ports, snapshot: Snapshot, paths: list[str]) -> list[Finding]:
+def _lint_files(ports: Ports, snapshot: Snapshot, paths: list[str]) -> list[Finding]:
     files = {path: text for path in paths if (text := ports.trees.read(snapshot, path)) is not None}
-    return [*lint(files), *syntax_findings(files)]
+    return [*lint(files), *find_syntax_errors(files)]
 
 
-async def _audited(run: RunState, ports: Ports, snapshot: Snapshot, paths: list[str]) -> list[Finding]:
+async def _audit_files(run: RunState, ports: Ports, snapshot: Snapshot, paths: list[str]) -> list[Finding]:
     """Find what an audit reports and a patch may not add, including calls that the user blocks."""
     checks = run.spec.checks
     files = {path: text for path in paths if (text := ports.trees.read(snapshot, path)) is not None}
-    found = [*blocked_calls(files, checks.block), *security(files, checks.commands)]
+    findings = [*find_blocked_calls(files, checks.block), *find_security_problems(files, checks.commands)]
     if any(checks.commands.values()):
         environment = Environment.model_validate_json(ports.blobs.get(run.spec.suite.environment))
         place = ToolContext(snapshot, environment, run.spec.sandbox, files)
-        found += (await ask_commands(ports.sandbox, checks.commands, place)).findings
-    return found
+        findings += (await ask_commands(ports.sandbox, checks.commands, place)).findings
+    return findings
 
 
-def _cheats(run: RunState, ports: Ports, after: Snapshot, changed: list[str]) -> list[Finding]:
+def _find_cheats(run: RunState, ports: Ports, after: Snapshot, changed: list[str]) -> list[Finding]:
     """Find what the change adds that no honest fix does. Policy covers the tests themselves; they are not checked
     here."""
-    source = [path for path in changed if not protected(path, run.spec.guarded)]
+    source = [path for path in changed if not find_protection(path, run.spec.guarded)]
     before = {path: ports.trees.read(run.base, path) for path in source}
     now = {path: ports.trees.read(after, path) for path in source}
-    lost = (*_lost_tests(run, ports, before, now), *changed_inline_tests(before, now))
-    found = [*lost, *tripped(before, now, _tests(run, ports))]
-    created = run.spec.task.makes_program
-    return [_finding(item) for item in found if not (created and _is_its_own(item))]
+    lost_tests = (*_find_lost_tests(run, ports, before, now), *find_changed_inline_tests(before, now))
+    hits = [*lost_tests, *find_tripwire_hits(before, now, _read_test_files(run, ports))]
+    is_new_program = run.spec.task.makes_program
+    return [_build_finding(item) for item in hits if not (is_new_program and _is_allowed_in_new_program(item))]
 
 
-def _is_its_own(one: TripwireHit) -> bool:
+def _is_allowed_in_new_program(hit: TripwireHit) -> bool:
     """Return whether a new program may do this although a fix may not."""
-    return one.kind in FROM_TESTS or one.kind == UNREADABLE_CODE
+    return hit.kind in FROM_TESTS or hit.kind == UNREADABLE_CODE
 
 
-def _lost_tests(run: RunState, ports: Ports, before: Changed, now: Changed) -> Iterator[TripwireHit]:
+def _find_lost_tests(run: RunState, ports: Ports, before: Changed, now: Changed) -> Iterator[TripwireHit]:
     """Find tests that the runner collected from files that are not test files, and that the change alters."""
-    collected: dict[str, list[str]] = {}
-    for case in baseline_cases(run, ports.blobs):
-        collected.setdefault(case.id.partition("::")[0], []).append(case.id)
+    case_ids: dict[str, list[str]] = {}
+    for case in load_baseline_cases(run, ports.blobs):
+        case_ids.setdefault(case.id.partition("::")[0], []).append(case.id)
     for path, old in before.items():
-        if words := tests_lost(path, old, now[path], collected.get(run.spec.suite.as_shown(path), ())):
-            yield TripwireHit(path, 1, "collected_test", words)
+        if message := describe_lost_tests(path, old, now[path], case_ids.get(run.spec.suite.to_runner_path(path), ())):
+            yield TripwireHit(path, 1, "collected_test", message)
 
 
-def _finding(one: TripwireHit) -> Finding:
+def _build_finding(hit: TripwireHit) -> Finding:
     return Finding(
         tool=TRIPWIRE,
-        rule=one.kind,
-        path=one.path,
-        line=one.line,
-        severity=Severity.error if one.kind in REFUSED else Severity.warning,
-        message=one.words,
-        fingerprint=Finding.mark(TRIPWIRE, one.kind, one.path, one.words),
+        rule=hit.kind,
+        path=hit.path,
+        line=hit.line,
+        severity=Severity.error if hit.kind in REFUSED else Severity.warning,
+        message=hit.message,
+        fingerprint=Finding.mark(TRIPWIRE, hit.kind, hit.path, hit.message),
     )
 
 
-def _tests(run: RunState, ports: Ports) -> dict[str, bytes]:
+def _read_test_files(run: RunState, ports: Ports) -> dict[str, bytes]:
     """Read the test files of the baseline, and the code whose doctests ran, up to the size limit."""
-    ran = {case.partition("::")[0] for case in (run.now.reproduce.targets.first if run.now.reproduce else ())}
-    found: dict[str, bytes] = {}
-    left = TESTS_READ
-    for path in ports.trees.files(run.base):
-        if not protected(path) and run.spec.suite.as_shown(path) not in ran:
+    executed_paths = {
+        case.partition("::")[0] for case in (run.now.reproduce.targets.first if run.now.reproduce else ())
+    }
+    files: dict[str, bytes] = {}
+    remaining = TESTS_READ
+    for path in ports.trees.list_files(run.base):
+        if not find_protection(path) and run.spec.suite.to_runner_path(path) not in executed_paths:
             continue
         text = ports.trees.read(run.base, path) or b""
-        left -= len(text)
-        if left < 0:
+        remaining -= len(text)
+        if remaining < 0:
             break
-        found[path] = text
-    return found
+        files[path] = text
+    return files

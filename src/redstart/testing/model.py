@@ -26,31 +26,34 @@ class ScriptedModel:
     ) -> None:
         self._answers = answers
         self._name = name
-        self.asks: list[Ask] = []
+        self.questions: list[Ask] = []
 
     async def ask(self, ask: Ask) -> Answer:
-        self.asks.append(ask)
-        said = self._next(ask)
-        if isinstance(said, Exception):
-            raise said
-        if isinstance(said, Answer):
-            return said
+        self.questions.append(ask)
+        answer = self._get_next_answer(ask)
+        if isinstance(answer, Exception):
+            raise answer
+        if isinstance(answer, Answer):
+            return answer
         return Answer(
-            text=said,
+            text=answer,
             model=self._name,
             usage=Usage(
-                input_tokens=_tokens("".join(message.text for message in ask.messages)), output_tokens=_tokens(said)
+                input_tokens=_estimate_tokens("".join(message.text for message in ask.messages)),
+                output_tokens=_estimate_tokens(answer),
             ),
-            fault=None if said.strip() else AnswerFault.empty,
+            fault=None if answer.strip() else AnswerFault.empty,
         )
 
-    def _next(self, ask: Ask) -> str | Answer | Exception:
+    def _get_next_answer(self, ask: Ask) -> str | Answer | Exception:
         if callable(self._answers):
             return self._answers(ask)
-        if len(self.asks) > len(self._answers):
-            raise ScriptEnded(f"the script has {len(self._answers)} answers; call {len(self.asks)} was {ask.question}")
-        return self._answers[len(self.asks) - 1]
+        if len(self.questions) > len(self._answers):
+            raise ScriptEnded(
+                f"the script has {len(self._answers)} answers; call {len(self.questions)} was {ask.question}"
+            )
+        return self._answers[len(self.questions) - 1]
 
 
-def _tokens(text: str) -> int:
+def _estimate_tokens(text: str) -> int:
     return -(-len(text) // 4)

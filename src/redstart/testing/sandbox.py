@@ -32,7 +32,7 @@ class FolderWorkspaces:
     def __init__(self, folder: Path) -> None:
         self._folder = folder
 
-    def snapshot(self, tree: str, files: dict[str, str]) -> Snapshot:
+    def create_snapshot(self, tree: str, files: dict[str, str]) -> Snapshot:
         """Create a snapshot with these files, named `tree`."""
         for name, text in files.items():
             path = self._folder / tree / name

@@ -17,51 +17,51 @@ from redstart.ports.store.port.journal import CallPlace, JournalRecord
 from redstart.ports.store.port.runs import StepCommit
 
 
-def snapshot(**over: Any) -> Snapshot:
-    tree = over.get("tree", "a" * 40)
-    return Snapshot.model_validate({"tree": tree, "base": tree, "pack": "b" * 64, **over})
+def make_snapshot(**overrides: Any) -> Snapshot:
+    tree = overrides.get("tree", "a" * 40)
+    return Snapshot.model_validate({"tree": tree, "base": tree, "pack": "b" * 64, **overrides})
 
 
-def spec(**over: Any) -> RunSpec:
+def make_spec(**overrides: Any) -> RunSpec:
     """Make the spec of a `fix` with pytest."""
-    plain = {"mode": Mode.fix, "base": snapshot(), "suite": Suite(runner="pytest"), "repo": "shop"}
-    return RunSpec.model_validate({**plain, **over})
+    defaults = {"mode": Mode.fix, "base": make_snapshot(), "suite": Suite(runner="pytest"), "repo": "shop"}
+    return RunSpec.model_validate({**defaults, **overrides})
 
 
-def state(**over: Any) -> RunState:
+def make_state(**overrides: Any) -> RunState:
     """Make the state of a new run. `base` defaults to that of the spec."""
-    asked = over.get("spec") or spec()
-    plain = {"run_id": "run-1", "spec": asked, "base": asked.base, "now": Attempt(entry=Step.reproduce)}
-    return RunState.model_validate({**plain, **over})
+    run_spec = overrides.get("spec") or make_spec()
+    defaults = {"run_id": "run-1", "spec": run_spec, "base": run_spec.base, "now": Attempt(entry=Step.reproduce)}
+    return RunState.model_validate({**defaults, **overrides})
 
 
-def signature(**over: Any) -> Signature:
-    plain = {"exception": "KeyError", "message": "KeyError: 'price'", "frame": "shop/cart.py:Cart.total"}
-    return Signature.model_validate({**plain, **over})
+def make_signature(**overrides: Any) -> Signature:
+    defaults = {"exception": "KeyError", "message": "KeyError: 'price'", "frame": "shop/cart.py:Cart.total"}
+    return Signature.model_validate({**defaults, **overrides})
 
 
-def case(id: str = "tests/test_cart.py::test_total", outcome: Outcome = Outcome.failed, **over: Any) -> Case:  # noqa: A002
-    plain = {"id": id, "outcome": outcome, "message": "" if outcome is Outcome.passed else "KeyError: 'price'"}
-    return Case.model_validate({**plain, **over})
+def make_case(id: str = "tests/test_cart.py::test_total", outcome: Outcome = Outcome.failed, **overrides: Any) -> Case:  # noqa: A002
+    defaults = {"id": id, "outcome": outcome, "message": "" if outcome is Outcome.passed else "KeyError: 'price'"}
+    return Case.model_validate({**defaults, **overrides})
 
 
-def report(red: Sequence[str] = (), passed: int = 1, **over: Any) -> Report:
+def report(failed: Sequence[str] = (), passed: int = 1, **overrides: Any) -> Report:
     """Make a pytest report in which these tests failed and `passed` tests passed."""
-    plain = {
+    defaults = {
         "runner": "pytest",
-        "counts": OutcomeCounts(passed=passed, failed=len(red)),
-        "cases": tuple(case(item) for item in red[:FIRST]),
-        "cause": ExitCause.failed if red else ExitCause.ok,
-        "exit_code": 1 if red else 0,
-        "signature": signature() if red else None,
+        "counts": OutcomeCounts(passed=passed, failed=len(failed)),
+        "cases": tuple(make_case(item) for item in failed[:FIRST]),
+        "cause": ExitCause.failed if failed else ExitCause.ok,
+        "exit_code": 1 if failed else 0,
+        "signature": make_signature() if failed else None,
     }
-    return Report.model_validate({**plain, **over})
+    return Report.model_validate({**defaults, **overrides})
 
 
-def card(id: str = "card-1", of: Signature | None = None, **over: Any) -> FixCard:  # noqa: A002
+def make_card(id: str = "card-1", failure_signature: Signature | None = None, **overrides: Any) -> FixCard:  # noqa: A002
     """Make a fix card for this signature."""
-    failure = of or signature()
-    plain: dict[str, Any] = {
+    failure = failure_signature or make_signature()
+    defaults: dict[str, Any] = {
         "id": id,
         "summary": "An item without a price broke the total.",
         "root_cause": "The price was taken for granted.",
@@ -74,41 +74,41 @@ def card(id: str = "card-1", of: Signature | None = None, **over: Any) -> FixCar
         "outcome": "verified",
         "provenance": {},
     }
-    return FixCard.model_validate({**plain, **over})
+    return FixCard.model_validate({**defaults, **overrides})
 
 
-def failure(id: str = "failure-1", of: Signature | None = None, **over: Any) -> FailureRecord:  # noqa: A002
+def make_failure(id: str = "failure-1", failure_signature: Signature | None = None, **overrides: Any) -> FailureRecord:  # noqa: A002
     """Make the record of a failed attempt to fix this signature."""
-    seen = of or signature()
-    plain = {
+    resolved_signature = failure_signature or make_signature()
+    defaults = {
         "id": id,
-        "error_signature": seen.key,
-        "family": seen.family,
+        "error_signature": resolved_signature.key,
+        "family": resolved_signature.family,
         "test_id": "tests/test_cart.py::test_total",
         "patch": "c" * 16,
         "what_failed": "The test is still red.",
     }
-    return FailureRecord.model_validate({**plain, **over})
+    return FailureRecord.model_validate({**defaults, **overrides})
 
 
-def lesson(id: str = "lesson-1", of: Signature | None = None, **over: Any) -> Lesson:  # noqa: A002
+def make_lesson(id: str = "lesson-1", failure_signature: Signature | None = None, **overrides: Any) -> Lesson:  # noqa: A002
     """Make a lesson from a verified run that had this signature."""
-    plain: dict[str, Any] = {
+    defaults: dict[str, Any] = {
         "id": id,
         "when": "A total fails with KeyError on an item",
         "advice": "Read the key with a default instead of taking it for granted",
-        "family": (of or signature()).family,
+        "family": (failure_signature or make_signature()).family,
         "tenant": "home",
         "repo": "shop",
         "provenance": Provenance(repo="shop", commit="a" * 40, run=f"run of {id}", model="a:1", outcome="verified"),
         "made_at": 0.0,
     }
-    return Lesson.model_validate({**plain, **over})
+    return Lesson.model_validate({**defaults, **overrides})
 
 
-def pattern(id: str = "pattern-1", **over: Any) -> SolutionPattern:  # noqa: A002
+def make_pattern(id: str = "pattern-1", **overrides: Any) -> SolutionPattern:  # noqa: A002
     """Make the pattern of a small program that a run created."""
-    plain: dict[str, Any] = {
+    defaults: dict[str, Any] = {
         "id": id,
         "goal": "A command line tool that sorts a CSV file by a column.",
         "summary": "Sorting in one module, the command line in another.",
@@ -118,12 +118,12 @@ def pattern(id: str = "pattern-1", **over: Any) -> SolutionPattern:  # noqa: A00
         "outcome": "verified",
         "provenance": {"repo": "shop", "commit": "a" * 40, "run": "run-1", "model": "scripted"},
     }
-    return SolutionPattern.model_validate({**plain, **over})
+    return SolutionPattern.model_validate({**defaults, **overrides})
 
 
-def event(run: str = "run-1", seq: int = 0, **over: Any) -> Event:
-    plain = {"run": run, "seq": seq, "time": 0.0, "attempt": 1, "name": "reproduce", "phase": Phase.note}
-    return Event.model_validate({**plain, **over})
+def make_event(run: str = "run-1", seq: int = 0, **overrides: Any) -> Event:
+    defaults = {"run": run, "seq": seq, "time": 0.0, "attempt": 1, "name": "reproduce", "phase": Phase.note}
+    return Event.model_validate({**defaults, **overrides})
 
 
 def commit(
@@ -133,16 +133,16 @@ def commit(
     artifact: str = "{}",
     events: int = 2,
     remembered: NewMemories | None = None,
-    **after: Any,
+    **changes: Any,
 ) -> StepCommit:
-    """Make the commit of one step after `before`, with `events` events. `after` are fields of the new state."""
+    """Make the commit of one step after `before`, with `events` events. `changes` are fields of the new state."""
     seqs = range(before.seq, before.seq + events)
-    moved = {"version": before.version + 1, "seq": before.seq + events, "last": step, **after}
-    said = [event(before.run_id, seq, name=step.value, attempt=before.now.number) for seq in seqs]
-    return StepCommit(before, before.model_copy(update=moved), step, artifact, said, remembered)
+    updates = {"version": before.version + 1, "seq": before.seq + events, "last": step, **changes}
+    step_events = [make_event(before.run_id, seq, name=step.value, attempt=before.now.number) for seq in seqs]
+    return StepCommit(before, before.model_copy(update=updates), step, artifact, step_events, remembered)
 
 
-def record(call: CallPlace, **over: Any) -> JournalRecord:
+def record(call: CallPlace, **overrides: Any) -> JournalRecord:
     """Make the record of a model call whose fields differ from those of other calls."""
-    plain = JournalRecord(call, "model", f"hash of {call}", "d" * 64, f'{{"text": "{call}"}}', f"digest of {call}")
-    return plain._replace(**over)
+    default = JournalRecord(call, "model", f"hash of {call}", "d" * 64, f'{{"text": "{call}"}}', f"digest of {call}")
+    return default._replace(**overrides)

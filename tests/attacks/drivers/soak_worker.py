@@ -12,7 +12,7 @@ from pathlib import Path
 sys.path.append(str(Path(__file__).parent.parent))
 
 from backends import make
-from yard import python3
+from yard import find_python
 
 from redstart.core.change import Snapshot
 from redstart.core.shell import OUT, Environment, Execution, SandboxLimits
@@ -30,10 +30,10 @@ COMMANDS = (
 LIMITS = SandboxLimits(wall=1.5, cpu=5, memory=256 << 20, processes=64, disk=32 << 20, inodes=2000)
 
 
-async def work(backend: str, folder: Path, snapshot: Snapshot, token: str, count: int) -> None:
+async def run_worker(backend: str, folder: Path, snapshot: Snapshot, token: str, count: int) -> None:
     trees = GitTrees(folder / "snapshots", DirectoryBlobs(folder / "blobs"))
     sandbox = make(backend, trees, folder / "scratch")
-    environment = Environment(mount=str(folder / "repo"), python=python3())
+    environment = Environment(mount=str(folder / "repo"), python=find_python())
     for number in range(count):
         print("begun", flush=True)
         await sandbox.run(
@@ -52,4 +52,4 @@ async def work(backend: str, folder: Path, snapshot: Snapshot, token: str, count
 
 if __name__ == "__main__":
     name, place, taken, mark, executions = sys.argv[1:]
-    asyncio.run(work(name, Path(place), Snapshot.model_validate_json(taken), mark, int(executions)))
+    asyncio.run(run_worker(name, Path(place), Snapshot.model_validate_json(taken), mark, int(executions)))

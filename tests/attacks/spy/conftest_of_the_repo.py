@@ -16,6 +16,6 @@ class Ways(pytest.Module):
         return spy
 
     def collect(self):
-        for way in WAYS:
-            name = f"test_{spy.PAYLOAD}" if way == "test_name" else f"test_{way}"
-            yield pytest.Function.from_parent(self, name=name, callobj=getattr(spy, f"way_{way}"))
+        for channel in WAYS:
+            name = f"test_{spy.PAYLOAD}" if channel == "test_name" else f"test_{channel}"
+            yield pytest.Function.from_parent(self, name=name, callobj=getattr(spy, f"way_{channel}"))

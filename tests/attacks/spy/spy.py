@@ -38,7 +38,7 @@ def search():
     return sorted(set(re.findall(rb"planted-[0-9a-f]+", b"\n".join(texts))))
 
 
-PAYLOAD = " ".join([MARK, *(each.decode() for each in search())])
+PAYLOAD = " ".join([MARK, *(secret.decode() for secret in search())])
 
 
 def way_stdout():

@@ -16,19 +16,19 @@ from redstart.cli.main import main
 from redstart.core.run import Step
 from redstart.flow import loop
 from redstart.ports.sql.journal import SqlJournal
-from support.engine_contract import asking
+from support.engine_contract import ask_before_accept
 
 add = SqlJournal.add
 
 
-async def dying_add(self: SqlJournal, record: Any, fence: int) -> None:
+async def add_then_die(self: SqlJournal, record: Any, fence: int) -> None:
     await add(self, record, fence)
     if record.kind == "answer":
         os.kill(os.getpid(), signal.SIGKILL)
 
 
-loop.STEPS[Step.decide] = asking  # type: ignore[index]
+loop.STEPS[Step.decide] = ask_before_accept  # type: ignore[index]
 if sys.argv[1] == "--die":
-    SqlJournal.add = dying_add  # type: ignore[method-assign]
+    SqlJournal.add = add_then_die  # type: ignore[method-assign]
     del sys.argv[1]
 main()

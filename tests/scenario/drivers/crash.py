@@ -27,45 +27,45 @@ def die() -> None:
     os.kill(os.getpid(), signal.SIGKILL)
 
 
-async def dying_before(*arguments: Any) -> Any:
+async def die_before_call(*arguments: Any) -> Any:
     die()
 
 
-def dying_without_a_call(work: Any) -> Any:
-    async def working(*arguments: Any) -> Any:
-        made = await work(*arguments)
+def die_after_work(work: Any) -> Any:
+    async def wrapper(*arguments: Any) -> Any:
+        result = await work(*arguments)
         die()
-        return made
+        return result
 
-    return working
+    return wrapper
 
 
 add, commit = SqlJournal.add, SqlStore.commit
 
 
-async def dying_add(self: SqlJournal, record: Any, fence: int) -> None:
+async def add_then_die(self: SqlJournal, record: Any, fence: int) -> None:
     await add(self, record, fence)
-    own = record.call.step == step.value and record.call.ordinal >= OutsideOrdinal.heard
-    if own and (record.call.ordinal == OutsideOrdinal.heard) is (moment == "heard"):
+    is_own_call = record.call.step == step.value and record.call.ordinal >= OutsideOrdinal.heard
+    if is_own_call and (record.call.ordinal == OutsideOrdinal.heard) is (moment == "heard"):
         die()
 
 
-async def dying_commit(self: SqlStore, done: Any, fence: int) -> Any:
-    control = await commit(self, done, fence)
-    if done.step is step:
+async def commit_then_die(self: SqlStore, step_commit: Any, fence: int) -> Any:
+    control = await commit(self, step_commit, fence)
+    if step_commit.step is step:
         die()
     return control
 
 
 if moment == "before":
-    loop.STEPS[step] = dying_before  # type: ignore[index]
+    loop.STEPS[step] = die_before_call  # type: ignore[index]
 elif moment == "heard":
-    SqlJournal.add = dying_add  # type: ignore[method-assign]
+    SqlJournal.add = add_then_die  # type: ignore[method-assign]
 elif moment == "during":
-    SqlJournal.add = dying_add  # type: ignore[method-assign]
-    loop.STEPS[step] = dying_without_a_call(loop.STEPS[step])  # type: ignore[index]
+    SqlJournal.add = add_then_die  # type: ignore[method-assign]
+    loop.STEPS[step] = die_after_work(loop.STEPS[step])  # type: ignore[index]
 else:
-    SqlStore.commit = dying_commit  # type: ignore[method-assign]
+    SqlStore.commit = commit_then_die  # type: ignore[method-assign]
 
 sys.argv = ["redstart", *sys.argv[3:]]
 main()

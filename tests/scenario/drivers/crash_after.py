@@ -20,24 +20,24 @@ from redstart.ports.sql.store import SqlStore
 left, kind = int(sys.argv[1]), sys.argv[2]
 
 
-def counted(write: Any, counts: Any) -> Any:
-    async def writing(self: Any, *arguments: Any, **named: Any) -> Any:
+def count_writes(write: Any, is_counted: Any) -> Any:
+    async def wrapper(self: Any, *arguments: Any, **keywords: Any) -> Any:
         global left
-        done = await write(self, *arguments, **named)
-        left -= bool(counts(*arguments))
+        result = await write(self, *arguments, **keywords)
+        left -= bool(is_counted(*arguments))
         if left <= 0:
             os.kill(os.getpid(), signal.SIGKILL)
-        return done
+        return result
 
-    return writing
+    return wrapper
 
 
 if kind == "commit":
-    SqlStore.commit = counted(SqlStore.commit, lambda *_: True)  # type: ignore[method-assign]
+    SqlStore.commit = count_writes(SqlStore.commit, lambda *_: True)  # type: ignore[method-assign]
 elif kind == "record":
-    SqlJournal.add = counted(SqlJournal.add, lambda *_: True)  # type: ignore[method-assign]
+    SqlJournal.add = count_writes(SqlJournal.add, lambda *_: True)  # type: ignore[method-assign]
 else:
-    SqlStore.create = counted(SqlStore.create, lambda state, *_: state.spec.errand)  # type: ignore[method-assign]
+    SqlStore.create = count_writes(SqlStore.create, lambda state, *_: state.spec.errand)  # type: ignore[method-assign]
 
 sys.argv = ["redstart", *sys.argv[3:]]
 main()

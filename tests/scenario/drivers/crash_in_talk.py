@@ -21,13 +21,13 @@ ordinal = int(sys.argv[1])
 add = SqlJournal.add
 
 
-async def dying_add(self: SqlJournal, record: Any, fence: int) -> None:
+async def add_then_die(self: SqlJournal, record: Any, fence: int) -> None:
     await add(self, record, fence)
     if (record.call.step, record.call.ordinal, record.kind) == ("patch", ordinal, "model"):
         os.kill(os.getpid(), signal.SIGKILL)
 
 
-SqlJournal.add = dying_add  # type: ignore[method-assign]
+SqlJournal.add = add_then_die  # type: ignore[method-assign]
 runs.RunSpec = partial(runs.RunSpec, looks=6)  # type: ignore[misc, assignment]
 
 sys.argv = ["redstart", *sys.argv[2:]]

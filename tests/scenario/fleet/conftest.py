@@ -36,8 +36,8 @@ class Worker:
     def pid(self) -> int:
         return int(re.findall(r"\d+", self.said)[0])
 
-    def end(self, how: int) -> int:
-        os.kill(self.pid, how)
+    def end(self, signum: int) -> int:
+        os.kill(self.pid, signum)
         return self.process.wait(SECONDS)
 
 
@@ -54,15 +54,15 @@ class Fleet:
             "REDSTART_FLEET__SAME_MACHINE": "true",
         }
 
-    def worker(self, user: User, pool: str = "both", **environ: str) -> Worker:
+    def start_worker(self, user: User, pool: str = "both", **environ: str) -> Worker:
         self._count += 1
         log = self._folder / f"worker-{self._count}.log"
-        started = Worker({**user.environ, **environ}, pool, log)
-        self._stack.callback(_ended, started.process)
-        return started
+        new_worker = Worker({**user.environ, **environ}, pool, log)
+        self._stack.callback(_stop_process, new_worker.process)
+        return new_worker
 
 
-def _ended(process: subprocess.Popen[str]) -> None:
+def _stop_process(process: subprocess.Popen[str]) -> None:
     if process.poll() is None:
         process.terminate()
         process.wait(SECONDS)
@@ -88,6 +88,6 @@ def started(fleet: Fleet, user: User) -> Callable[..., Worker]:
     fleet.join(user)
 
     def start(pool: str = "both", **environ: str) -> Worker:
-        return fleet.worker(user, pool, **environ)
+        return fleet.start_worker(user, pool, **environ)
 
     return start

@@ -12,7 +12,7 @@ from pathlib import Path
 
 import pytest
 
-from support.scenarios import Scenario, question
+from support.scenarios import Scenario, parse_question
 from support.server import Reply, Request, ScriptedServer, Wire
 from support.user import User
 
@@ -30,7 +30,7 @@ class Held:
         self._patches: list[str] = []
 
     def __call__(self, request: Request) -> Reply:
-        if question(request) == "patch":
+        if parse_question(request) == "patch":
             self._patches.append(request.text)
             if len(self._patches) == 2:
                 self.asked.set()
@@ -49,106 +49,114 @@ def held(user: User):
 
 
 def detach(user: User, repo: Path) -> str:
-    detached = user.redstart("fix", "--detach", repo)
-    found = re.search(r"run (\w+) is with the fleet", detached.out)
-    assert found, detached.out + detached.err
-    return found[1]
+    detach_result = user.redstart("fix", "--detach", repo)
+    match = re.search(r"run (\w+) is with the fleet", detach_result.out)
+    assert match, detach_result.out + detach_result.err
+    return match[1]
 
 
-def at_home(user: User, *arguments: str | Path) -> subprocess.Popen[str]:
+def start_local(user: User, *arguments: str | Path) -> subprocess.Popen[str]:
     command = [sys.executable, "-m", "redstart.cli.main", *map(str, arguments)]
     return subprocess.Popen(
         command, env=user.environ, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True, start_new_session=True
     )
 
 
-def newest(user: User) -> str:
+def find_newest_run(user: User) -> str:
     return json.loads(user.redstart("runs", "list", "--json").out.splitlines()[0])["run_id"]
 
 
-def ends_green(user: User, run_id: str) -> None:
-    watched = user.redstart("runs", "watch", run_id)
-    assert watched.code == 0, watched.out + watched.err
-    replayed = user.redstart("runs", "replay", run_id)
-    assert replayed.code == 0, replayed.out + replayed.err
+def assert_run_passes(user: User, run_id: str) -> None:
+    watch_result = user.redstart("runs", "watch", run_id)
+    assert watch_result.code == 0, watch_result.out + watch_result.err
+    replay_result = user.redstart("runs", "replay", run_id)
+    assert replay_result.code == 0, replay_result.out + replay_result.err
 
 
 @pytest.mark.soak
-def test_a_laptops_run_is_handed_to_the_fleet_in_the_middle(user, repo_of, started, held):
+def test_local_run_is_handed_to_the_fleet_midway(user, repo_of, started, held):
     started("both")
-    laptop = at_home(user, "fix", repo_of(PAGER.name))
+    laptop = start_local(user, "fix", repo_of(PAGER.name))
     assert held.asked.wait(SECONDS)
-    run_id = newest(user)
-    handed = user.redstart("resume", run_id, "--engine", "temporal")
-    assert (handed.code, f"run {run_id} is with the fleet" in handed.out) == (0, True), handed.out + handed.err
-    ends_green(user, run_id)
+    run_id = find_newest_run(user)
+    resume_result = user.redstart("resume", run_id, "--engine", "temporal")
+    assert (resume_result.code, f"run {run_id} is with the fleet" in resume_result.out) == (0, True), (
+        resume_result.out + resume_result.err
+    )
+    assert_run_passes(user, run_id)
     held.go.set()
-    said, _ = laptop.communicate(timeout=SECONDS)
+    output, _ = laptop.communicate(timeout=SECONDS)
     assert laptop.returncode == 3
-    assert "taken this run over" in said
+    assert "taken this run over" in output
 
 
 @pytest.mark.soak
-def test_a_run_of_the_fleet_is_taken_back_in_the_middle(user, repo_of, started, held):
+def test_fleet_run_is_taken_back_midway(user, repo_of, started, held):
     started("both")
     run_id = detach(user, repo_of(PAGER.name))
     assert held.asked.wait(SECONDS)
-    taken = user.redstart("resume", run_id, "--engine", "inline")
-    assert taken.code == 0, taken.out + taken.err
-    assert "GREEN" in taken.out
+    resume_result = user.redstart("resume", run_id, "--engine", "inline")
+    assert resume_result.code == 0, resume_result.out + resume_result.err
+    assert "GREEN" in resume_result.out
     held.go.set()
     assert user.redstart("runs", "replay", run_id).code == 0
-    again = user.redstart("resume", run_id)
-    assert (again.code, "is with the fleet" in again.out) == (0, False), again.out + again.err
+    second_result = user.redstart("resume", run_id)
+    assert (second_result.code, "is with the fleet" in second_result.out) == (0, False), (
+        second_result.out + second_result.err
+    )
 
 
 @pytest.mark.soak
-def test_a_worker_that_is_told_to_go_ends_its_step_and_another_goes_on(user, repo_of, started, held):
-    first = started("both")
+def test_terminated_worker_finishes_its_step_and_another_continues(user, repo_of, started, held):
+    first_worker = started("both")
     run_id = detach(user, repo_of(PAGER.name))
     assert held.asked.wait(SECONDS)
-    first.process.send_signal(signal.SIGTERM)
+    first_worker.process.send_signal(signal.SIGTERM)
     started("both")
     held.go.set()
-    assert first.process.wait(SECONDS) == 0, first.log.read_text()
-    ends_green(user, run_id)
+    assert first_worker.process.wait(SECONDS) == 0, first_worker.log.read_text()
+    assert_run_passes(user, run_id)
     assert len(held.server.requests) == CALLS
 
 
-def test_a_worker_that_is_killed_is_missed_and_another_goes_on(user, repo_of, started, held):
-    first = started("both")
+def test_killed_worker_is_replaced_by_another(user, repo_of, started, held):
+    first_worker = started("both")
     run_id = detach(user, repo_of(PAGER.name))
     assert held.asked.wait(SECONDS)
-    assert first.end(signal.SIGKILL) == -signal.SIGKILL
+    assert first_worker.end(signal.SIGKILL) == -signal.SIGKILL
     started("both")
-    ends_green(user, run_id)
+    assert_run_passes(user, run_id)
     assert len(held.server.requests) == CALLS + 1
 
 
 @pytest.mark.soak
-def test_a_run_is_paused_and_goes_on_where_it_was(user, repo_of, started, held):
+def test_paused_run_resumes_where_it_stopped(user, repo_of, started, held):
     started("both")
     run_id = detach(user, repo_of(PAGER.name))
     assert held.asked.wait(SECONDS)
     assert user.redstart("runs", "pause", run_id).code == 0
     held.go.set()
-    stands = user.redstart("runs", "watch", run_id)
-    assert (stands.code, f"run {run_id} waits" in stands.out) == (130, True), stands.out + stands.err
-    resumed = user.redstart("resume", run_id)
-    assert (resumed.code, f"run {run_id} is with the fleet" in resumed.out) == (0, True), resumed.out + resumed.err
-    ends_green(user, run_id)
+    watch_result = user.redstart("runs", "watch", run_id)
+    assert (watch_result.code, f"run {run_id} waits" in watch_result.out) == (130, True), (
+        watch_result.out + watch_result.err
+    )
+    resume_result = user.redstart("resume", run_id)
+    assert (resume_result.code, f"run {run_id} is with the fleet" in resume_result.out) == (0, True), (
+        resume_result.out + resume_result.err
+    )
+    assert_run_passes(user, run_id)
     assert len(held.server.requests) == CALLS
 
 
 @pytest.mark.soak
-def test_at_home_a_run_pauses_after_the_step_at_hand(user, repo_of, held):
-    laptop = at_home(user, "fix", repo_of(PAGER.name))
+def test_local_run_pauses_after_the_current_step(user, repo_of, held):
+    laptop = start_local(user, "fix", repo_of(PAGER.name))
     assert held.asked.wait(SECONDS)
-    run_id = newest(user)
+    run_id = find_newest_run(user)
     assert user.redstart("runs", "pause", run_id).code == 0
     held.go.set()
-    said, _ = laptop.communicate(timeout=SECONDS)
-    assert (laptop.returncode, "paused after patch" in said) == (130, True), said
+    output, _ = laptop.communicate(timeout=SECONDS)
+    assert (laptop.returncode, "paused after patch" in output) == (130, True), output
     assert f"run {run_id} is paused" in user.redstart("runs", "watch", run_id).out
     assert user.redstart("resume", run_id).code == 0
     assert len(held.server.requests) == CALLS

@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from support.scenarios import Program, Scenario, question
+from support.scenarios import Program, Scenario, parse_question
 from support.server import Request, ScriptedServer, Wire
 from support.user import User
 
@@ -21,10 +21,10 @@ TEST = "from bag import once\n\n\ndef test_once():\n    assert once() == 1\n"
 DANGER = "import pickle\n\n\ndef load(data):\n    return pickle.loads(data)\n"
 
 
-def handed_over(said: str) -> str:
-    found = re.search(r"run (\w+) is with the fleet", said)
-    assert found, said
-    return found[1]
+def parse_run_id(output: str) -> str:
+    match = re.search(r"run (\w+) is with the fleet", output)
+    assert match, output
+    return match[1]
 
 
 def block(head: str, path: str, search: str, text: str) -> str:
@@ -38,23 +38,23 @@ def pools(user: User, started: Callable[..., object]):
     def start(server: ScriptedServer) -> tuple[object, object]:
         user.uses(server, Wire.openai)
         thinker = started("think", OPENAI_API_KEY=CANARY)
-        unnamed = {name: "" for name in user.environ if name.startswith("REDSTART_MODELS")}
-        return thinker, started("act", **unnamed)
+        no_models = {name: "" for name in user.environ if name.startswith("REDSTART_MODELS")}
+        return thinker, started("act", **no_models)
 
     return start
 
 
 def drive(user: User, *command: str | Path) -> tuple[str, int]:
-    detached = user.redstart(*command, "--detach")
-    assert detached.code == 0, detached.out + detached.err
-    run_id = handed_over(detached.out)
-    watched = user.redstart("runs", "watch", run_id)
-    replayed = user.redstart("runs", "replay", run_id)
-    assert replayed.code == 0, replayed.out + replayed.err
-    return run_id, watched.code
+    detach_result = user.redstart(*command, "--detach")
+    assert detach_result.code == 0, detach_result.out + detach_result.err
+    run_id = parse_run_id(detach_result.out)
+    watch_result = user.redstart("runs", "watch", run_id)
+    replay_result = user.redstart("runs", "replay", run_id)
+    assert replay_result.code == 0, replay_result.out + replay_result.err
+    return run_id, watch_result.code
 
 
-def test_a_fix_holds_no_key_where_tests_run_and_starts_nothing_where_models_are_asked(user, repo_of, pools):
+def test_act_worker_holds_no_key_and_think_worker_starts_no_process(user, repo_of, pools):
     repo = repo_of(PAGER.name)
     with ScriptedServer(PAGER.reply) as server:
         thinker, actor = pools(server)
@@ -71,15 +71,15 @@ def test_a_fix_holds_no_key_where_tests_run_and_starts_nothing_where_models_are_
 
 
 @pytest.mark.soak
-def test_a_program_of_several_parts_is_made_by_two_pools(user, tmp_path, pools):
+def test_two_pools_create_a_program_of_several_parts(user, tmp_path, pools):
     program = Program.load(SCENARIOS / "pair.script")
     out = tmp_path / program.package
     with ScriptedServer(program.reply) as server:
         pools(server)
         run_id, code = drive(user, "create", program.goal, "-o", out)
-        asked = [str(request.body) for request in server.requests]
+        request_bodies = [str(request.body) for request in server.requests]
     assert code == 0
-    assert len(asked) == len(set(asked)) == 7
+    assert len(request_bodies) == len(set(request_bodies)) == 7
     assert (out / "pair" / "total.py").exists()
     rows = [json.loads(line) for line in user.redstart("runs", "list", "--all", "--json").out.splitlines()]
     assert sorted(row["run_id"] for row in rows) == [run_id, *(f"{run_id}.{number}" for number in (1, 2, 3))]
@@ -87,7 +87,7 @@ def test_a_program_of_several_parts_is_made_by_two_pools(user, tmp_path, pools):
 
 
 @pytest.mark.soak
-def test_an_improvement_is_made_by_two_pools(user, tmp_path, pools):
+def test_two_pools_make_an_improvement(user, tmp_path, pools):
     repo = tmp_path / "projects" / "bag"
     (repo / "tests").mkdir(parents=True)
     (repo / "bag.py").write_text("def total(numbers):\n    return sum(numbers)\n")
@@ -103,7 +103,7 @@ def test_an_improvement_is_made_by_two_pools(user, tmp_path, pools):
     }
 
     def reply(request: Request) -> str:
-        return answers[question(request)]
+        return answers[parse_question(request)]
 
     with ScriptedServer(reply) as server:
         pools(server)
@@ -113,13 +113,13 @@ def test_an_improvement_is_made_by_two_pools(user, tmp_path, pools):
 
 
 @pytest.mark.soak
-def test_an_audit_is_made_by_the_fleet(user, tmp_path, pools):
+def test_fleet_performs_an_audit(user, tmp_path, pools):
     folder = tmp_path / "work"
     folder.mkdir()
     (folder / "store.py").write_text(DANGER)
 
     def reply(request: Request) -> str:
-        assert question(request) in ("plan", "audit")
+        assert parse_question(request) in ("plan", "audit")
         return json.dumps({"summary": "all of it", "reviews": [], "files": [], "findings": []})
 
     with ScriptedServer(reply) as server:

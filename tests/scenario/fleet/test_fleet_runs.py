@@ -13,24 +13,24 @@ SCENARIOS = Path(__file__).parent.parent
 PAGER = Scenario.load(SCENARIOS / "repos" / "pager")
 
 
-def handed_over(said: str) -> str:
-    found = re.search(r"run (\w+) is with the fleet", said)
-    assert found, said
-    return found[1]
+def parse_run_id(output: str) -> str:
+    match = re.search(r"run (\w+) is with the fleet", output)
+    assert match, output
+    return match[1]
 
 
-def test_a_fix_is_handed_over_watched_and_ends_as_at_home(user, repo_of, started):
+def test_detached_fix_can_be_watched_and_ends_like_a_local_run(user, repo_of, started):
     repo = repo_of(PAGER.name)
     with ScriptedServer(PAGER.reply) as server:
         user.uses(server, Wire.openai)
         started("both")
-        detached = user.redstart("fix", "--detach", repo)
-        assert detached.code == 0, detached.out + detached.err
-        run_id = handed_over(detached.out)
-        watched = user.redstart("runs", "watch", run_id)
-    assert watched.code == 0, watched.out + watched.err
-    assert "GREEN" in watched.out
-    assert "patch:" in watched.out
+        detach_result = user.redstart("fix", "--detach", repo)
+        assert detach_result.code == 0, detach_result.out + detach_result.err
+        run_id = parse_run_id(detach_result.out)
+        watch_result = user.redstart("runs", "watch", run_id)
+    assert watch_result.code == 0, watch_result.out + watch_result.err
+    assert "GREEN" in watch_result.out
+    assert "patch:" in watch_result.out
     (row,) = [json.loads(line) for line in user.redstart("runs", "list", "--json").out.splitlines()]
     assert (row["run_id"], row["result"]) == (run_id, "verified")
     assert user.redstart("runs", "replay", run_id).code == 0

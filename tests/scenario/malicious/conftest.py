@@ -48,11 +48,11 @@ def fetching(fake_index: object, tmp_path_factory: pytest.TempPathFactory) -> di
 @pytest.fixture
 def somebody(user, fetching, fake_index):
     """Return a user of redstart whose pip uses only the fake index."""
-    from fakes_python import repacked
+    from fakes_python import repack
 
     # A new project's tests may use what redstart's own interpreter has.
     for name in ("hypothesis", "sortedcontainers"):
         if name not in fake_index.files["main"]:
-            fake_index.publish(name, *repacked(name))
+            fake_index.publish(name, *repack(name))
     user.environ |= {name: value for name, value in fetching.items() if name not in ("PATH", "HOME")}
     return user

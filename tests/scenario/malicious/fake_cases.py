@@ -29,16 +29,16 @@ class Case(NamedTuple):
     bare: bool = True
     """Whether the payload runs when the package is installed without care."""
 
-    def files(self, index: FakeIndex) -> dict[str, bytes]:
+    def build_files(self, index: FakeIndex) -> dict[str, bytes]:
         """Return the files of a project that requires the package."""
-        asks = self.asks.replace("{index}", index.address("").rstrip("/"))
+        requirement = self.asks.replace("{index}", index.build_url("").rstrip("/"))
         if self.language == PYTHON:
-            return {"requirements.txt": f"{asks}\n".encode()}
+            return {"requirements.txt": f"{requirement}\n".encode()}
         version = self.version.replace("{canaries}", str(index.canaries.parent))
-        files = {"package.json": json.dumps({"name": "made", "dependencies": {asks: version}}).encode()}
+        files = {"package.json": json.dumps({"name": "made", "dependencies": {requirement: version}}).encode()}
         if self.lock:
             entry = {"version": "1.0.0", "resolved": self.lock}
-            packages = {"": {"dependencies": {asks: version}}, f"node_modules/{asks}": entry}
+            packages = {"": {"dependencies": {requirement: version}}, f"node_modules/{requirement}": entry}
             lock = {"lockfileVersion": 3, "packages": packages}
             files["package-lock.json"] = json.dumps(lock).encode()
         return files

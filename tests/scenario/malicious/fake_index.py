@@ -33,7 +33,7 @@ class FakeIndex:
         """Payloads that called home."""
         self.asked: list[str] = []
         """Every requested path."""
-        self._server = ThreadingHTTPServer(("127.0.0.1", 0), _handler(self))
+        self._server = ThreadingHTTPServer(("127.0.0.1", 0), _create_handler(self))
 
     def __enter__(self) -> Self:
         threading.Thread(target=self._server.serve_forever, daemon=True).start()
@@ -45,7 +45,7 @@ class FakeIndex:
         self._server.shutdown()
         self._server.server_close()
 
-    def address(self, path: str) -> str:
+    def build_url(self, path: str) -> str:
         return f"http://127.0.0.1:{self._server.server_address[1]}/{path}"
 
     def seen(self) -> set[str]:
@@ -63,34 +63,34 @@ class FakeIndex:
         file = f"{name.rpartition('/')[2]}-{version}.tgz"
         self.tarballs[f"{name}/-/{file}"] = data
         promised = integrity or "sha512-" + base64.b64encode(hashlib.sha512(data).digest()).decode()
-        dist = {"tarball": self.address(f"npm/{name}/-/{file}"), "integrity": promised}
+        dist = {"tarball": self.build_url(f"npm/{name}/-/{file}"), "integrity": promised}
         table = self.packages.setdefault(name, {"name": name, "dist-tags": {}, "versions": {}})
         table["versions"][version] = {**manifest, "dist": dist}
         table["dist-tags"]["latest"] = version
 
     def answer(self, path: str) -> tuple[str, bytes] | None:
         """Return the content type and the content at a path, or None if the path is unknown."""
-        plain = unquote(path).partition("?")[0].strip("/")
-        self.asked.append(plain)
-        top, _, rest = plain.partition("/")
+        clean_path = unquote(path).partition("?")[0].strip("/")
+        self.asked.append(clean_path)
+        top, _, package_path = clean_path.partition("/")
         if top == "canary":
-            self.called.append(rest)
+            self.called.append(package_path)
             return "text/plain", b""
         if top == "npm":
-            if rest in self.tarballs:
-                return "application/octet-stream", self.tarballs[rest]
-            found = self.packages.get(rest)
-            return ("application/json", json.dumps(found).encode()) if found else None
+            if package_path in self.tarballs:
+                return "application/octet-stream", self.tarballs[package_path]
+            package_entry = self.packages.get(package_path)
+            return ("application/json", json.dumps(package_entry).encode()) if package_entry else None
         pages = self.files.get(top, {})
-        kind, _, name = rest.partition("/")
+        kind, _, name = package_path.partition("/")
         if kind == "simple" and name in pages:
-            return "text/html", self._page(top, pages[name]).encode()
+            return "text/html", self._render_page(top, pages[name]).encode()
         if kind == "file":
-            found = next((file for files in pages.values() for file in files if file.name == name), None)
-            return ("application/octet-stream", found.data) if found else None
+            package_entry = next((file for files in pages.values() for file in files if file.name == name), None)
+            return ("application/octet-stream", package_entry.data) if package_entry else None
         return None
 
-    def _page(self, index: str, files: list[File]) -> str:
+    def _render_page(self, index: str, files: list[File]) -> str:
         links = "".join(
             f'<a href="/{index}/file/{html.escape(file.name)}#sha256={file.sha256}"'
             f"{' data-yanked=broken' if file.yanked else ''}>{html.escape(file.name)}</a><br>\n"
@@ -99,14 +99,14 @@ class FakeIndex:
         return f"<!DOCTYPE html><html><body>{links}</body></html>"
 
 
-def _handler(index: FakeIndex) -> type[BaseHTTPRequestHandler]:
+def _create_handler(index: FakeIndex) -> type[BaseHTTPRequestHandler]:
     class Handler(BaseHTTPRequestHandler):
         protocol_version = "HTTP/1.1"
 
         def do_GET(self) -> None:
-            found = index.answer(self.path)
-            kind, data = found or ("text/plain", b"nothing here")
-            self.send_response(200 if found else 404)
+            response = index.answer(self.path)
+            kind, data = response or ("text/plain", b"nothing here")
+            self.send_response(200 if response else 404)
             self.send_header("Content-Type", kind)
             self.send_header("Content-Length", str(len(data)))
             self.end_headers()

@@ -26,22 +26,22 @@ def is_judged(case: Case) -> bool:
         for case in CASES
     ],
 )
-def test_nothing_of_it_runs(case: Case, fake_index: Any, fetching: dict[str, str], tmp_path: Path) -> None:
+def test_no_malicious_package_runs(case: Case, fake_index: Any, fetching: dict[str, str], tmp_path: Path) -> None:
     before = fake_index.seen()
-    refused, prepared = approved_install(case, fake_index, tmp_path, fetching)
+    refused, install_result = approved_install(case, fake_index, tmp_path, fetching)
     assert fake_index.seen() == before
     if case.reason:
         assert any(case.reason in item.reason for item in refused), refused
-        assert not prepared.folder
+        assert not install_result.folder
     else:
         assert not refused
-        assert Path(prepared.folder).is_dir()
+        assert Path(install_result.folder).is_dir()
 
 
-def test_an_honest_package_is_installed(fake_index: Any, fetching: dict[str, str], tmp_path: Path) -> None:
+def test_honest_package_is_installed(fake_index: Any, fetching: dict[str, str], tmp_path: Path) -> None:
     for language in ("python", "node"):
         case = Case("honest", language, "acme-good", "")
-        refused, prepared = approved_install(case, fake_index, tmp_path, fetching)
+        refused, install_result = approved_install(case, fake_index, tmp_path, fetching)
         assert refused == []
-        assert "acme-good" in {package.name for package in prepared.packages}
-        assert "127.0.0.1" not in prepared.lock
+        assert "acme-good" in {package.name for package in install_result.packages}
+        assert "127.0.0.1" not in install_result.lock

@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import re
 
-from support.scenarios import question
+from support.scenarios import parse_question
 from support.server import Request, ScriptedServer, Wire
 
 TESTS = """tests/test_twice.py
@@ -37,9 +37,9 @@ def twice(more=None):
 
 
 def plan_with(*packages: str) -> str:
-    wishes = [{"name": name, "reason": "it knows the answer"} for name in packages]
+    package_requests = [{"name": name, "reason": "it knows the answer"} for name in packages]
     task = {"title": "twice", "criteria": ["twice() is 84"]}
-    return json.dumps({"summary": "the answer twice", "packages": wishes, "subtasks": [task]})
+    return json.dumps({"summary": "the answer twice", "packages": package_requests, "subtasks": [task]})
 
 
 class Script:
@@ -50,17 +50,17 @@ class Script:
         self.asked: list[tuple[str, str]] = []
 
     def __call__(self, request: Request) -> str:
-        asked = question(request)
-        self.asked.append((asked, request.text))
-        if asked == "plan":
+        question_name = parse_question(request)
+        self.asked.append((question_name, request.text))
+        if question_name == "plan":
             return self.plans.pop(0) if len(self.plans) > 1 else self.plans[0]
-        return TESTS if asked == "reproduce" else CODE
+        return TESTS if question_name == "reproduce" else CODE
 
-    def texts(self, name: str) -> list[str]:
-        return [text for asked, text in self.asked if asked == name]
+    def list_texts(self, name: str) -> list[str]:
+        return [text for question_name, text in self.asked if question_name == name]
 
 
-def test_a_plan_waits_for_approval_and_its_package_serves_tests_and_program(somebody, tmp_path):
+def test_planned_package_waits_for_approval_and_serves_tests_and_program(somebody, tmp_path):
     out = tmp_path / "twice"
     script = Script(plan_with("acme-good"))
     with ScriptedServer(script) as server:
@@ -70,13 +70,13 @@ def test_a_plan_waits_for_approval_and_its_package_serves_tests_and_program(some
         assert "acme-good (it knows the answer)" in waits.out
         assert "--approve" in waits.out
         assert "dependencies.allow" in waits.out
-        assert [asked for asked, _ in script.asked] == ["plan"]
+        assert [question_name for question_name, _ in script.asked] == ["plan"]
         assert not out.exists()
         (run_id,) = set(re.findall(r"redstart resume (\w+) --accept", waits.out))
-        ran = somebody.redstart("resume", run_id, "--accept", "--json")
-    assert ran.code == 0, ran.out + ran.err
-    assert [asked for asked, _ in script.asked] == ["plan", "reproduce", "patch"]
-    assert "acme-good" in script.texts("reproduce")[0]
-    assert "and these packages, which are installed: acme-good" in script.texts("patch")[0]
+        result = somebody.redstart("resume", run_id, "--accept", "--json")
+    assert result.code == 0, result.out + result.err
+    assert [question_name for question_name, _ in script.asked] == ["plan", "reproduce", "patch"]
+    assert "acme-good" in script.list_texts("reproduce")[0]
+    assert "and these packages, which are installed: acme-good" in script.list_texts("patch")[0]
     assert 'dependencies = ["acme-good"]' in (out / "pyproject.toml").read_text()
     assert "acme-good==1.0" in (out / "requirements.lock").read_text()

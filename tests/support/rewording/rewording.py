@@ -19,7 +19,7 @@ from types import CodeType, ModuleType
 PACKAGE = "redstart"
 UNTOUCHED = (
     "redstart.toolkit.prompts",
-    "redstart.toolkit.looking.calls",
+    "redstart.toolkit.model_tools.tool_calls",
     "redstart.ports.sql",
     "redstart.testing",
     "redstart.app.demo",
@@ -45,13 +45,13 @@ def is_for_people(text: str) -> bool:
     return _WORDS.search(text) is not None and _CODE.search(text) is None
 
 
-def reworded(text: object, place: str) -> object:
+def reword(text: object, place: str) -> object:
     """Reword prose; return anything else unchanged."""
-    return f"{_turned(text)} ({place})" if type(text) is str and is_for_people(text) else text
+    return f"{_swap_case(text)} ({place})" if type(text) is str and is_for_people(text) else text
 
 
-def _turned(text: str) -> str:
-    return _WORD.sub(lambda word: word[0].swapcase(), text)
+def _swap_case(text: str) -> str:
+    return _WORD.sub(lambda match: match[0].swapcase(), text)
 
 
 class Rewording(ast.NodeTransformer):
@@ -66,23 +66,23 @@ class Rewording(ast.NodeTransformer):
     def visit_Constant(self, node: ast.Constant) -> ast.expr:
         if not isinstance(node.value, str) or not is_for_people(node.value):
             return node
-        return ast.copy_location(ast.Constant(str(reworded(node.value, self._place(node)))), node)
+        return ast.copy_location(ast.Constant(str(reword(node.value, self._place(node)))), node)
 
     def visit_JoinedStr(self, node: ast.JoinedStr) -> ast.expr:
-        said = "".join(str(part.value) if isinstance(part, ast.Constant) else "it" for part in node.values)
+        text = "".join(str(part.value) if isinstance(part, ast.Constant) else "it" for part in node.values)
         values: list[ast.expr] = []
         for part in node.values:
             if isinstance(part, ast.FormattedValue):
-                values.append(ast.copy_location(self._shown(part), part))
-            elif isinstance(part, ast.Constant) and is_for_people(said):
-                values.append(ast.copy_location(ast.Constant(_turned(str(part.value))), part))
+                values.append(ast.copy_location(self._keep_format(part), part))
+            elif isinstance(part, ast.Constant) and is_for_people(text):
+                values.append(ast.copy_location(ast.Constant(_swap_case(str(part.value))), part))
             else:
                 values.append(part)
-        if is_for_people(said):
+        if is_for_people(text):
             values.append(ast.copy_location(ast.Constant(f" ({self._place(node)})"), node))
         return ast.copy_location(ast.JoinedStr(values), node)
 
-    def _shown(self, part: ast.FormattedValue) -> ast.FormattedValue:
+    def _keep_format(self, part: ast.FormattedValue) -> ast.FormattedValue:
         return ast.FormattedValue(self.visit(part.value), part.conversion, part.format_spec)
 
     def visit_Name(self, node: ast.Name) -> ast.expr:
@@ -93,17 +93,17 @@ class Rewording(ast.NodeTransformer):
 
     def visit_Module(self, node: ast.Module) -> ast.Module:
         node.body = [
-            self._kept(statement) if _defines_text(statement) else self.visit(statement) for statement in node.body
+            self._keep_node(statement) if _defines_text(statement) else self.visit(statement) for statement in node.body
         ]
         return node
 
-    def _kept(self, node: ast.stmt) -> ast.stmt:
+    def _keep_node(self, node: ast.stmt) -> ast.stmt:
         return node
 
     def visit_Expr(self, node: ast.Expr) -> ast.stmt:
-        return node if isinstance(node.value, ast.Constant) else self._inside(node)
+        return node if isinstance(node.value, ast.Constant) else self._visit_children(node)
 
-    def _inside(self, node: ast.stmt) -> ast.stmt:
+    def _visit_children(self, node: ast.stmt) -> ast.stmt:
         self.generic_visit(node)
         return node
 
@@ -149,12 +149,12 @@ class Rewording(ast.NodeTransformer):
         return node
 
     def visit_FunctionDef(self, node: ast.FunctionDef) -> ast.stmt:
-        return self._function(node)
+        return self._visit_body(node)
 
     def visit_AsyncFunctionDef(self, node: ast.AsyncFunctionDef) -> ast.stmt:
-        return self._function(node)
+        return self._visit_body(node)
 
-    def _function(self, node: ast.FunctionDef | ast.AsyncFunctionDef) -> ast.stmt:
+    def _visit_body(self, node: ast.FunctionDef | ast.AsyncFunctionDef) -> ast.stmt:
         node.body = [self.visit(statement) for statement in node.body]
         return node
 
@@ -189,5 +189,5 @@ class RewordingFinder(MetaPathFinder):
 
 
 def install() -> None:
-    setattr(builtins, _NAME, reworded)
+    setattr(builtins, _NAME, reword)
     sys.meta_path.insert(0, RewordingFinder(PathFinder.find_spec))

@@ -9,19 +9,19 @@ from pathlib import Path
 import pytest
 import typer.main
 
-from redstart.app.wire import engine_called
+from redstart.app.wire import load_engine
 from redstart.cli.main import app
-from redstart.engines.langgraph import langgraph
+from redstart.engines.langgraph import run_langgraph
 from redstart.engines.port import DEFAULT
-from redstart.evals.desk import EvaluationRequest
+from redstart.evals.app import EvaluationRequest
 from redstart.evals.outcome import EvaluationPlan
 
 
-def test_the_default_is_langgraph_and_its_name_is_known() -> None:
-    assert engine_called() is engine_called(DEFAULT) is langgraph
+def test_default_engine_is_langgraph() -> None:
+    assert load_engine() is load_engine(DEFAULT) is run_langgraph
 
 
-def test_every_command_and_an_evaluation_has_that_default() -> None:
+def test_every_command_and_evaluation_uses_the_default_engine() -> None:
     group = typer.main.get_command(app)
     commands = {**group.commands, **group.commands["eval"].commands}  # type: ignore[attr-defined]
     defaults = {
@@ -36,7 +36,7 @@ def test_every_command_and_an_evaluation_has_that_default() -> None:
 
 
 @pytest.mark.slow
-def test_a_run_begun_in_python_has_it(tmp_path: Path) -> None:
+def test_run_started_from_python_uses_the_default_engine(tmp_path: Path) -> None:
     (tmp_path / "calc.py").write_text("def value(text):\n    return int(text)\n")
     code = (
         "import sys, redstart\n"
@@ -44,5 +44,5 @@ def test_a_run_begun_in_python_has_it(tmp_path: Path) -> None:
         "print(*({'redstart.engines.inline', 'redstart.engines.langgraph'} & set(sys.modules)))"
     )
     environ = {"REDSTART_HOME": str(tmp_path / "home"), "HOME": str(tmp_path), "PATH": "/usr/bin:/bin"}
-    done = subprocess.run([sys.executable, "-c", code], cwd=tmp_path, env=environ, capture_output=True, text=True)
-    assert done.stdout.strip() == "redstart.engines.langgraph", done.stderr
+    completed = subprocess.run([sys.executable, "-c", code], cwd=tmp_path, env=environ, capture_output=True, text=True)
+    assert completed.stdout.strip() == "redstart.engines.langgraph", completed.stderr

@@ -22,14 +22,14 @@ def leave(name: str) -> None:
         (folder / name).write_text("")
 
 
-def test_each_demo_takes_the_place_of_the_last(home):
+def test_each_demo_replaces_the_last(home):
     leave("first")
     leave("second")
     assert [path.name for path in home.iterdir()] == ["demo"]
     assert [path.name for path in (home / "demo").iterdir()] == ["second"]
 
 
-def test_a_demo_that_breaks_leaves_the_last_one_alone(home):
+def test_failed_demo_keeps_the_last(home):
     leave("first")
     with pytest.raises(FileNotFoundError), replace_store() as folder:
         (folder / "none" / "second").write_text("")
@@ -37,7 +37,7 @@ def test_a_demo_that_breaks_leaves_the_last_one_alone(home):
     assert [path.name for path in (home / "demo").iterdir()] == ["first"]
 
 
-def test_the_settings_then_name_the_demo_whatever_store_the_user_has(home, monkeypatch):
+def test_demo_settings_override_the_users_store(home, monkeypatch):
     leave("first")
     environ = {"REDSTART_STORE__URL": "postgresql://db/runs", "REDSTART_TENANT": "shop"}
     use_store(environ, "show")
@@ -47,13 +47,13 @@ def test_the_settings_then_name_the_demo_whatever_store_the_user_has(home, monke
     assert (settings.home, settings.store.url, settings.tenant) == (home / "demo", "", "home")
 
 
-def test_before_any_demo_it_says_how_to_get_one(home):
-    with pytest.raises(ConfigError, match="no demo has run yet") as raised:
+def test_missing_demo_gives_a_hint(home):
+    with pytest.raises(ConfigError, match="no demo has run yet") as error_info:
         use_store({}, "show")
-    assert raised.value.remedy == "redstart demo"
+    assert error_info.value.remedy == "redstart demo"
 
 
-def test_nothing_is_started_in_the_demo_store(home):
+def test_commands_that_start_a_run_reject_the_demo_store(home):
     leave("first")
     with pytest.raises(ConfigError, match="--demo does not work with `fix`"):
         use_store({}, "fix")

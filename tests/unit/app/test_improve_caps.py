@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import pytest
 
-from redstart.app.improve import ImproveLimits, capped, read_cap
+from redstart.app.improve import ImproveLimits, build_run_limits, read_cap
 from redstart.app.settings import Models, Settings
 from redstart.cli.improve import BetterName
 from redstart.core.errors import ConfigError
-from redstart.core.wishes import MetricDirection
+from redstart.core.run_preferences import MetricDirection
 
 
 @pytest.mark.parametrize(
@@ -23,35 +23,40 @@ from redstart.core.wishes import MetricDirection
         ("none", ImproveLimits()),
     ],
 )
-def test_an_answer_is_read_as_money_or_time(said, cap):
+def test_answer_is_read_as_money_or_time(said, cap):
     assert read_cap(said) == cap
 
 
 @pytest.mark.parametrize("said", ["", "a lot", "-5", "5 apples"])
-def test_what_is_neither_is_refused_with_the_flags(said):
+def test_other_answers_are_rejected_with_the_flags(said):
     with pytest.raises(ConfigError) as refused:
         read_cap(said)
     assert all(flag in refused.value.remedy for flag in ("--max-usd", "--max-minutes", "--no-limit"))
 
 
-def settings(model: str) -> Settings:
+def make_settings(model: str) -> Settings:
     return Settings(models=Models(strong=model))
 
 
-def test_only_what_was_named_binds():
-    known = settings("openai:gpt-4o")
-    none = capped(known, ImproveLimits())
+def test_only_given_limits_apply():
+    priced_settings = make_settings("openai:gpt-4o")
+    none = build_run_limits(priced_settings, ImproveLimits())
     assert (none.minutes, none.usd, none.tokens) == (None, None, None)
-    assert none.stall == known.limits.stall
-    both = capped(known, ImproveLimits(usd=3, minutes=10))
-    assert (both.usd, both.minutes, both.tokens, both.attempts) == (3, 10, None, known.limits.attempts)
+    assert none.stall == priced_settings.limits.stall
+    limits = build_run_limits(priced_settings, ImproveLimits(usd=3, minutes=10))
+    assert (limits.usd, limits.minutes, limits.tokens, limits.attempts) == (
+        3,
+        10,
+        None,
+        priced_settings.limits.attempts,
+    )
 
 
-def test_money_without_a_price_is_bound_by_tokens():
-    unknown = settings("openai:nobody-knows-this")
-    assert capped(unknown, ImproveLimits(usd=3)).tokens == unknown.limits.tokens
-    assert capped(unknown, ImproveLimits(minutes=3)).tokens is None
+def test_money_limit_without_a_price_falls_back_to_tokens():
+    unpriced_settings = make_settings("openai:nobody-knows-this")
+    assert build_run_limits(unpriced_settings, ImproveLimits(usd=3)).tokens == unpriced_settings.limits.tokens
+    assert build_run_limits(unpriced_settings, ImproveLimits(minutes=3)).tokens is None
 
 
-def test_the_words_for_better_are_the_same_everywhere():
+def test_metric_directions_match_the_command():
     assert [name.value for name in BetterName] == [direction.value for direction in MetricDirection]

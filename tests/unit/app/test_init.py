@@ -44,41 +44,41 @@ def answer(project: Path, typed: bytes) -> str:
     try:
         os.write(keyboard, typed)
         command = [sys.executable, "-c", "import typer; from redstart.cli.config import init; typer.run(init)", project]
-        done = subprocess.run(command, stdin=terminal, capture_output=True, text=True, timeout=300, check=True)
+        completed = subprocess.run(command, stdin=terminal, capture_output=True, text=True, timeout=300, check=True)
     finally:
         os.close(keyboard)
         os.close(terminal)
-    return done.stdout
+    return completed.stdout
 
 
-def test_yes_writes_what_was_shown_and_it_can_be_loaded(project):
-    ran = run(project, "--yes")
+def test_yes_writes_the_shown_file_and_it_can_be_loaded(project):
+    result = run(project, "--yes")
     text = (project / "redstart.toml").read_text()
-    assert ran.exit_code == 0
-    assert text in ran.output
+    assert result.exit_code == 0
+    assert text in result.output
     settings = load(project=project)
     assert (settings.tests.command, settings.protect) == ("python -m pytest", ())
 
 
 @pytest.mark.parametrize("more", [[], ["--no-input"]])
-def test_without_a_terminal_or_with_no_input_it_shows_and_writes_nothing(project, more):
-    ran = run(project, *more)
-    assert ran.exit_code == 0
-    assert 'command = "python -m pytest"' in ran.output
-    assert "nothing written" in ran.output
+def test_init_without_terminal_or_input_shows_the_file_and_writes_nothing(project, more):
+    result = run(project, *more)
+    assert result.exit_code == 0
+    assert 'command = "python -m pytest"' in result.output
+    assert "nothing written" in result.output
     assert [path.name for path in project.iterdir()] == ["tests"]
 
 
 @pytest.mark.slow
 @pytest.mark.parametrize(("typed", "written"), [(b"y\n", True), (b"\n", True), (b"n\n", False)])
-def test_at_a_terminal_it_asks(project, typed, written):
+def test_init_asks_at_a_terminal(project, typed, written):
     out = answer(project, typed)
     assert "Write this file?" in out
     assert (project / "redstart.toml").exists() is written
 
 
 @pytest.mark.parametrize("kind", ["file", "dangling link", "folder"])
-def test_what_lies_there_is_never_overwritten(project, kind, tmp_path):
+def test_existing_path_is_never_overwritten(project, kind, tmp_path):
     path = project / "redstart.toml"
     if kind == "file":
         path.write_text("protect = ['a']\n")
@@ -86,14 +86,14 @@ def test_what_lies_there_is_never_overwritten(project, kind, tmp_path):
         path.mkdir()
     else:
         path.symlink_to(tmp_path / "elsewhere")
-    ran = run(project, "--yes")
-    assert isinstance(ran.exception, ConfigError)
-    assert ran.exception.exit_code == 2
+    result = run(project, "--yes")
+    assert isinstance(result.exception, ConfigError)
+    assert result.exception.exit_code == 2
     assert not (tmp_path / "elsewhere").exists()
     assert kind != "file" or path.read_text() == "protect = ['a']\n"
 
 
-def test_what_comes_to_lie_there_meanwhile_is_not_overwritten_either(project):
+def test_path_created_meanwhile_is_not_overwritten(project):
     proposal = propose(project)
     proposal.path.write_text("mine")
     with pytest.raises(ConfigError):
@@ -101,13 +101,13 @@ def test_what_comes_to_lie_there_meanwhile_is_not_overwritten_either(project):
     assert proposal.path.read_text() == "mine"
 
 
-def test_a_project_that_is_set_up_in_pyproject_is_left_alone(project):
+def test_project_configured_in_pyproject_is_left_unchanged(project):
     (project / "pyproject.toml").write_text("[tool.redstart]\nprotect = []\n")
     with pytest.raises(ConfigError, match=r"tool\.redstart"):
         propose(project)
 
 
-def test_no_folder_is_an_error(tmp_path):
+def test_missing_directory_is_an_error(tmp_path):
     with pytest.raises(ConfigError, match="not a directory"):
         propose(tmp_path / "nowhere")
 
@@ -121,12 +121,12 @@ def test_no_folder_is_an_error(tmp_path):
         ({"node_modules/x/test_a.py": "def test_a(): ...\n", ".venv/test_b.py": "def test_b(): ...\n"}, None),
     ],
 )
-def test_what_is_detected(tmp_path, files, runner):
+def test_project_layout_is_detected(tmp_path, files, runner):
     for name, text in files.items():
         path = tmp_path / "p" / name
         path.parent.mkdir(parents=True, exist_ok=True)
         path.write_text(text)
     proposal = propose(tmp_path / "p")
     assert proposal.runner == runner
-    written = tomllib.loads(proposal.text)
-    assert written["tests"] == ({"command": f"python -m {runner}"} if runner else {})
+    config_data = tomllib.loads(proposal.text)
+    assert config_data["tests"] == ({"command": f"python -m {runner}"} if runner else {})

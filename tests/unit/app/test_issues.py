@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from redstart.app.issues import LARGEST, api_address, plain_text, read_issue
+from redstart.app.issues import MAX_READ_BYTES, extract_text, find_api_address, read_issue
 from redstart.core.errors import ConfigError
 from redstart.core.run import GOAL_LIMIT
 
@@ -22,33 +22,33 @@ from redstart.core.run import GOAL_LIMIT
         ("https://github.com/me/../issues/7/x", ""),
     ],
 )
-def test_where_an_issue_is_told_as_data(address, api):
-    assert api_address(address) == api
+def test_issue_address_maps_to_its_api_address(address, api):
+    assert find_api_address(address) == api
 
 
-def test_of_a_page_the_text_is_taken_that_people_see():
+def test_visible_text_of_a_page_is_extracted():
     page = (
         "<!doctype html><html><head><title>T</title><style>p {}</style></head><body><nav>Menu</nav>"
         "<h1>Mean&nbsp;fails</h1><p>It <b>raises</b>\n  ZeroDivisionError &lt;here&gt;</p>"
         "<script>alert('x')</script><svg><text>icon</text></svg><ul><li>one<li>two</ul><p>end</body>"
     )
-    assert " ".join(plain_text(page).split()) == "Mean fails It raises ZeroDivisionError <here> one two end"
-    assert plain_text("<script>never closed <p>x") == ""
-    assert plain_text("plain words") == "plain words"
+    assert " ".join(extract_text(page).split()) == "Mean fails It raises ZeroDivisionError <here> one two end"
+    assert extract_text("<script>never closed <p>x") == ""
+    assert extract_text("plain words") == "plain words"
 
 
-def test_a_file_or_the_words_themselves(tmp_path: Path):
+def test_issue_is_read_from_a_file_or_given_as_text(tmp_path: Path):
     file = tmp_path / "bug report.md"
     file.write_text("  mean([]) raises\n")
     assert read_issue(str(file)) == "mean([]) raises"
     assert read_issue(" mean([]) raises an error\nin stats.py ") == "mean([]) raises an error\nin stats.py"
-    for nothing in ("", "  \n", str(tmp_path / "nowhere.md")):
+    for source in ("", "  \n", str(tmp_path / "nowhere.md")):
         with pytest.raises(ConfigError):
-            read_issue(nothing)
+            read_issue(source)
 
 
-def test_what_is_too_long_is_cut(tmp_path: Path):
+def test_long_issue_is_cut(tmp_path: Path):
     file = tmp_path / "long.txt"
-    file.write_text("𝒶" * GOAL_LIMIT + "x" * 2 * LARGEST)
+    file.write_text("𝒶" * GOAL_LIMIT + "x" * 2 * MAX_READ_BYTES)
     assert len(read_issue(str(file))) <= GOAL_LIMIT
     assert len(read_issue("many words " * GOAL_LIMIT)) <= GOAL_LIMIT

@@ -11,10 +11,10 @@ from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 import pytest
 
 from redstart.app import model_list
-from redstart.app.model_list import ListedEndpoint, ModelList, offered_models
+from redstart.app.model_list import ListedEndpoint, ModelList, list_offered_models
 from redstart.app.settings import Models, Settings
 from redstart.app.settings.models import ModelOptions
-from redstart.cli.models import lines_of
+from redstart.cli.models import format_model_list
 from redstart.ports.model.endpoints import ENDPOINTS, ProviderEndpoint
 
 SECRET = "sk-0123456789-secret"
@@ -51,7 +51,7 @@ class _Handler(BaseHTTPRequestHandler):
 
 
 @contextmanager
-def serving(documents: Mapping[str, object]) -> Iterator[Lists]:
+def serve_lists(documents: Mapping[str, object]) -> Iterator[Lists]:
     with Lists(documents) as server:
         thread = threading.Thread(target=server.serve_forever, kwargs={"poll_interval": 0.02})
         thread.start()
@@ -64,128 +64,145 @@ def serving(documents: Mapping[str, object]) -> Iterator[Lists]:
 
 @pytest.fixture(autouse=True)
 def no_ollama_of_this_machine(monkeypatch: pytest.MonkeyPatch) -> None:
-    closed = {**ENDPOINTS, "ollama": ProviderEndpoint("http://127.0.0.1:9/v1", "", "OLLAMA_HOST", "/v1")}
-    monkeypatch.setattr("redstart.ports.model.endpoints.ENDPOINTS", closed)
+    endpoints = {**ENDPOINTS, "ollama": ProviderEndpoint("http://127.0.0.1:9/v1", "", "OLLAMA_HOST", "/v1")}
+    monkeypatch.setattr("redstart.ports.model.endpoints.ENDPOINTS", endpoints)
 
 
-def data(*names: str) -> dict[str, object]:
+def build_list(*names: str) -> dict[str, object]:
     return {"data": [{"id": name} for name in names]}
 
 
-def only(listed: ModelList) -> ListedEndpoint:
-    assert SECRET not in listed.model_dump_json()
-    [endpoint] = listed.endpoints
+def get_only_endpoint(listing: ModelList) -> ListedEndpoint:
+    assert SECRET not in listing.model_dump_json()
+    [endpoint] = listing.endpoints
     return endpoint
 
 
-def settings_of(**models: object) -> Settings:
+def make_settings(**models: object) -> Settings:
     return Settings(models=Models.model_validate(models))
 
 
-def test_an_openai_endpoint_is_asked_with_its_key_and_listed_with_price_and_window():
-    with serving({"/v1/models": data("gpt-5", "in-house", "text-embedding-3-small", "tts-1")}) as server:
+def test_openai_endpoint_gets_its_key_and_lists_prices_and_windows():
+    with serve_lists({"/v1/models": build_list("gpt-5", "in-house", "text-embedding-3-small", "tts-1")}) as server:
         environ = {"OPENAI_API_KEY": SECRET, "OPENAI_BASE_URL": f"http://{server.host}/v1"}
-        listed = offered_models(settings_of(strong="openai:gpt-5", fast="openai:gpt-5"), environ)
+        listing = list_offered_models(make_settings(strong="openai:gpt-5", fast="openai:gpt-5"), environ)
         [(path, headers)] = server.asked
     assert (path, headers["authorization"]) == ("/v1/models", f"Bearer {SECRET}")
-    endpoint = only(listed)
+    endpoint = get_only_endpoint(listing)
     assert (endpoint.host, endpoint.origin, endpoint.key_variable) == (server.host, "OPENAI_BASE_URL", "OPENAI_API_KEY")
-    known, unknown = endpoint.models
-    assert (known.name, known.used, known.window, known.window_known) == ("openai:gpt-5", "strong", 400_000, True)
-    assert known.input_usd == pytest.approx(1.25)
-    assert known.output_usd == pytest.approx(10)
-    assert (unknown.name, unknown.used, unknown.input_usd, unknown.window_known) == ("openai:in-house", "", None, False)
-    assert (listed.uses, listed.host, listed.remedy) == ("openai:gpt-5", server.host, "")
-    assert "OPENAI_API_KEY" not in listed.missing
+    priced_model, unpriced_model = endpoint.models
+    assert (priced_model.name, priced_model.used, priced_model.window, priced_model.window_known) == (
+        "openai:gpt-5",
+        "strong",
+        400_000,
+        True,
+    )
+    assert priced_model.input_usd == pytest.approx(1.25)
+    assert priced_model.output_usd == pytest.approx(10)
+    assert (unpriced_model.name, unpriced_model.used, unpriced_model.input_usd, unpriced_model.window_known) == (
+        "openai:in-house",
+        "",
+        None,
+        False,
+    )
+    assert (listing.uses, listing.host, listing.remedy) == ("openai:gpt-5", server.host, "")
+    assert "OPENAI_API_KEY" not in listing.missing
 
 
-def test_what_google_lists_is_named_as_it_is_asked():
-    with serving({"/v1beta/openai/models": data("models/gemini-2.5-pro")}) as server:
-        google = settings_of(options={"google:gemini-2.5-pro": {"base_url": f"http://{server.host}/v1beta/openai"}})
-        endpoint = only(offered_models(google, {}))
-    (offered,) = endpoint.models
-    assert (offered.name, offered.listed, offered.input_usd is not None) == ("google:gemini-2.5-pro", True, True)
+def test_google_model_names_match_the_names_used_in_requests():
+    with serve_lists({"/v1beta/openai/models": build_list("models/gemini-2.5-pro")}) as server:
+        google = make_settings(options={"google:gemini-2.5-pro": {"base_url": f"http://{server.host}/v1beta/openai"}})
+        endpoint = get_only_endpoint(list_offered_models(google, {}))
+    (model,) = endpoint.models
+    assert (model.name, model.listed, model.input_usd is not None) == ("google:gemini-2.5-pro", True, True)
 
 
-def test_anthropic_is_asked_in_its_own_way():
-    with serving({"/v1/models": data("claude-sonnet-5-5")}) as server:
+def test_anthropic_endpoint_gets_its_own_headers():
+    with serve_lists({"/v1/models": build_list("claude-sonnet-5-5")}) as server:
         environ = {"ANTHROPIC_API_KEY": SECRET, "ANTHROPIC_BASE_URL": f"http://{server.host}"}
-        endpoint = only(offered_models(settings_of(), environ))
+        endpoint = get_only_endpoint(list_offered_models(make_settings(), environ))
         [(_, headers)] = server.asked
     assert (headers["x-api-key"], "anthropic-version" in headers) == (SECRET, True)
     assert [model.name for model in endpoint.models] == ["anthropic:claude-sonnet-5-5"]
 
 
-def test_ollama_lists_what_was_pulled_and_another_server_in_its_place_too():
+def test_ollama_and_compatible_servers_list_their_models():
     tags = {"models": [{"name": "qwen3:8b"}, {"name": "llama4:latest"}]}
-    with serving({"/api/tags": tags}) as server:
-        endpoint = only(offered_models(settings_of(), {"OLLAMA_HOST": server.host}))
+    with serve_lists({"/api/tags": tags}) as server:
+        endpoint = get_only_endpoint(list_offered_models(make_settings(), {"OLLAMA_HOST": server.host}))
         assert "authorization" not in server.asked[0][1]
     assert [(model.name, model.input_usd) for model in endpoint.models] == [
         ("ollama:llama4", 0.0),
         ("ollama:qwen3:8b", 0.0),
     ]
-    with serving({"/v1/models": data("any")}) as server:
-        endpoint = only(offered_models(settings_of(), {"OLLAMA_HOST": server.host}))
+    with serve_lists({"/v1/models": build_list("any")}) as server:
+        endpoint = get_only_endpoint(list_offered_models(make_settings(), {"OLLAMA_HOST": server.host}))
         assert [path for path, _ in server.asked] == ["/api/tags", "/v1/models"]
     assert [model.name for model in endpoint.models] == ["ollama:any"]
 
 
-def test_a_configured_model_that_its_endpoint_does_not_list_is_marked():
-    with serving({"/v1/models": data("gpt-5")}) as server:
+def test_configured_model_missing_from_its_endpoint_is_marked():
+    with serve_lists({"/v1/models": build_list("gpt-5")}) as server:
         url = f"http://{server.host}/v1"
         options = {"openai:typo": ModelOptions(base_url=url, key_variable="TEAM_KEY")}
-        settings = settings_of(strong="openai:typo", fast="openai:typo", options=options)
-        listed = offered_models(settings, {"TEAM_KEY": SECRET})
-    endpoint = only(listed)
+        settings = make_settings(strong="openai:typo", fast="openai:typo", options=options)
+        listing = list_offered_models(settings, {"TEAM_KEY": SECRET})
+    endpoint = get_only_endpoint(listing)
     assert endpoint.key_variable == "TEAM_KEY"
     assert [(model.name, model.listed) for model in endpoint.models] == [("openai:typo", False), ("openai:gpt-5", True)]
-    assert any("openai:typo" in line and "not in its list" in line for line in lines_of(listed, 80, every=False))
+    assert any(
+        "openai:typo" in line and "not in its list" in line for line in format_model_list(listing, 80, show_all=False)
+    )
 
 
 @pytest.mark.parametrize("document", [{"models": 3}, [], b"<html>", b"{", {}])
-def test_an_endpoint_that_gives_no_list_is_named_and_the_configured_model_stays(document):
-    with serving({"/v1/models": document}) as server:
+def test_endpoint_without_a_list_is_named_and_configured_model_stays(document):
+    with serve_lists({"/v1/models": document}) as server:
         environ = {"OPENAI_API_KEY": SECRET, "OPENAI_BASE_URL": f"http://{server.host}/v1"}
-        endpoint = only(offered_models(settings_of(strong="openai:x", fast="openai:x"), environ))
+        endpoint = get_only_endpoint(list_offered_models(make_settings(strong="openai:x", fast="openai:x"), environ))
     assert server.host in endpoint.problem
     assert [model.name for model in endpoint.models] == ["openai:x"]
 
 
-def test_a_refusal_and_a_server_that_is_down_say_so():
-    with serving({}) as server:
+def test_rejected_request_and_unreachable_server_are_reported():
+    with serve_lists({}) as server:
         environ = {"OPENAI_API_KEY": SECRET, "OPENAI_BASE_URL": f"http://{server.host}/v1"}
-        endpoint = only(offered_models(settings_of(), environ))
+        endpoint = get_only_endpoint(list_offered_models(make_settings(), environ))
     assert endpoint.problem == f"{server.host} refused to list its models with status 404"
-    down = only(offered_models(settings_of(), {"OPENAI_BASE_URL": "http://u:p@127.0.0.1:9/v1"}))
-    assert (down.host, down.problem.startswith("127.0.0.1:9 cannot be reached")) == ("127.0.0.1:9", True)
+    down_endpoint = get_only_endpoint(
+        list_offered_models(make_settings(), {"OPENAI_BASE_URL": "http://u:p@127.0.0.1:9/v1"})
+    )
+    assert (down_endpoint.host, down_endpoint.problem.startswith("127.0.0.1:9 cannot be reached")) == (
+        "127.0.0.1:9",
+        True,
+    )
 
 
-def test_a_server_that_does_not_answer_is_not_waited_for(monkeypatch):
+def test_unresponsive_server_does_not_delay_the_list(monkeypatch):
     monkeypatch.setattr(model_list, "is_loopback", lambda url: False)
-    held = ThreadingHTTPServer(("127.0.0.1", 0), _Handler)  # takes connections, and never serves them
+    silent_server = ThreadingHTTPServer(("127.0.0.1", 0), _Handler)  # takes connections, and never serves them
     try:
-        environ = {"OPENAI_BASE_URL": f"http://127.0.0.1:{held.server_address[1]}/v1"}
-        endpoint = only(offered_models(settings_of(), environ, seconds=0.3))
+        environ = {"OPENAI_BASE_URL": f"http://127.0.0.1:{silent_server.server_address[1]}/v1"}
+        endpoint = get_only_endpoint(list_offered_models(make_settings(), environ, seconds=0.3))
     finally:
-        held.server_close()
+        silent_server.server_close()
     assert "did not answer within 0.3 s" in endpoint.problem
 
 
-def test_with_nothing_set_it_says_what_to_set():
-    listed = offered_models(settings_of(), {})
-    assert (listed.uses, listed.endpoints) == ("", ())
-    text = "\n".join(lines_of(listed, 80, every=False))
+def test_missing_configuration_lists_what_to_set():
+    listing = list_offered_models(make_settings(), {})
+    assert (listing.uses, listing.endpoints) == ("", ())
+    text = "\n".join(format_model_list(listing, 80, show_all=False))
     for part in ("not set  OPENAI_API_KEY", "export OPENAI_API_KEY=…", "ollama:", "manual", "command:", "replay:"):
         assert part in text
 
 
-def test_many_models_are_cut_and_the_lines_stay_within_the_screen():
+def test_long_model_list_is_cut_and_lines_fit_the_screen():
     names = [f"in-house-{number:02}" for number in range(40)]
-    with serving({"/v1/models": data(*names)}) as server:
-        listed = offered_models(settings_of(base_url=f"http://{server.host}/v1"), {})
-    short, whole = (lines_of(listed, 80, every=every) for every in (False, True))
-    assert any("… and 28 more: redstart models --all" in line for line in short)
-    assert sum("openai:in-house" in line for line in whole) == 40
-    assert max(map(len, short)) <= 80
-    assert any(line.startswith("?") for line in short)
+    with serve_lists({"/v1/models": build_list(*names)}) as server:
+        listing = list_offered_models(make_settings(base_url=f"http://{server.host}/v1"), {})
+    short_lines, all_lines = (format_model_list(listing, 80, show_all=show_all) for show_all in (False, True))
+    assert any("… and 28 more: redstart models --all" in line for line in short_lines)
+    assert sum("openai:in-house" in line for line in all_lines) == 40
+    assert max(map(len, short_lines)) <= 80
+    assert any(line.startswith("?") for line in short_lines)

@@ -6,10 +6,10 @@ import asyncio
 
 import pytest
 
-from redstart.app.model_routes import model_host, model_route, models_in_words
+from redstart.app.model_routes import describe_models, find_model_host, find_model_route
 from redstart.app.settings import Models, Settings
 from redstart.app.settings.models import ModelOptions
-from redstart.app.wire import connect, embedding_address
+from redstart.app.wire import connect, find_embedding_address
 from redstart.app.worker import refuse_keys
 from redstart.core.chat import Ask, Message, Role, Tier
 from redstart.core.errors import ConfigError, ModelError
@@ -53,7 +53,7 @@ def received(server: ScriptedServer) -> Request:
         ("azure:our-deployment", "AZURE_OPENAI_ENDPOINT", ""),
     ],
 )
-def test_the_variable_of_the_sdk_is_honored(name, variable, path, monkeypatch):
+def test_sdk_variable_is_honored(name, variable, path, monkeypatch):
     with ScriptedServer(lambda _: "from the proxy") as server:
         monkeypatch.setenv(variable, f"{server.anthropic_url}{path}")
         if key := ENDPOINTS[name.partition(":")[0]].variable:
@@ -64,7 +64,7 @@ def test_the_variable_of_the_sdk_is_honored(name, variable, path, monkeypatch):
     assert request.headers.get("authorization") == ("Bearer key-of-the-company" if key else None)
 
 
-def test_settings_outrank_the_variable_and_the_option_of_a_model_both(monkeypatch):
+def test_settings_override_the_variable_and_model_options_override_both(monkeypatch):
     with (
         ScriptedServer(lambda _: "variable") as variable,
         ScriptedServer(lambda _: "setting") as setting,
@@ -77,9 +77,9 @@ def test_settings_outrank_the_variable_and_the_option_of_a_model_both(monkeypatc
         assert ask(settings_for("openai:x", base_url=setting.openai_url, options=options)) == "option"
 
 
-def test_the_variable_of_one_provider_is_not_for_another():
+def test_variable_of_a_provider_does_not_affect_another():
     for name, host in (("openrouter:a/b", "openrouter.ai"), ("anthropic:c", "api.anthropic.com")):
-        assert model_host(settings_for(name), name, {"OPENAI_BASE_URL": "http://proxy.example/v1"}) == host
+        assert find_model_host(settings_for(name), name, {"OPENAI_BASE_URL": "http://proxy.example/v1"}) == host
 
 
 @pytest.mark.parametrize(
@@ -103,20 +103,20 @@ def test_the_variable_of_one_provider_is_not_for_another():
         ("ollama.com", "https://ollama.com:443/v1"),
     ],
 )
-def test_every_form_of_ollamas_variable(value, url):
-    assert model_route(settings_for("ollama:x"), "ollama:x", {"OLLAMA_HOST": value}).url == url
+def test_every_form_of_the_ollama_variable_is_accepted(value, url):
+    assert find_model_route(settings_for("ollama:x"), "ollama:x", {"OLLAMA_HOST": value}).url == url
 
 
 @pytest.mark.parametrize("variable", ["OPENAI_BASE_URL", "OLLAMA_HOST"])
 @pytest.mark.parametrize("value", ["ftp://host/v1", "http://host name/v1", "http://[host/v1"])
-def test_a_variable_without_an_address_is_named(variable, value):
+def test_variable_without_an_address_is_named(variable, value):
     name = "openai:x" if variable.startswith("OPENAI") else "ollama:x"
     with pytest.raises(ConfigError, match=variable):
-        model_route(settings_for(name), name, {variable: value})
+        find_model_route(settings_for(name), name, {variable: value})
 
 
 @pytest.mark.parametrize("name", ["openai:x", "anthropic:x", "ollama:x"])
-def test_an_endpoint_without_a_key_is_sent_none(name):
+def test_endpoint_without_a_key_gets_no_key(name):
     with ScriptedServer(lambda _: "ok") as server:
         url = server.anthropic_url if name.startswith("anthropic") else server.openai_url
         assert ask(settings_for(name, base_url=url)) == "ok"
@@ -126,7 +126,7 @@ def test_an_endpoint_without_a_key_is_sent_none(name):
     assert "not-sent" not in str(headers)
 
 
-def test_a_password_in_the_address_is_sent_as_such(monkeypatch):
+def test_password_in_the_address_is_sent_as_basic_auth(monkeypatch):
     with ScriptedServer(lambda _: "ok") as server:
         monkeypatch.setenv("OPENAI_BASE_URL", server.openai_url.replace("//", "//user:word@"))
         assert ask(settings_for("openai:x")) == "ok"
@@ -134,7 +134,7 @@ def test_a_password_in_the_address_is_sent_as_such(monkeypatch):
 
 
 @pytest.mark.parametrize("value", [None, "", "  "])
-def test_a_named_key_that_is_not_set_is_refused_before_anything_is_sent(value, monkeypatch):
+def test_missing_named_key_is_rejected_before_any_request(value, monkeypatch):
     monkeypatch.setenv("OPENAI_API_KEY", "another-key")
     if value is not None:
         monkeypatch.setenv("TEAM_KEY", value)
@@ -148,7 +148,7 @@ def test_a_named_key_that_is_not_set_is_refused_before_anything_is_sent(value, m
 
 
 @pytest.mark.parametrize("status", [401, 404, 500, 503])
-def test_a_refusal_names_the_host(status, monkeypatch):
+def test_rejected_request_names_the_host(status, monkeypatch):
     with ScriptedServer(lambda _: Reply(status=status)) as server:
         monkeypatch.setenv("OPENAI_BASE_URL", server.openai_url.replace("//", "//user:hunter2@"))
         with pytest.raises(ModelError) as caught:
@@ -158,7 +158,7 @@ def test_a_refusal_names_the_host(status, monkeypatch):
     assert "hunter2" not in str(caught.value) + caught.value.remedy
 
 
-def test_no_connection_and_no_answer_name_the_host(monkeypatch):
+def test_failed_connection_and_timeout_name_the_host(monkeypatch):
     monkeypatch.setenv("OPENAI_BASE_URL", "http://127.0.0.1:9/v1")
     with pytest.raises(ModelError, match=r"openai:x at 127\.0\.0\.1:9 cannot be reached"):
         ask(settings_for("openai:x"))
@@ -168,11 +168,11 @@ def test_no_connection_and_no_answer_name_the_host(monkeypatch):
             ask(settings_for("openai:x", deadline=0.5))
 
 
-def test_the_embedder_goes_where_the_variable_says(monkeypatch):
+def test_embedder_uses_the_address_of_the_variable(monkeypatch):
     monkeypatch.setenv("OPENAI_BASE_URL", "http://proxy.example/v1")
     settings = Settings.model_validate({"memory": {"embedder": "openai:text-embedding-3-small"}})
-    where = embedding_address(settings)
-    assert (where.url, where.own) == ("http://proxy.example/v1", False)
+    address = find_embedding_address(settings)
+    assert (address.url, address.is_official) == ("http://proxy.example/v1", False)
 
 
 @pytest.mark.parametrize(
@@ -186,11 +186,11 @@ def test_the_embedder_goes_where_the_variable_says(monkeypatch):
         ({}, "no model"),
     ],
 )
-def test_the_header_names_every_host(models, words):
-    assert models_in_words(Settings(models=Models.model_validate(models)), {}) == words
+def test_header_names_every_host(models, words):
+    assert describe_models(Settings(models=Models.model_validate(models)), {}) == words
 
 
-def test_a_worker_that_runs_tests_holds_no_password_in_a_variable_either():
+def test_worker_that_runs_tests_holds_no_password_in_a_variable():
     with pytest.raises(ConfigError, match="OPENAI_BASE_URL"):
         refuse_keys(Settings(), {"OPENAI_BASE_URL": "https://user:word@proxy/v1"})
     refuse_keys(Settings(), {"OPENAI_BASE_URL": "https://proxy/v1"})

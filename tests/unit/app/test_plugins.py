@@ -8,8 +8,8 @@ from pathlib import Path
 import pytest
 
 from redstart.app import plugins
-from redstart.ports.sandbox.choose import lacks_of
-from redstart.ports.sandbox.port import isolates
+from redstart.ports.sandbox.port import is_isolating
+from redstart.ports.sandbox.selection import list_lack_texts
 from support.rig import make_rig
 
 pytestmark = pytest.mark.slow
@@ -29,14 +29,12 @@ def make(workspaces, scratch):
 """
 
 
-def test_a_sandbox_of_others_tells_what_it_lacks_and_whether_it_isolates(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_plugin_sandbox_reports_its_limitations_and_isolation(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     (tmp_path / "acme_box.py").write_text(BOX)
     monkeypatch.syspath_prepend(tmp_path)
     entry = EntryPoint(name="box", value="acme_box:make", group=plugins.SANDBOXES)
     monkeypatch.setattr(plugins, "entry_points", lambda group: [entry])
     rig = make_rig(tmp_path / "rig")
-    made = plugins.make_sandbox("plugin:box", rig.trees, tmp_path)
-    assert [lack.short for lack in lacks_of(made)] == ["no common memory limit"]
-    assert not isolates(made)
+    new_sandbox = plugins.make_sandbox("plugin:box", rig.trees, tmp_path)
+    assert [lack.short_description for lack in list_lack_texts(new_sandbox)] == ["no common memory limit"]
+    assert not is_isolating(new_sandbox)

@@ -9,17 +9,19 @@ import pytest
 from redstart.app.lessons import write_skill
 from redstart.core.errors import ConfigError
 from redstart.core.lesson import LessonStatus
-from redstart.testing.states import lesson
+from redstart.testing.states import make_lesson
 
 
-def test_only_lessons_known_to_help_are_written_and_the_folder_names_the_skill(tmp_path: Path):
-    helpful = lesson(
+def test_only_helpful_lessons_are_written_and_directory_names_the_skill(tmp_path: Path):
+    helpful = make_lesson(
         when="a price is None", advice="fall back on the value", status=LessonStatus.active, reason="+30 points"
     )
-    others = [
-        lesson(f"lesson-{item}", advice=f"never told: {item}", status=item) for item in LessonStatus if item != "active"
+    other_lessons = [
+        make_lesson(f"lesson-{item}", advice=f"never told: {item}", status=item)
+        for item in LessonStatus
+        if item != "active"
     ]
-    file = write_skill([helpful, *others], tmp_path / "skills" / "shop")
+    file = write_skill([helpful, *other_lessons], tmp_path / "skills" / "shop")
     assert file == tmp_path / "skills" / "shop" / "SKILL.md"
     assert file.read_text() == (
         "---\nname: shop\ndescription: Lessons for work on shop, each measured to help.\n---\n\n"
@@ -28,14 +30,14 @@ def test_only_lessons_known_to_help_are_written_and_the_folder_names_the_skill(t
     )
 
 
-def test_a_place_that_cannot_be_written_is_told(tmp_path: Path):
+def test_unwritable_path_is_reported(tmp_path: Path):
     (tmp_path / "shop").write_text("a file")
-    with pytest.raises(ConfigError, match=r"SKILL\.md cannot be written: File exists") as told:
-        write_skill([lesson(status=LessonStatus.active)], tmp_path / "shop")
-    assert told.value.remedy == "name another folder"
+    with pytest.raises(ConfigError, match=r"SKILL\.md cannot be written: File exists") as error_info:
+        write_skill([make_lesson(status=LessonStatus.active)], tmp_path / "shop")
+    assert error_info.value.remedy == "name another folder"
 
 
-def test_without_one_that_helps_nothing_is_written(tmp_path: Path):
+def test_nothing_is_written_without_a_helpful_lesson(tmp_path: Path):
     with pytest.raises(ConfigError, match="no lesson is measured to help yet"):
-        write_skill([lesson()], tmp_path / "shop")
+        write_skill([make_lesson()], tmp_path / "shop")
     assert not (tmp_path / "shop").exists()

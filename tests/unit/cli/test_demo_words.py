@@ -11,9 +11,9 @@ from redstart.ports.world.system import NumberedWorld
 pytestmark = pytest.mark.slow
 
 
-def test_without_a_sandbox_the_demo_says_that_it_goes_on_without(tmp_path, monkeypatch, capsys):
+def test_demo_without_a_sandbox_prints_a_notice(tmp_path, monkeypatch, capsys):
     monkeypatch.setenv("DOCKER_HOST", f"unix://{tmp_path}/none.sock")
     sandbox = SandboxSettings(backend="docker")
     settings = Settings(home=tmp_path / "home", models=Models(strong="recorded:demo"), sandbox=sandbox)
-    DemoStage(settings, tmp_path / "repo", NumberedWorld("demo"), json=False, verbose=False).say_if_no_sandbox()
+    DemoStage(settings, tmp_path / "repo", NumberedWorld("demo"), json=False, verbose=False).warn_if_no_sandbox()
     assert " ".join(capsys.readouterr().out.split()) == NO_SANDBOX

@@ -7,17 +7,17 @@ from pathlib import Path
 
 import pytest
 
-from redstart.app.runs import RunRequest, begin_fix
+from redstart.app.runs import RunRequest, create_fix_run
 from redstart.app.settings import Models, Settings
-from redstart.app.wire import AppContext, open_house
+from redstart.app.wire import AppContext, open_app
 from redstart.cli.display import Terminal
-from redstart.cli.ending import EarlyGreen
+from redstart.cli.run_summary import EarlyGreen
 from redstart.cli.session import DriveMode, drive_run
 from redstart.core.change import ApplyResult
 from redstart.core.chat import Answer, Ask
 from redstart.core.report import Ids, PatchTestResult, ReproductionResult, Verdict
 from redstart.core.run import Level, Limits, Mode, RunState, Step
-from redstart.testing.states import report, snapshot, spec, state
+from redstart.testing.states import make_snapshot, make_spec, make_state, report
 
 pytestmark = pytest.mark.slow
 
@@ -42,7 +42,7 @@ class Watching:
 
 
 def fix(
-    tmp_path: Path, capsys: pytest.CaptureFixture[str], how: DriveMode, *, then: str = ""
+    tmp_path: Path, capsys: pytest.CaptureFixture[str], mode: DriveMode, *, then: str = ""
 ) -> tuple[int, Watching, Path]:
     folder = tmp_path / "shop"
     folder.mkdir()
@@ -52,13 +52,15 @@ def fix(
     model = Watching(capsys, folder, then=then)
 
     async def begin(house: AppContext) -> RunState:
-        return await begin_fix(house, folder, RunRequest(Limits(), own_python=True, verify=Level.quick, looks=0))
+        return await create_fix_run(
+            house, folder, RunRequest(Limits(), own_python=True, verify=Level.quick, max_tool_calls=0)
+        )
 
-    code = drive_run(settings, how._replace(model=model, engine="inline"), begin)
+    code = drive_run(settings, mode._replace(model=model, engine="inline"), begin)
     return code, model, folder / "calc.py"
 
 
-def test_green_and_the_diff_are_shown_before_anything_is_remembered_and_once(tmp_path, capsys):
+def test_green_and_diff_are_shown_once_and_before_the_remember_step(tmp_path, capsys):
     code, model, file = fix(tmp_path, capsys, DriveMode())
     before, after = model.screens["remember"], capsys.readouterr().out
     assert code == 0
@@ -78,7 +80,7 @@ def test_apply_writes_the_patch(tmp_path, capsys):
     assert "  written   calc.py\nApplied. Undo with: redstart undo " in capsys.readouterr().out
 
 
-def test_a_conflict_is_reported_as_by_the_command_that_applies(tmp_path, capsys):
+def test_conflict_is_reported_as_by_the_apply_command(tmp_path, capsys):
     code, _, file = fix(tmp_path, capsys, DriveMode(apply=True), then="something else\n")
     assert code == 1
     assert file.read_text() == "something else\n"
@@ -86,22 +88,22 @@ def test_a_conflict_is_reported_as_by_the_command_that_applies(tmp_path, capsys)
 
 
 @pytest.mark.parametrize(("mode", "language"), [(Mode.create, ""), (Mode.improve, ""), (Mode.fix, "Go")])
-def test_a_green_that_can_still_be_turned_down_is_not_announced(mode, language, tmp_path, capsys):
-    judged = PatchTestResult(report=report(passed=1), verdict=Verdict(fixed=Ids.of(["t.py::test_a"])))
-    assert judged.verdict.honest_green
-    red = ReproductionResult(report=report(), language=language)
-    now = state().now.model_copy(
-        update={"reproduce": red, "test": judged, "apply": ApplyResult(ok=True, snapshot=snapshot())}
+def test_green_that_can_still_be_rejected_is_not_announced(mode, language, tmp_path, capsys):
+    test_result = PatchTestResult(report=report(passed=1), verdict=Verdict(fixed=Ids.from_ids(["t.py::test_a"])))
+    assert test_result.verdict.is_green
+    reproduction = ReproductionResult(report=report(), language=language)
+    attempt = make_state().now.model_copy(
+        update={"reproduce": reproduction, "test": test_result, "apply": ApplyResult(ok=True, snapshot=make_snapshot())}
     )
-    run = state(spec=spec(mode=mode), now=now)
-    with open_house(Settings(home=tmp_path / "home")) as house:
-        green = EarlyGreen(house, Terminal())
-        green(run, Step.remember)
-    assert (green.announced, capsys.readouterr().out) == (set(), "")
+    run = make_state(spec=make_spec(mode=mode), now=attempt)
+    with open_app(Settings(home=tmp_path / "home")) as app:
+        early_green = EarlyGreen(app, Terminal())
+        early_green(run, Step.remember)
+    assert (early_green.announced_runs, capsys.readouterr().out) == (set(), "")
 
 
 @pytest.mark.parametrize("apply", [True, False])
-def test_the_last_event_says_what_a_script_wants_to_know(apply, tmp_path, capsys):
+def test_last_event_has_exit_code_patch_and_applied_flag(apply, tmp_path, capsys):
     code, _, file = fix(tmp_path, capsys, DriveMode(json=True, apply=apply))
     ending = json.loads(capsys.readouterr().out.splitlines()[-1])["data"]
     assert (code, ending["exit_code"], ending["applied"]) == (0, 0, apply)

@@ -14,17 +14,17 @@ from redstart.core.errors import ConfigError, SandboxUnavailable
 
 @pytest.fixture
 def say(monkeypatch, capsys):
-    def typed(*arguments: str) -> tuple[object, list[str]]:
+    def run_main(*arguments: str) -> tuple[object, list[str]]:
         monkeypatch.setattr("sys.argv", ["redstart", *arguments])
         # main() leaves a process at once if Temporal's library is loaded, which would end the test process.
         monkeypatch.delitem(sys.modules, "temporalio", raising=False)
         with pytest.raises(SystemExit) as end:
             main()
-        heard = capsys.readouterr()
-        assert heard.out == ""
-        return end.value.code, heard.err.splitlines()
+        captured = capsys.readouterr()
+        assert captured.out == ""
+        return end.value.code, captured.err.splitlines()
 
-    return typed
+    return run_main
 
 
 @pytest.mark.parametrize(
@@ -50,7 +50,7 @@ def say(monkeypatch, capsys):
         ("memory frobnicate", "`redstart memory --help` lists the commands"),
     ],
 )
-def test_a_word_that_is_no_command_gets_a_hint(typed, hint, say):
+def test_unknown_command_gets_a_hint(typed, hint, say):
     assert say(*typed.split()) == (2, [f"error: unknown command {typed!r}", f"hint: {hint}"])
 
 
@@ -63,16 +63,16 @@ def test_a_word_that_is_no_command_gets_a_hint(typed, hint, say):
         (("--zzzz",), ["error: unknown option --zzzz", "hint: `redstart --help` lists the options"]),
     ],
 )
-def test_a_usage_error_is_printed_like_any_other(arguments, lines, say):
+def test_usage_error_is_printed_like_any_other(arguments, lines, say):
     assert say(*arguments) == (2, lines)
 
 
-def test_an_error_and_its_hint_have_a_line_each(capsys):
+def test_error_and_hint_are_on_separate_lines(capsys):
     assert report_error(ConfigError("no model is configured", remedy="redstart fix -m provider:name")) == 2
     assert capsys.readouterr().err == "error: no model is configured\nhint: redstart fix -m provider:name\n"
 
 
-def test_several_missing_parts_are_an_error_each(capsys):
+def test_each_of_several_causes_is_printed_as_an_error(capsys):
     causes = [SandboxUnavailable("bwrap is missing"), SandboxUnavailable("Docker cannot be reached")]
     error = SandboxUnavailable("no sandbox", remedy="apt install bubblewrap\nstart Docker", causes=causes)
     assert report_error(error) == 3
@@ -84,17 +84,17 @@ def test_several_missing_parts_are_an_error_each(capsys):
     ]
 
 
-def test_commands_to_copy_stand_on_lines_of_their_own(capsys):
+def test_commands_to_copy_are_on_their_own_lines(capsys):
     print_error("no model is configured", "set a key:\nexport OPENAI_API_KEY=...\nredstart fix\n")
     assert capsys.readouterr().err.splitlines()[1:] == ["hint: set a key:", "export OPENAI_API_KEY=...", "redstart fix"]
 
 
-def test_a_defect_of_ours_is_not_dressed_up(capsys):
+def test_internal_error_is_not_reported_as_user_error(capsys):
     assert report_error(KeyError("x")) is None
     assert capsys.readouterr().err == ""
 
 
-def test_an_error_without_a_hint_has_none(capsys):
+def test_error_without_a_hint_prints_no_hint(capsys):
     print_error("the run was not found")
     assert capsys.readouterr().err == "error: the run was not found\n"
 
@@ -104,7 +104,7 @@ class TerminalOutput(StringIO):
         return True
 
 
-def test_at_a_terminal_errors_are_wrapped_at_words(monkeypatch):
+def test_errors_at_a_terminal_wrap_at_words(monkeypatch):
     out = TerminalOutput()
     monkeypatch.setattr(sys, "stderr", out)
     monkeypatch.setenv("COLUMNS", "50")

@@ -12,12 +12,12 @@ from pathlib import Path
 import pytest
 
 from redstart.app.doctor.checks import examine
-from redstart.app.runs import RunRequest, begin_fix
+from redstart.app.runs import RunRequest, create_fix_run
 from redstart.app.settings import Models, Settings
-from redstart.app.wire import AppContext, open_house
+from redstart.app.wire import AppContext, open_app
+from redstart.cli.event_text import describe_step, format_warning
 from redstart.cli.main import is_refused
-from redstart.cli.session import DriveMode, drive_run, header, limits_in_words
-from redstart.cli.words import warning_in_words, words
+from redstart.cli.session import DriveMode, describe_limits, drive_run, format_header
 from redstart.core.chat import Answer, Ask
 from redstart.core.errors import ModelError
 from redstart.core.events import Event, Phase
@@ -36,8 +36,8 @@ main()
 
 @pytest.fixture
 def house(tmp_path: Path) -> Iterator[AppContext]:
-    with open_house(Settings(home=tmp_path / "home", models=Models(strong="openai:x"))) as opened:
-        yield opened
+    with open_app(Settings(home=tmp_path / "home", models=Models(strong="openai:x"))) as app:
+        yield app
 
 
 @pytest.fixture
@@ -45,51 +45,51 @@ def state(house: AppContext, tmp_path: Path) -> RunState:
     folder = tmp_path / "shop"
     folder.mkdir()
     (folder / "test_it.py").write_text("def test_it():\n    assert True\n")
-    return asyncio.run(begin_fix(house, folder, RunRequest(Limits(), own_python=True)))
+    return asyncio.run(create_fix_run(house, folder, RunRequest(Limits(), own_python=True)))
 
 
 @pytest.mark.slow
-def test_the_header_is_two_short_lines_with_what_is_known(house: AppContext, state: RunState):
-    what, where = header(house, state, "linux").splitlines()
-    assert what == f"run {state.run_id} · shop · pytest · {Path(sys.executable).name} (redstart's own)"
-    assert where == "sandbox none · model openai:x at api.openai.com · limits 5 attempts, $2, 30 min"
-    assert "tests:" not in what, "the number of tests is unknown before they run"
+def test_header_is_two_short_lines_of_known_facts(house: AppContext, state: RunState):
+    summary_line, location_line = format_header(house, state, "linux").splitlines()
+    assert summary_line == f"run {state.run_id} · shop · pytest · {Path(sys.executable).name} (redstart's own)"
+    assert location_line == "sandbox none · model openai:x at api.openai.com · limits 5 attempts, $2, 30 min"
+    assert "tests:" not in summary_line, "the number of tests is unknown before they run"
 
 
 @pytest.mark.slow
 @pytest.mark.parametrize(("runner", "words"), [("node", "node:test · node 20.20.2"), ("jest", "jest · node 20.20.2")])
-def test_the_header_of_a_node_project_names_node_once(runner, words, house: AppContext, state: RunState):
+def test_header_of_node_project_names_node_once(runner, words, house: AppContext, state: RunState):
     environment = Environment(mount="/x", python="python3", chosen="node 20.20.2")
-    kept = house.adapters.blobs.put(environment.model_dump_json().encode())
-    suite = state.spec.suite.model_copy(update={"runner": runner, "environment": kept})
+    environment_id = house.adapters.blobs.put(environment.model_dump_json().encode())
+    suite = state.spec.suite.model_copy(update={"runner": runner, "environment": environment_id})
     node = state.model_copy(update={"spec": state.spec.model_copy(update={"suite": suite})})
-    assert header(house, node, "linux").splitlines()[0] == f"run {state.run_id} · shop · {words}"
+    assert format_header(house, node, "linux").splitlines()[0] == f"run {state.run_id} · shop · {words}"
 
 
 @pytest.mark.slow
-def test_the_header_names_the_command_whose_report_is_read(house: AppContext, state: RunState):
-    def first_line(*command: str) -> str:
+def test_header_names_the_command_whose_report_is_read(house: AppContext, state: RunState):
+    def get_first_line(*command: str) -> str:
         suite = state.spec.suite.model_copy(update={"command": command, "junit": "out.xml"})
         foreign = state.model_copy(update={"spec": state.spec.model_copy(update={"suite": suite})})
-        return header(house, foreign, "linux").splitlines()[0]
+        return format_header(house, foreign, "linux").splitlines()[0]
 
-    assert first_line("make", "check") == f"run {state.run_id} · shop · make check"
-    assert first_line("python", "manage.py", "test").startswith(
+    assert get_first_line("make", "check") == f"run {state.run_id} · shop · make check"
+    assert get_first_line("python", "manage.py", "test").startswith(
         f"run {state.run_id} · shop · python manage.py test · py"
     )
 
 
-def test_a_run_until_green_has_no_limit_of_attempts_to_tell():
-    assert limits_in_words(Limits(attempts=1000)) == "$2, 30 min"
-    assert limits_in_words(Limits(attempts=1, usd=None, minutes=None), cycles=3) == "3 cycles, 1 attempt"
+def test_run_until_green_shows_no_attempt_limit():
+    assert describe_limits(Limits(attempts=1000)) == "$2, 30 min"
+    assert describe_limits(Limits(attempts=1, usd=None, minutes=None), cycles=3) == "3 cycles, 1 attempt"
 
 
 @pytest.mark.slow
-def test_the_header_of_a_run_that_goes_on_says_how_many_tests_there_are(house: AppContext, state: RunState):
+def test_header_of_continued_run_shows_the_number_of_tests(house: AppContext, state: RunState):
     counts = OutcomeCounts(passed=9, failed=2, errors=1, skipped=4)
     report = Report(runner="pytest", counts=counts, cause=ExitCause.failed, exit_code=1)
-    now = state.now.model_copy(update={"reproduce": ReproductionResult(report=report)})
-    line = header(house, state.model_copy(update={"now": now}), "linux")
+    attempt = state.now.model_copy(update={"reproduce": ReproductionResult(report=report)})
+    line = format_header(house, state.model_copy(update={"now": attempt}), "linux")
     assert "16 tests: 3 fail, 9 pass, 4 skipped" in line
 
 
@@ -97,25 +97,25 @@ def test_the_header_of_a_run_that_goes_on_says_how_many_tests_there_are(house: A
     ("red", "passed", "skipped", "said"),
     [(3, 9, 0, "12 tests: 3 fail, 9 pass"), (1, 0, 0, "1 test: 1 fails"), (1, 1, 1, "3 tests: 1 fails, 1 passes, 1 ")],
 )
-def test_the_line_of_the_first_run_of_the_tests_says_it_too(red, passed, skipped, said):
+def test_reproduce_line_shows_the_number_of_tests(red, passed, skipped, said):
     data = {"red": red, "passed": passed, "skipped": skipped, "trouble": "", "targets": ["t.py::test_a"]}
     data |= {"target_count": 1, "grounds": [], "flaky": [], "forecast": 0.0}
     event = Event(run="r", seq=0, time=0.0, attempt=1, name="reproduce", phase=Phase.end, data=data)
-    assert words(event).startswith(said)
-    assert words(event).endswith("; to fix: test_a")
+    assert describe_step(event).startswith(said)
+    assert describe_step(event).endswith("; to fix: test_a")
 
 
 @pytest.mark.parametrize(
     ("trend", "said"),
     [("improving", "retrying: why"), ("stable", "retrying: why"), (None, "retrying: why")],
 )
-def test_what_is_decided_says_where_it_goes_and_warns_of_the_end(trend, said):
+def test_decide_line_shows_trend_and_warns_of_the_end(trend, said):
     data = {"action": "retry", "reason": "why", "warning": "12 attempts brought nothing"}
     data |= {} if trend is None else {"trend": trend}
     event = Event(run="r", seq=0, time=0.0, attempt=1, name="decide", phase=Phase.end, data=data)
-    assert words(event) == said
-    assert warning_in_words(event) == "warning: 12 attempts brought nothing"
-    assert warning_in_words(event.model_copy(update={"data": {"action": "retry", "reason": "why"}})) == ""
+    assert describe_step(event) == said
+    assert format_warning(event) == "warning: 12 attempts brought nothing"
+    assert format_warning(event.model_copy(update={"data": {"action": "retry", "reason": "why"}})) == ""
 
 
 class Silent:
@@ -147,7 +147,7 @@ def drive(tmp_path: Path, model: Silent, tests: str, *, dry_run: bool) -> int:
     settings = Settings(home=tmp_path / "home", models=Models(strong="openai:x", fast="openai:x"))
 
     async def begin(house: AppContext) -> RunState:
-        return await begin_fix(house, folder, RunRequest(Limits(), own_python=True))
+        return await create_fix_run(house, folder, RunRequest(Limits(), own_python=True))
 
     return drive_run(settings, DriveMode(model=model, dry_run=dry_run, engine="inline"), begin)
 
@@ -158,9 +158,9 @@ def test_the_number_of_tests_is_on_the_screen_before_a_model_is_asked(tmp_path, 
     model = Silent(capsys)
     with pytest.raises(ModelError):
         drive(tmp_path, model, RED, dry_run=False)
-    _, second, third, *_ = model.screens[0].splitlines()
-    assert "limits 5 attempts, $2, 30 min" in second
-    assert "2 tests: 1 fails, 1 passes; to fix: test_a" in third
+    _, second_line, third_line, *_ = model.screens[0].splitlines()
+    assert "limits 5 attempts, $2, 30 min" in second_line
+    assert "2 tests: 1 fails, 1 passes; to fix: test_a" in third_line
 
 
 @pytest.mark.slow
@@ -168,21 +168,21 @@ def test_the_number_of_tests_is_on_the_screen_before_a_model_is_asked(tmp_path, 
 def test_a_dry_run_runs_the_tests_and_stops_there(tmp_path, capsys):
     model = Silent(capsys)
     assert drive(tmp_path, model, RED, dry_run=True) == 0
-    _, second, third, last = capsys.readouterr().out.splitlines()
-    assert "limits 5 attempts" in second
-    assert "2 tests: 1 fails, 1 passes; to fix: test_a" in third
-    assert "no model was asked" in last
+    _, second_line, third_line, last_line = capsys.readouterr().out.splitlines()
+    assert "limits 5 attempts" in second_line
+    assert "2 tests: 1 fails, 1 passes; to fix: test_a" in third_line
+    assert "no model was asked" in last_line
     assert model.screens == []
 
 
 @pytest.mark.slow
-def test_a_dry_run_needs_no_model(tmp_path, capsys):
+def test_dry_run_needs_no_model(tmp_path, capsys):
     folder = tmp_path / "shop"
     folder.mkdir()
     (folder / "test_it.py").write_text(RED)
 
     async def begin(house: AppContext) -> RunState:
-        return await begin_fix(house, folder, RunRequest(Limits(), own_python=True))
+        return await create_fix_run(house, folder, RunRequest(Limits(), own_python=True))
 
     assert drive_run(Settings(home=tmp_path / "home"), DriveMode(dry_run=True, engine="inline"), begin) == 0
     assert " · no model · " in capsys.readouterr().out
@@ -197,31 +197,31 @@ def test_a_dry_run_needs_no_model(tmp_path, capsys):
         ("", 5, "NO TESTS"),
     ],
 )
-def test_a_dry_run_with_nothing_for_a_model_to_do_says_how_it_ends(tests, code, said, tmp_path, capsys):
+def test_dry_run_without_work_for_a_model_shows_the_outcome(tests, code, said, tmp_path, capsys):
     model = Silent(capsys)
     assert drive(tmp_path, model, tests, dry_run=True) == code
-    shown = capsys.readouterr().out
-    assert said in shown
-    assert "resume with" not in shown
+    output = capsys.readouterr().out
+    assert said in output
+    assert "resume with" not in output
     assert model.screens == []
 
 
 @pytest.mark.slow
 def test_macos_is_called_untested_in_one_line(house: AppContext, state: RunState):
-    assert header(house, state, "darwin").endswith(" · macOS: untested")
-    assert "macOS" not in header(house, state, "linux")
-    [said] = [check for check in examine(platform="darwin").checks if check.detail.startswith("macOS")]
-    assert (said.detail, "--sandbox docker" in said.remedy) == ("macOS: untested", True)
+    assert format_header(house, state, "darwin").endswith(" · macOS: untested")
+    assert "macOS" not in format_header(house, state, "linux")
+    [platform_check] = [check for check in examine(platform="darwin").checks if check.detail.startswith("macOS")]
+    assert (platform_check.detail, "--sandbox docker" in platform_check.remedy) == ("macOS: untested", True)
     assert not [check for check in examine(platform="linux").checks if "macOS" in check.detail]
 
 
 @pytest.mark.parametrize("arguments", [[], ["--help"], ["-h"], ["--version"], ["fix", "--help"]])
-def test_help_is_given_everywhere(arguments):
+def test_help_is_never_refused(arguments):
     assert not is_refused("win32", arguments)
 
 
 @pytest.mark.parametrize("arguments", [["fix"], ["doctor"], ["runs", "list"], ["sandbox", "run", "--", "x", "--help"]])
-def test_all_else_is_refused_on_windows_alone(arguments):
+def test_other_commands_are_refused_only_on_windows(arguments):
     assert is_refused("win32", arguments)
     assert not is_refused("linux", arguments)
     assert not is_refused("darwin", arguments)
@@ -229,12 +229,12 @@ def test_all_else_is_refused_on_windows_alone(arguments):
 
 @pytest.mark.slow
 @pytest.mark.parametrize("arguments", [["fix", "."], ["demo"], ["doctor"], ["config", "show"], ["no-such-command"]])
-def test_on_windows_a_command_ends_with_3_and_a_hint(arguments, tmp_path):
-    ran = subprocess.run(
+def test_command_on_windows_exits_with_3_and_a_hint(arguments, tmp_path):
+    completed = subprocess.run(
         [sys.executable, "-c", ON_WINDOWS, *arguments], capture_output=True, text=True, check=False, cwd=tmp_path
     )
-    assert (ran.returncode, ran.stdout) == (3, "")
-    error, hint = ran.stderr.splitlines()
+    assert (completed.returncode, completed.stdout) == (3, "")
+    error, hint = completed.stderr.splitlines()
     assert error == "error: Windows is not supported"
     assert hint.startswith("hint: install WSL2")
     assert not list(tmp_path.iterdir())
@@ -242,20 +242,22 @@ def test_on_windows_a_command_ends_with_3_and_a_hint(arguments, tmp_path):
 
 @pytest.mark.slow
 @pytest.mark.parametrize("arguments", [["--help"], ["--version"], ["fix", "--help"]])
-def test_on_windows_help_is_help(arguments):
-    ran = subprocess.run([sys.executable, "-c", ON_WINDOWS, *arguments], capture_output=True, text=True, check=False)
-    assert (ran.returncode, ran.stderr) == (0, "")
-    assert ran.stdout
+def test_help_works_on_windows(arguments):
+    completed = subprocess.run(
+        [sys.executable, "-c", ON_WINDOWS, *arguments], capture_output=True, text=True, check=False
+    )
+    assert (completed.returncode, completed.stderr) == (0, "")
+    assert completed.stdout
 
 
 @pytest.mark.slow
-def test_the_header_of_a_node_project_names_its_runner_and_its_interpreter_once(house: AppContext, tmp_path: Path):
+async def test_header_of_node_project_names_runner_and_interpreter_once(house: AppContext, tmp_path: Path):
     folder = tmp_path / "cart"
     folder.mkdir()
     (folder / "package.json").write_text('{"scripts": {"test": "node --test"}}')
     (folder / "cart.test.js").write_text("require('node:test')('adds', () => {});\n")
-    begun = asyncio.run(begin_fix(house, folder, RunRequest(Limits())))
-    line = header(house, begun, "linux")
+    initial_state = await create_fix_run(house, folder, RunRequest(Limits()))
+    line = format_header(house, initial_state, "linux")
     assert "node:test · node " in line
     assert "python" not in line
     assert " node · node" not in line

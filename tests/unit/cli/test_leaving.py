@@ -21,10 +21,10 @@ main()
 
 
 @pytest.mark.parametrize(("arguments", "code"), [(["--version"], 0), (["no-such-command"], 2)])
-def test_the_interpreter_is_taken_down_only_where_nobody_calls_into_it(arguments, code):
-    for loaded in (True, False):
-        program = LEAVES.format(loaded=loaded, arguments=arguments)
-        done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, timeout=300)
-        assert done.returncode == code
-        assert "redstart" in done.stdout + done.stderr
-        assert ("taken down" in done.stdout) is not loaded
+def test_normal_interpreter_shutdown_is_skipped_only_with_temporal_loaded(arguments, code):
+    for is_loaded in (True, False):
+        program = LEAVES.format(loaded=is_loaded, arguments=arguments)
+        completed = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, timeout=300)
+        assert completed.returncode == code
+        assert "redstart" in completed.stdout + completed.stderr
+        assert ("taken down" in completed.stdout) is not is_loaded

@@ -6,7 +6,7 @@ import pytest
 from typer.testing import CliRunner
 
 from redstart.cli.main import app
-from redstart.cli.options import OLD_NAMES, current_name
+from redstart.cli.options import OLD_NAMES, to_current_name
 
 
 @pytest.mark.parametrize(
@@ -20,28 +20,28 @@ from redstart.cli.options import OLD_NAMES, current_name
         (("eval", "run"), "--looks", "--max-tool-calls"),
     ],
 )
-def test_an_old_flag_is_taken_as_the_new_one_and_help_shows_the_new_one(command, old, new):
+def test_old_flag_still_works_and_help_shows_only_the_new_flag(command, old, new):
     refused = CliRunner().invoke(app, [*command, old, "-1"])
     assert (refused.exit_code, f"'{new}'" in refused.output) == (2, True), refused.output
-    shown = CliRunner().invoke(app, [*command, "--help"]).output
-    assert (new in shown, old in shown) == (True, False)
+    output = CliRunner().invoke(app, [*command, "--help"]).output
+    assert (new in output, old in output) == (True, False)
 
 
-def test_improve_counts_cycles_and_takes_the_old_flags_for_that():
+def test_improve_accepts_the_old_flags_for_cycles():
     for old in ("--max-iters", "--max-attempts"):
         refused = CliRunner().invoke(app, ["improve", old, "-1"])
         assert (refused.exit_code, "'--max-attempts'" in refused.output) == (2, True), refused.output
-    shown = CliRunner().invoke(app, ["improve", "--help"]).output
-    assert "--max-cycles" in shown
-    assert "--no-limit" in shown
-    assert not [old for old in ("--max-iters", "--max-attempts", "--no-cap") if old in shown]
+    output = CliRunner().invoke(app, ["improve", "--help"]).output
+    assert "--max-cycles" in output
+    assert "--no-limit" in output
+    assert not [old for old in ("--max-iters", "--max-attempts", "--no-cap") if old in output]
 
 
 def test_every_other_flag_keeps_its_name():
-    assert current_name("max-usd") == "max-usd"
+    assert to_current_name("max-usd") == "max-usd"
     assert not OLD_NAMES.keys() & set(OLD_NAMES.values())
 
 
-def test_a_network_for_the_sandbox_is_no_option() -> None:
+def test_sandbox_network_is_no_longer_an_option() -> None:
     refused = CliRunner().invoke(app, ["fix", "--sandbox-network", "none"])
     assert (refused.exit_code, "No such option: --sandbox-network" in refused.output) == (2, True)

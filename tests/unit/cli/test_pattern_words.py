@@ -2,21 +2,21 @@ from __future__ import annotations
 
 from typing import Any
 
-from redstart.cli.words import words
+from redstart.cli.event_text import describe_step
 from redstart.core.learning import NewMemories, Plan
-from redstart.engines.brief import brief
-from redstart.testing.states import event, pattern
+from redstart.engines.step_summary import summarize_artifact
+from redstart.testing.states import make_event, make_pattern
 
 
-def said(name: str, artifact: Any) -> str:
-    return words(event(name=name, phase="end", data={"seconds": 1.0, **brief(artifact)}))
+def format_event(name: str, artifact: Any) -> str:
+    return describe_step(make_event(name=name, phase="end", data={"seconds": 1.0, **summarize_artifact(artifact)}))
 
 
-def test_the_screen_says_that_plans_of_before_were_in_view_and_that_one_is_kept():
-    plain = said("plan", Plan(summary="one module"))
-    shown = said("plan", Plan(summary="one module", patterns=("a-1", "b-1")))
-    assert "one module" in plain
-    assert "earlier" not in plain
-    assert shown == f"{plain} (with 2 earlier plans for a similar goal in view)"
-    assert said("remember", NewMemories(pattern=pattern())) == "saved the plan for similar goals"
-    assert said("remember", NewMemories()) == "nothing to save"
+def test_screen_mentions_recalled_earlier_plans_and_the_saved_plan():
+    plain_text = format_event("plan", Plan(summary="one module"))
+    pattern_text = format_event("plan", Plan(summary="one module", patterns=("a-1", "b-1")))
+    assert "one module" in plain_text
+    assert "earlier" not in plain_text
+    assert pattern_text == f"{plain_text} (with 2 earlier plans for a similar goal in view)"
+    assert format_event("remember", NewMemories(pattern=make_pattern())) == "saved the plan for similar goals"
+    assert format_event("remember", NewMemories()) == "nothing to save"

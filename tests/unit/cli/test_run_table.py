@@ -6,15 +6,15 @@ from datetime import UTC, datetime, timedelta
 
 import pytest
 
-from redstart.app.standing import RunView
-from redstart.cli.run_table import RESULTS, age, table
+from redstart.app.run_status import RunView
+from redstart.cli.run_table import RESULTS, format_age, format_run_table
 from redstart.core.run import Result, Status
 
 NOW = datetime(2030, 1, 2, 12, 0, tzinfo=UTC)
 
 
-def view(**over: object) -> RunView:
-    plain: dict[str, object] = {
+def make_view(**changes: object) -> RunView:
+    defaults: dict[str, object] = {
         "run_id": "3f2a9c01b7de",
         "created": NOW - timedelta(minutes=3),
         "updated": NOW,
@@ -29,12 +29,12 @@ def view(**over: object) -> RunView:
         "goal": "sum the prices\nof a basket that holds more than one of a kind",
         "folder": "/home/shop",
     }
-    return RunView.model_validate({**plain, **over})
+    return RunView.model_validate({**defaults, **changes})
 
 
 @pytest.mark.parametrize("width", [80, 100, 140])
-def test_it_has_a_header_and_fits(width):
-    head, *lines = table([view(), view(goal="", status=Status.failed, result="")], NOW, width)
+def test_table_has_a_header_and_fits_the_width(width):
+    head, *lines = format_run_table([make_view(), make_view(goal="", status=Status.failed, result="")], NOW, width)
     assert head.split() == ["ID", "AGE", "MODE", "STATE", "RESULT", "MODEL", "COST", "GOAL"]
     assert all(len(line) <= width for line in (head, *lines))
     for word in ("3f2a9c01b7de", "3 min", "improve", "needs_input", "already green", "$0.12"):
@@ -43,17 +43,17 @@ def test_it_has_a_header_and_fits(width):
     assert "failed" in lines[1]
 
 
-def test_a_wide_terminal_shows_all_of_it():
-    (_, line) = table([view()], NOW, 300)
+def test_wide_terminal_shows_the_whole_row():
+    (_, line) = format_run_table([make_view()], NOW, 300)
     assert line.endswith("$0.12  grocer: sum the prices of a basket that holds more than one of a kind")
 
 
-def test_every_result_has_its_words():
+def test_every_result_has_a_label():
     assert set(RESULTS) == {result.value for result in Result}
 
 
-def test_a_price_that_is_not_known_is_marked():
-    (_, line) = table([view(unpriced=2)], NOW, 200)
+def test_unknown_price_is_marked():
+    (_, line) = format_run_table([make_view(unpriced=2)], NOW, 200)
     assert "$0.12+?" in line
 
 
@@ -61,5 +61,5 @@ def test_a_price_that_is_not_known_is_marked():
     ("seconds", "words"),
     [(-5, "0 s"), (59, "59 s"), (60, "1 min"), (7200, "2 h"), (3 * 86_400, "3 d"), (90 * 86_400, "3 mo")],
 )
-def test_an_age_is_in_the_largest_unit_that_fits(seconds, words):
-    assert age(timedelta(seconds=seconds)) == words
+def test_age_uses_the_largest_unit_that_fits(seconds, words):
+    assert format_age(timedelta(seconds=seconds)) == words

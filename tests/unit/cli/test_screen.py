@@ -10,11 +10,11 @@ import pytest
 from rich.console import Console
 
 from redstart.cli.display import PACE, JsonLines, Terminal
-from redstart.cli.ending import HEADLINES, MOST_LINES, say_diff, say_headline
-from redstart.cli.words import LONGEST, words
+from redstart.cli.event_text import LONGEST, describe_step
+from redstart.cli.run_summary import HEADLINES, MOST_LINES, print_diff, print_headline
 from redstart.core.events import Event, Phase, Progress
 from redstart.core.run import Result
-from redstart.testing.states import event
+from redstart.testing.states import make_event
 
 WHY = "the price list holds None for what is not priced yet, and None cannot be multiplied by any count of items"
 REPRODUCED: dict[str, Any] = {
@@ -55,11 +55,11 @@ class Clock:
         return self.now
 
 
-def ended(name: str, run: str = "r", **data: Any) -> Event:
-    return event(name=name, run=run, phase="end", data={"seconds": 3.25, **data})
+def make_end_event(name: str, run: str = "r", **data: Any) -> Event:
+    return make_event(name=name, run=run, phase="end", data={"seconds": 3.25, **data})
 
 
-def terminal(width: int, *, tty: bool = True, clock: Clock | None = None) -> tuple[Terminal, StringIO]:
+def make_terminal(width: int, *, tty: bool = True, clock: Clock | None = None) -> tuple[Terminal, StringIO]:
     out = StringIO()
     console = Console(file=out, width=width, force_terminal=tty, color_system=None, highlight=False, soft_wrap=True)
     return Terminal(console=console, clock=clock or Clock()), out
@@ -67,28 +67,30 @@ def terminal(width: int, *, tty: bool = True, clock: Clock | None = None) -> tup
 
 def attempt() -> list[Event]:
     return [
-        ended("reproduce", **REPRODUCED),
-        ended("patch", **PATCHED),
-        ended("test", **TESTED),
-        ended("decide", action="retry", reason="2 of 3 target tests still fail (was 3)", trend="improving", pattern=""),
+        make_end_event("reproduce", **REPRODUCED),
+        make_end_event("patch", **PATCHED),
+        make_end_event("test", **TESTED),
+        make_end_event(
+            "decide", action="retry", reason="2 of 3 target tests still fail (was 3)", trend="improving", pattern=""
+        ),
     ]
 
 
 @pytest.mark.parametrize("width", [80, 100, 140])
-def test_step_lines_are_wrapped_at_words_with_a_hanging_indent(width):
-    shown, out = terminal(width)
-    for each in attempt():
-        shown(each)
+def test_step_lines_wrap_at_words_with_a_hanging_indent(width):
+    screen, out = make_terminal(width)
+    for step_event in attempt():
+        screen(step_event)
     lines = out.getvalue().splitlines()
     assert max(map(len, lines)) <= width
     assert all(line.startswith(("  1  ", " " * 15)) for line in lines)
     assert WHY in " ".join(out.getvalue().split()), "no sentence is shortened"
 
 
-def test_a_log_has_one_line_a_step():
-    shown, out = terminal(80, tty=False)
-    for each in attempt():
-        shown(each)
+def test_log_has_one_line_per_step():
+    screen, out = make_terminal(80, tty=False)
+    for step_event in attempt():
+        screen(step_event)
     lines = out.getvalue().splitlines()
     assert lines[0] == (
         "  1  reproduce 12 tests: 3 fail, 9 pass; to fix: test_only_unpriced_items, "
@@ -113,8 +115,8 @@ def test_a_log_has_one_line_a_step():
         ),
     ],
 )
-def test_a_green_verdict_counts_in_right_plurals(data, text):
-    assert words(ended("test", **{**TESTED, "honest_green": True, **data})) == text
+def test_green_verdict_uses_correct_plurals(data, text):
+    assert describe_step(make_end_event("test", **{**TESTED, "honest_green": True, **data})) == text
 
 
 @pytest.mark.parametrize(
@@ -137,158 +139,158 @@ def test_a_green_verdict_counts_in_right_plurals(data, text):
         ),
     ],
 )
-def test_steps_speak_the_words_of_the_guide(name, data, text):
-    assert words(ended(name, **data)) == text
+def test_step_lines_use_the_documented_words(name, data, text):
+    assert describe_step(make_end_event(name, **data)) == text
 
 
-def test_a_text_that_is_too_long_ends_with_a_whole_sentence():
-    text = words(ended("reflect", what_failed="This is one sentence. " * 100))
+def test_long_text_ends_with_a_whole_sentence():
+    text = describe_step(make_end_event("reflect", what_failed="This is one sentence. " * 100))
     assert len(text) <= LONGEST
     assert text.endswith("sentence. …")
 
 
-def test_a_retry_says_another_reason_where_there_is_one():
-    shown, out = terminal(140)
-    for each in attempt()[:2]:
-        shown(each)
-    shown(ended("decide", action="retry", reason="the edits did not apply", trend="", pattern=""))
-    shown(ended("decide", run="other", action="retry", reason="why", trend="", pattern=""))
+def test_retry_shows_its_reason_when_given():
+    screen, out = make_terminal(140)
+    for step_event in attempt()[:2]:
+        screen(step_event)
+    screen(make_end_event("decide", action="retry", reason="the edits did not apply", trend="", pattern=""))
+    screen(make_end_event("decide", run="other", action="retry", reason="why", trend="", pattern=""))
     assert [line.split("decide    ")[1] for line in out.getvalue().splitlines()[-2:]] == [
         "retrying: the edits did not apply  3.2 s",
         "retrying: why  3.2 s",
     ]
 
 
-def test_the_outcome_is_said_by_the_headline_alone():
-    shown, out = terminal(80)
-    shown(ended("decide", action="stop", reason="no tests: No tests were collected.", result="no_tests"))
+def test_outcome_is_shown_only_by_the_headline():
+    screen, out = make_terminal(80)
+    screen(make_end_event("decide", action="stop", reason="no tests: No tests were collected.", result="no_tests"))
     assert out.getvalue() == ""
-    shown(ended("decide", run="r.1", action="accept", reason="the part is done", result="verified"))
+    screen(make_end_event("decide", run="r.1", action="accept", reason="the part is done", result="verified"))
     assert "1.1  decide    the part is done" in out.getvalue(), "a child run has no headline"
 
 
 @pytest.mark.parametrize("width", [80, 100, 140])
-def test_a_headline_hangs_under_its_first_word(width):
-    shown, out = terminal(width)
-    say_headline(shown, "environment", "PostgreSQL is not reachable at 127.0.0.1:5432 (3 tests). " * 4)
-    first, *rest = out.getvalue().strip().splitlines()
-    assert first.startswith("ENVIRONMENT PROBLEM  PostgreSQL")
-    assert all(len(line) <= width for line in (first, *rest))
-    assert all(line.startswith(" " * 21) and line[21] != " " for line in rest)
+def test_headline_wraps_under_its_first_word(width):
+    screen, out = make_terminal(width)
+    print_headline(screen, "environment", "PostgreSQL is not reachable at 127.0.0.1:5432 (3 tests). " * 4)
+    first_line, *remaining_lines = out.getvalue().strip().splitlines()
+    assert first_line.startswith("ENVIRONMENT PROBLEM  PostgreSQL")
+    assert all(len(line) <= width for line in (first_line, *remaining_lines))
+    assert all(line.startswith(" " * 21) and line[21] != " " for line in remaining_lines)
 
 
-def test_every_result_has_a_headline_and_a_later_one_is_shown_as_it_is_called():
+def test_every_result_has_a_headline_and_a_newer_result_shows_its_name():
     assert {result.value for result in Result} <= set(HEADLINES)
-    shown, out = terminal(80)
-    say_headline(shown, "not_solved", "why")
+    screen, out = make_terminal(80)
+    print_headline(screen, "not_solved", "why")
     assert out.getvalue().strip() == "NOT SOLVED  why"
 
 
-def test_a_long_diff_is_bounded_and_says_where_the_rest_is():
-    shown, out = terminal(80)
-    added = "".join(f"+line {number}\n" for number in range(100))
-    say_diff(shown, f"diff --git a/x b/x\nindex 1..2\n--- a/x\n+++ b/x\n@@ -1 +1 @@\n{added}", "r1")
+def test_long_diff_is_cut_and_says_where_the_rest_is():
+    screen, out = make_terminal(80)
+    added_lines = "".join(f"+line {number}\n" for number in range(100))
+    print_diff(screen, f"diff --git a/x b/x\nindex 1..2\n--- a/x\n+++ b/x\n@@ -1 +1 @@\n{added_lines}", "r1")
     lines = [line.strip() for line in out.getvalue().splitlines() if line.strip()]
     assert lines[:3] == ["--- a/x", "+++ b/x", "@@ -1 +1 @@"]
     assert len(lines) == MOST_LINES + 1
     assert lines[-1] == "… 43 more lines: redstart show r1"
 
 
-def test_a_diff_is_colored_in_a_terminal_and_not_with_no_color(monkeypatch):
+def test_diff_is_colored_at_a_terminal_unless_no_color_is_set(monkeypatch):
     for variable, colored in (("COLORTERM", True), ("NO_COLOR", False)):
         monkeypatch.setenv(variable, "1")
         out = StringIO()
         console = Console(file=out, width=80, force_terminal=True, color_system="standard", highlight=False)
-        say_diff(Terminal(console=console), "--- a/x\n+++ b/x\n-old\n+new\n", "r1")
+        print_diff(Terminal(console=console), "--- a/x\n+++ b/x\n-old\n+new\n", "r1")
         assert ("\x1b[32m    +new\x1b[0m" in out.getvalue()) is colored
 
 
-def test_the_repo_cannot_steer_the_terminal():
-    shown, out = terminal(80)
-    say_diff(shown, "+\x1b[2J\x1b]0;owned\x07\n", "r1")
-    shown(ended("patch", **{**PATCHED, "why": "\x1b[31mred"}))
+def test_repo_text_cannot_control_the_terminal():
+    screen, out = make_terminal(80)
+    print_diff(screen, "+\x1b[2J\x1b]0;owned\x07\n", "r1")
+    screen(make_end_event("patch", **{**PATCHED, "why": "\x1b[31mred"}))
     assert "\x1b" not in out.getvalue()
 
 
-def test_the_moving_line_tells_how_far_a_step_is():
+def test_progress_line_shows_how_far_a_step_is():
     clock = Clock()
-    shown, out = terminal(80, clock=clock)
-    shown(event(name="reproduce", phase="start"))
-    shown.progress(Progress("r", 1, "reproduce", "baseline"))
+    screen, out = make_terminal(80, clock=clock)
+    screen(make_event(name="reproduce", phase="start"))
+    screen.show_progress(Progress("r", 1, "reproduce", "baseline"))
     clock.now = 10.0
-    shown.progress(Progress("r", 1, "reproduce", "baseline", done=12, total=1333))
-    assert shown.moving == "reproduce baseline 12/1,333 · 10 s · attempt 1 · 10 s in all"
+    screen.show_progress(Progress("r", 1, "reproduce", "baseline", done=12, total=1333))
+    assert screen.moving == "reproduce baseline 12/1,333 · 10 s · attempt 1 · 10 s in all"
     clock.now = 20.0
-    shown.progress(Progress("r", 1, "reproduce", "baseline", done=412, total=1333))
+    screen.show_progress(Progress("r", 1, "reproduce", "baseline", done=412, total=1333))
     expected = "reproduce baseline 412/1,333 · 20 s · about 23 s left · attempt 1"
-    assert shown.moving == expected, "the time before the first test does not count"
+    assert screen.moving == expected, "the time before the first test does not count"
     assert out.getvalue() == ""
 
 
-def test_the_moving_line_never_breaks():
-    shown, _ = terminal(40)
-    shown(event(name="patch", phase="start"))
-    shown.progress(Progress("r", 1, "patch", "asking openai:gpt-x", tokens=3100))
-    assert shown.moving == "patch     asking openai:gpt-x"
+def test_progress_line_never_wraps():
+    screen, _ = make_terminal(40)
+    screen(make_event(name="patch", phase="start"))
+    screen.show_progress(Progress("r", 1, "patch", "asking openai:gpt-x", tokens=3100))
+    assert screen.moving == "patch     asking openai:gpt-x"
 
 
-def test_an_open_question_tells_model_tokens_and_seconds():
+def test_pending_question_shows_model_tokens_and_seconds():
     clock = Clock()
-    shown, _ = terminal(140, clock=clock)
-    shown(event(name="patch", phase="start"))
-    shown.progress(Progress("r", 1, "patch", "asking openai:gpt-x", tokens=3100))
+    screen, _ = make_terminal(140, clock=clock)
+    screen(make_event(name="patch", phase="start"))
+    screen.show_progress(Progress("r", 1, "patch", "asking openai:gpt-x", tokens=3100))
     clock.now = 12.0
-    assert shown.moving.startswith("patch     asking openai:gpt-x · 12 s · 3,100 tokens sent · attempt 1")
+    assert screen.moving.startswith("patch     asking openai:gpt-x · 12 s · 3,100 tokens sent · attempt 1")
 
 
-def test_time_left_comes_from_the_last_run_where_no_test_is_counted():
+def test_time_left_comes_from_the_last_run_when_no_test_is_counted():
     clock = Clock()
-    shown, _ = terminal(140, clock=clock)
-    shown(event(name="test", phase="start"))
-    shown.progress(Progress("r", 1, "test", "all tests", seconds=60.0))
+    screen, _ = make_terminal(140, clock=clock)
+    screen(make_event(name="test", phase="start"))
+    screen.show_progress(Progress("r", 1, "test", "all tests", seconds=60.0))
     clock.now = 20.0
-    assert shown.moving.startswith("test      all tests · 20 s · about 40 s left")
+    assert screen.moving.startswith("test      all tests · 20 s · about 40 s left")
 
 
-def test_a_log_gets_lines_of_progress_soon_and_then_more_and_more_rarely():
+def test_log_gets_progress_lines_at_growing_intervals():
     clock = Clock()
-    shown, out = terminal(100, tty=False, clock=clock)
-    shown.tick()
-    shown(event(name="reproduce", phase="start"))
-    shown.progress(Progress("r", 1, "reproduce", "baseline", done=10, total=40, seconds=120.0))
+    screen, out = make_terminal(100, tty=False, clock=clock)
+    screen.refresh()
+    screen(make_event(name="reproduce", phase="start"))
+    screen.show_progress(Progress("r", 1, "reproduce", "baseline", done=10, total=40, seconds=120.0))
     for second in range(int(2 * PACE) + 10):
         clock.now = float(second)
-        shown.tick()
+        screen.refresh()
     assert out.getvalue().splitlines() == [
         "     reproduce: baseline 10/40, 5 s, about 2 min left",
         "     reproduce: baseline 10/40, 15 s, about 2 min left",
         "     reproduce: baseline 10/40, 35 s, about 85 s left",
         "     reproduce: baseline 10/40, 65 s, about 55 s left",
     ]
-    shown(event(name="test", phase="start"))
+    screen(make_event(name="test", phase="start"))
     clock.now = 69.0
-    shown.tick()
+    screen.refresh()
     assert len(out.getvalue().splitlines()) == 4
     clock.now = 70.0
-    shown.tick()
+    screen.refresh()
     assert out.getvalue().splitlines()[4] == "     test: 1 s"
 
 
-def test_the_last_json_event_carries_exit_code_and_patch(capsys):
-    shown = JsonLines()
-    with shown:
-        shown(event(name="run", phase="end", data={"result": "", "status": "paused"}))
-        shown(event(name="decide", phase="start"))
-        shown(event(name="run", phase="end", data={"result": "verified"}))
-        shown.progress(Progress("r", 1, "test", "all tests"))
-        shown.finish(exit_code=0, patch="/p/r.patch", applied=False)
-    first, second, last = (json.loads(line) for line in capsys.readouterr().out.splitlines())
-    assert (first["data"], second["name"]) == ({"result": "", "status": "paused"}, "decide")
-    assert last["data"] == {"result": "verified", "exit_code": 0, "patch": "/p/r.patch", "applied": False}
+def test_last_json_event_has_exit_code_and_patch(capsys):
+    printer = JsonLines()
+    with printer:
+        printer(make_event(name="run", phase="end", data={"result": "", "status": "paused"}))
+        printer(make_event(name="decide", phase="start"))
+        printer(make_event(name="run", phase="end", data={"result": "verified"}))
+        printer.show_progress(Progress("r", 1, "test", "all tests"))
+        printer.finish(exit_code=0, patch="/p/r.patch", applied=False)
+    first_event, second_event, last_event = (json.loads(line) for line in capsys.readouterr().out.splitlines())
+    assert (first_event["data"], second_event["name"]) == ({"result": "", "status": "paused"}, "decide")
+    assert last_event["data"] == {"result": "verified", "exit_code": 0, "patch": "/p/r.patch", "applied": False}
 
 
-def test_an_end_that_nobody_finishes_is_printed_all_the_same(capsys):
-    with JsonLines() as shown:
-        shown(event(name="run", phase="end", data={"result": "stuck"}))
+def test_pending_end_event_is_printed_on_exit(capsys):
+    with JsonLines() as printer:
+        printer(make_event(name="run", phase="end", data={"result": "stuck"}))
     assert json.loads(capsys.readouterr().out)["data"] == {"result": "stuck"}
     assert Phase.end.value == "end"

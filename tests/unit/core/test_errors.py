@@ -21,16 +21,20 @@ print(json.dumps({kind.__name__: str(kind()) for kind in kinds if kind is not er
 """
 
 
-def kinds(kind: type[RedstartError] = RedstartError) -> Iterator[type[RedstartError]]:
+def iter_error_types(kind: type[RedstartError] = RedstartError) -> Iterator[type[RedstartError]]:
     yield kind
-    for below in kind.__subclasses__():
-        yield from kinds(below)
+    for subclass in kind.__subclasses__():
+        yield from iter_error_types(subclass)
 
 
-def test_each_has_words_of_its_own_also_where_python_drops_docstrings() -> None:
-    done = subprocess.run([sys.executable, "-OO", "-c", TELL], capture_output=True, text=True, check=True)
-    told: dict[str, str] = json.loads(done.stdout)
-    own = {kind.__name__ for kind in kinds() if kind.__module__ == RedstartError.__module__ and kind is not Needs}
-    assert set(told) == own
-    assert all(told.values())
-    assert len(set(told.values())) == len(told)
+def test_each_error_has_its_own_text_even_without_docstrings() -> None:
+    completed = subprocess.run([sys.executable, "-OO", "-c", TELL], capture_output=True, text=True, check=True)
+    messages: dict[str, str] = json.loads(completed.stdout)
+    error_names = {
+        kind.__name__
+        for kind in iter_error_types()
+        if kind.__module__ == RedstartError.__module__ and kind is not Needs
+    }
+    assert set(messages) == error_names
+    assert all(messages.values())
+    assert len(set(messages.values())) == len(messages)

@@ -7,9 +7,9 @@ from operator import mul
 
 import pytest
 
-from redstart.core.pattern import LONGEST, goal_words
-from redstart.ports.memory.hashing import HashingEmbedder, embedded
-from redstart.testing.states import pattern
+from redstart.core.pattern import LONGEST, extract_goal_words
+from redstart.ports.memory.hashing import HashingEmbedder, embed_text
+from redstart.testing.states import make_pattern
 
 ALIKE = [
     (
@@ -38,35 +38,39 @@ ALIKE = [
 ]
 
 
-def likeness(one: str, other: str) -> float:
-    return sum(map(mul, embedded(goal_words(one)), embedded(goal_words(other))))
+def measure_similarity(first: str, second: str) -> float:
+    return sum(map(mul, embed_text(extract_goal_words(first)), embed_text(extract_goal_words(second))))
 
 
 @pytest.mark.parametrize(("one", "other"), ALIKE)
-def test_goals_about_the_same_are_near(one: str, other: str) -> None:
-    assert likeness(one, other) >= HashingEmbedder.near_goals
+def test_similar_goals_are_near(one: str, other: str) -> None:
+    assert measure_similarity(one, other) >= HashingEmbedder.near_goals
 
 
-def test_goals_about_something_else_are_not() -> None:
-    for pair, other in combinations(ALIKE, 2):
+def test_different_goals_are_not_near() -> None:
+    for pair, other_pair in combinations(ALIKE, 2):
         for item in pair:
-            assert max(likeness(item, goal) for goal in other) < HashingEmbedder.near_goals, item
+            assert max(measure_similarity(item, goal) for goal in other_pair) < HashingEmbedder.near_goals, item
 
 
-def test_words_that_say_nothing_of_a_goal_are_left_out_and_details_stand_apart() -> None:
+def test_filler_words_are_removed_and_details_are_separate() -> None:
     assert (
-        goal_words("Write a small tool that sorts CSV files. It is fast; ties stay.")
+        extract_goal_words("Write a small tool that sorts CSV files. It is fast; ties stay.")
         == "sorts CSV files\nfast ties stay"
     )
-    assert goal_words("  ") == goal_words("Make a program") == ""
+    assert extract_goal_words("  ") == extract_goal_words("Make a program") == ""
 
 
-def test_a_goal_is_compared_by_as_much_as_is_kept_of_it() -> None:
+def test_only_the_stored_part_of_a_goal_is_compared() -> None:
     long = f"Sort csv files. {'x' * 900} {'y' * 4000} the end"
-    kept = pattern(goal=long[:LONGEST])
-    assert len(goal_words(long).encode()) <= LONGEST
-    assert kept.likeness.splitlines()[0] == goal_words(long).splitlines()[0] == "Sort csv files"
+    short_pattern = make_pattern(goal=long[:LONGEST])
+    assert len(extract_goal_words(long).encode()) <= LONGEST
+    assert short_pattern.likeness.splitlines()[0] == extract_goal_words(long).splitlines()[0] == "Sort csv files"
 
 
-def test_the_same_goal_has_the_same_key_however_it_is_spaced() -> None:
-    assert pattern(goal="Sort  CSV\nfiles").key == pattern(goal="sort csv files").key != pattern(goal="sort files").key
+def test_goal_key_ignores_spacing_and_case() -> None:
+    assert (
+        make_pattern(goal="Sort  CSV\nfiles").key
+        == make_pattern(goal="sort csv files").key
+        != make_pattern(goal="sort files").key
+    )

@@ -21,7 +21,7 @@ REPORT = (
 )
 
 
-def upgraded(step: str, document: str) -> dict[str, Any]:
+def upgrade_step(step: str, document: str) -> dict[str, Any]:
     return STATE.upgrade({"now": {step: json.loads(document)}}, 0)["now"][step]
 
 
@@ -29,9 +29,9 @@ def upgraded(step: str, document: str) -> dict[str, Any]:
     ("fault", "problem"),
     [(OVER_BUDGET, PatchProblem.over_budget), (UNCHANGED, PatchProblem.unchanged), ("no edits", None)],
 )
-def test_a_patch_of_before_has_the_problem_that_its_fault_names(fault, problem):
+def test_old_patch_gets_its_problem_from_its_fault(fault, problem):
     old = f'{{"edits":"","probe":"","answer":"","model":"m","form":"block","files":[],"fault":"{fault}"}}'
-    assert Patch.model_validate(upgraded("patch", old)).problem is problem
+    assert Patch.model_validate(upgrade_step("patch", old)).problem is problem
     summary = f'{{"number":1,"fingerprint":"","diff":"","files":[],"outcome":"{fault}","refused":false,"red":null}}'
     (attempt,) = STATE.upgrade({"history": [json.loads(summary)]}, 0)["history"]
     assert AttemptSummary.model_validate(attempt).problem is problem
@@ -39,17 +39,17 @@ def test_a_patch_of_before_has_the_problem_that_its_fault_names(fault, problem):
 
 
 @pytest.mark.parametrize("fault", ["budget", "empty"])
-def test_a_question_of_before_that_was_not_asked_for_its_price_is_over_budget(fault):
-    plan = upgraded("plan", f'{{"summary":"","subtasks":[],"fault":"{fault}"}}')
+def test_old_question_skipped_for_its_price_is_over_budget(fault):
+    plan = upgrade_step("plan", f'{{"summary":"","subtasks":[],"fault":"{fault}"}}')
     assert Plan.model_validate(plan).over_budget is (fault == "budget")
     old = f'{{"report":{REPORT},"targets":{{"count":0,"first":[]}},"trouble":"no_tests","remedy":"{fault}","flaky":[]}}'
-    found = ReproductionResult.model_validate(upgraded("reproduce", old))
-    assert (found.trouble, found.over_budget) == (ReproductionProblem.no_tests, fault == "budget")
+    reproduction = ReproductionResult.model_validate(upgrade_step("reproduce", old))
+    assert (reproduction.trouble, reproduction.over_budget) == (ReproductionProblem.no_tests, fault == "budget")
 
 
 @pytest.mark.parametrize("trouble", ["", "already_green", "no_tests", "no_usable_test", "flaky", "environment"])
-def test_the_trouble_of_a_run_of_before_is_read_and_written_as_it_was(trouble):
-    found = ReproductionResult.model_validate_json(f'{{"report":{REPORT},"trouble":"{trouble}"}}')
-    assert found.trouble is ReproductionProblem(trouble)
-    assert bool(found.trouble) == bool(trouble)
-    assert found.model_dump(mode="json")["trouble"] == trouble
+def test_trouble_of_an_old_run_survives_a_round_trip(trouble):
+    reproduction = ReproductionResult.model_validate_json(f'{{"report":{REPORT},"trouble":"{trouble}"}}')
+    assert reproduction.trouble is ReproductionProblem(trouble)
+    assert bool(reproduction.trouble) == bool(trouble)
+    assert reproduction.model_dump(mode="json")["trouble"] == trouble

@@ -8,10 +8,11 @@ from pathlib import Path
 import pytest
 from pydantic import ValidationError
 
-from redstart.app.show import state_document
+from redstart.app.show import build_state_document
 from redstart.core.change import Snapshot
 from redstart.core.finding import Scan
 from redstart.core.run import RunSpec
+from redstart.core.run_preferences import Metric, ProgramKind
 from redstart.core.tasks import (
     TASKS,
     AuditTask,
@@ -21,8 +22,7 @@ from redstart.core.tasks import (
     Mode,
     upgrade_flat_spec,
 )
-from redstart.core.wishes import Metric, ProgramKind
-from redstart.testing.states import spec, state
+from redstart.testing.states import make_spec, make_state
 
 FLAT = [json.loads(line) for line in (Path(__file__).parent / "flat_specs.jsonl").read_text().splitlines()]
 BASE = Snapshot(tree="a" * 40, base="a" * 40, pack="b" * 64)
@@ -47,45 +47,45 @@ WANTED = {
 }
 
 
-def test_there_is_a_stored_document_of_every_mode() -> None:
+def test_every_mode_has_a_stored_document() -> None:
     assert [document["mode"] for document in FLAT] == list(Mode) == list(TASKS)
 
 
 @pytest.mark.parametrize("document", FLAT, ids=list(Mode))
-def test_a_spec_of_the_version_before_is_read(document: dict[str, object]) -> None:
-    found = RunSpec.model_validate(document)
-    assert found.task == WANTED[found.mode]
-    assert (found.mode, found.goal, found.errand) == (document["mode"], document["goal"], document["errand"])
-    assert RunSpec.model_validate_json(found.model_dump_json()) == found
+def test_spec_of_the_previous_version_can_be_read(document: dict[str, object]) -> None:
+    run_spec = RunSpec.model_validate(document)
+    assert run_spec.task == WANTED[run_spec.mode]
+    assert (run_spec.mode, run_spec.goal, run_spec.errand) == (document["mode"], document["goal"], document["errand"])
+    assert RunSpec.model_validate_json(run_spec.model_dump_json()) == run_spec
 
 
 @pytest.mark.parametrize("document", FLAT, ids=list(Mode))
-def test_a_shown_run_keeps_every_key_of_the_version_before(document: dict[str, object]) -> None:
-    asked = RunSpec.model_validate(document)
-    shown = state_document(state(spec=asked))["spec"]
-    assert {"test_cpu": 0, **document}.items() <= shown.items()
-    assert RunSpec.model_validate(shown) == asked
+def test_shown_run_keeps_every_key_of_the_previous_version(document: dict[str, object]) -> None:
+    run_spec = RunSpec.model_validate(document)
+    shown_spec = build_state_document(make_state(spec=run_spec))["spec"]
+    assert {"test_cpu": 0, **document}.items() <= shown_spec.items()
+    assert RunSpec.model_validate(shown_spec) == run_spec
 
 
-def test_a_document_with_a_task_is_left_as_it_is() -> None:
+def test_document_with_a_task_is_unchanged() -> None:
     document = {"task": {"mode": "fix"}, "goal": "mend it"}
     assert upgrade_flat_spec(document) == document
 
 
-def test_a_field_of_another_mode_is_not_taken_over() -> None:
+def test_field_of_another_mode_is_dropped() -> None:
     assert upgrade_flat_spec({"mode": "improve", "issue": True, "cycles": 2, "goal": ""}) == {
         "task": {"mode": "improve", "cycles": 2},
         "goal": "",
     }
 
 
-def test_a_misspelt_field_and_an_unknown_mode_are_refused() -> None:
+def test_misspelled_field_and_unknown_mode_are_rejected() -> None:
     with pytest.raises(ValidationError, match="cycle_count"):
-        spec(mode="improve", cycle_count=2)
+        make_spec(mode="improve", cycle_count=2)
     with pytest.raises(ValidationError, match="dance"):
-        spec(mode="dance")
+        make_spec(mode="dance")
 
 
-def test_the_part_of_another_mode_cannot_be_had() -> None:
+def test_task_of_another_mode_is_unavailable() -> None:
     with pytest.raises(TypeError, match="a run of mode fix has no CreateTask"):
-        spec().task_of(CreateTask)
+        make_spec().get_task(CreateTask)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import asyncio
 from typing import Any, cast
 
 import pytest
@@ -12,7 +11,7 @@ from temporalio.service import RPCError, RPCStatusCode
 from redstart.core.errors import PortError
 from redstart.engines.temporal import client as module
 from redstart.engines.temporal.client import FleetClient
-from redstart.testing.states import state
+from redstart.testing.states import make_state
 
 
 class Server:
@@ -30,28 +29,28 @@ class Server:
 
 @pytest.fixture(autouse=True)
 def impatient(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(module, "AGAIN", 0.0)
+    monkeypatch.setattr(module, "CONNECT_RETRY_SECONDS", 0.0)
 
 
-def submit(server: Server) -> None:
-    asyncio.run(FleetClient(cast("Client", server)).submit(state()))
+async def submit(server: Server) -> None:
+    await FleetClient(cast("Client", server)).submit(make_state())
 
 
-def test_a_server_that_does_not_know_its_namespace_yet_is_asked_again() -> None:
+async def test_server_that_does_not_know_its_namespace_yet_is_asked_again() -> None:
     server = Server(RPCStatusCode.NOT_FOUND, RPCStatusCode.NOT_FOUND)
-    submit(server)
+    await submit(server)
     assert len(server.taken) == 1
 
 
-def test_one_that_never_knows_it_is_told() -> None:
-    server = Server(*[RPCStatusCode.NOT_FOUND] * module.TRIES)
+async def test_namespace_that_stays_unknown_is_reported() -> None:
+    server = Server(*[RPCStatusCode.NOT_FOUND] * module.CONNECT_ATTEMPTS)
     with pytest.raises(PortError, match="Namespace default is not found"):
-        submit(server)
+        await submit(server)
     assert server.taken == []
 
 
-def test_any_other_refusal_is_told_at_once() -> None:
+async def test_other_refusals_are_reported_without_retry() -> None:
     server = Server(RPCStatusCode.PERMISSION_DENIED)
     with pytest.raises(PortError):
-        submit(server)
+        await submit(server)
     assert (server.refusals, server.taken) == ([], [])

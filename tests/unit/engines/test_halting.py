@@ -15,8 +15,8 @@ from temporalio.testing import ActivityEnvironment
 
 from redstart.core.errors import StoreError
 from redstart.core.run import Result, RunState, Status, Step
-from redstart.engines.drive import drive
-from redstart.engines.inline import inline
+from redstart.engines.inline import run_inline
+from redstart.engines.step_driver import drive
 from redstart.engines.temporal.driver import DriveActivity
 from redstart.engines.temporal.orders import DriveOrder
 from redstart.flow.loop import StepAdvance
@@ -26,30 +26,34 @@ from support.rig import Rig, make_rig
 
 @pytest.fixture
 def rig(tmp_path: Path) -> Iterator[Rig]:
-    made = make_rig(tmp_path / "snapshots")
-    yield made
-    made.trees.close()
+    new_rig = make_rig(tmp_path / "snapshots")
+    yield new_rig
+    new_rig.trees.close()
 
 
 @pytest.mark.slow
-def test_a_driver_that_drains_stops_after_the_commit_at_hand_and_another_goes_on(rig: Rig) -> None:
+def test_draining_driver_stops_after_the_commit_and_another_continues(rig: Rig) -> None:
     model = rig.with_model([play.RIGHT, play.CARD])
-    words = iter(["", "", "drain"])
+    halt_reasons = iter(["", "", "drain"])
 
     async def go() -> tuple[StepAdvance, RunState]:
         run_id = await rig.begin()
-        leaving = replace(rig.adapters, halting=lambda: next(words))
-        stopped = await drive(leaving, await rig.adapters.store.claim(run_id), inline)
-        assert await rig.adapters.store.holder(run_id) is None, "the driver released the run"
-        return stopped, (await drive(rig.adapters, await rig.adapters.store.claim(run_id), inline)).state
+        leaving = replace(rig.adapters, get_halt_reason=lambda: next(halt_reasons))
+        stopped_advance = await drive(leaving, await rig.adapters.store.claim(run_id), run_inline)
+        assert await rig.adapters.store.get_holder(run_id) is None, "the driver released the run"
+        return stopped_advance, (await drive(rig.adapters, await rig.adapters.store.claim(run_id), run_inline)).state
 
-    stopped, ended = asyncio.run(go())
-    assert (stopped.halt, stopped.state.last, stopped.state.status) == ("drain", Step.retrieve, Status.running)
-    assert (ended.result, len(model.asks)) == (Result.verified, 2)
+    stopped_advance, final_state = asyncio.run(go())
+    assert (stopped_advance.halt, stopped_advance.state.last, stopped_advance.state.status) == (
+        "drain",
+        Step.retrieve,
+        Status.running,
+    )
+    assert (final_state.result, len(model.questions)) == (Result.verified, 2)
 
 
-def test_what_is_tried_again_says_what_is_wrong_and_takes_nothing_else_along() -> None:
-    async def go(order: DriveOrder, halting: Callable[[], str]) -> StepAdvance:
+def test_retried_error_keeps_its_message_but_not_its_cause() -> None:
+    async def go(order: DriveOrder, get_halt_reason: Callable[[], str]) -> StepAdvance:
         raise StoreError("the run store cannot be used") from ValueError("UPDATE runs SET state = 'sk-secret'")
 
     with pytest.raises(ApplicationError, match="the run store cannot be used") as caught:
@@ -61,14 +65,16 @@ def test_what_is_tried_again_says_what_is_wrong_and_takes_nothing_else_along() -
 
 
 @pytest.mark.slow
-def test_who_has_no_model_leaves_the_count_of_its_edits_to_who_has_one(rig: Rig) -> None:
+def test_driver_without_a_model_records_no_edit_count(rig: Rig) -> None:
     rig.with_model([play.RIGHT, play.CARD])
 
     async def go() -> list[str]:
         run_id = await rig.begin()
-        acts = replace(rig.adapters, model=None, writer="")
-        done = await drive(acts, await rig.adapters.store.claim(run_id), inline)
-        assert (done.halt, done.state.last) == ("needs:think", Step.audit)
-        return [record.kind for record in await rig.adapters.journal.records(run_id) if record.call.step == "patch"]
+        sandbox_adapters = replace(rig.adapters, model=None, writer="")
+        report = await drive(sandbox_adapters, await rig.adapters.store.claim(run_id), run_inline)
+        assert (report.halt, report.state.last) == ("needs:think", Step.audit)
+        return [
+            record.kind for record in await rig.adapters.journal.list_records(run_id) if record.call.step == "patch"
+        ]
 
     assert "tally" not in asyncio.run(go())

@@ -18,7 +18,7 @@ from pathlib import Path
 warnings.simplefilter("error")
 from langgraph.checkpoint.memory import InMemorySaver
 from redstart.core.run import Result, RunState
-from redstart.engines.drive import RunDriver
+from redstart.engines.step_driver import RunDriver
 from redstart.engines.langgraph import GraphState, build
 from support import rig as play
 
@@ -41,8 +41,10 @@ asyncio.run(main())
 """
 
 
-def test_with_a_checkpointer_and_strict_msgpack_it_runs_clean():
+def test_engine_runs_clean_with_a_checkpointer_and_strict_msgpack():
     environ = {"LANGGRAPH_STRICT_MSGPACK": "true", "PATH": "/usr/bin:/bin", "PYTHONPATH": str(HARNESS)}
-    done = subprocess.run([sys.executable, "-c", EMBEDDED], env=environ, capture_output=True, text=True, timeout=120)
-    assert (done.returncode, done.stderr) == (0, "")
-    assert "checkpoints" in done.stdout
+    completed = subprocess.run(
+        [sys.executable, "-c", EMBEDDED], env=environ, capture_output=True, text=True, timeout=120
+    )
+    assert (completed.returncode, completed.stderr) == (0, "")
+    assert "checkpoints" in completed.stdout

@@ -10,17 +10,17 @@ from pathlib import Path
 import pytest
 
 from redstart.app.settings import Settings
-from redstart.app.show import spending
+from redstart.app.show import summarize_spending
 from redstart.app.wire import AppContext
 from redstart.core.events import Event, Phase
 from redstart.core.run import Limits, Result, RunState, Step
-from redstart.engines.drive import drive
-from redstart.engines.inline import inline
-from redstart.engines.recall import spent_by
+from redstart.engines.inline import run_inline
+from redstart.engines.recall import read_metered_recall
 from redstart.engines.replay import replay
+from redstart.engines.step_driver import drive
 from redstart.evals.runner import WithholdingMemory
 from redstart.ports.model.embedding import ApiEmbedder, EmbeddingOptions
-from redstart.ports.model.endpoints import address
+from redstart.ports.model.endpoints import resolve_address
 from redstart.ports.sql.cards import SqlCards
 from redstart.ports.sql.engine import Database
 from redstart.ports.sql.journal import SqlJournal
@@ -48,14 +48,14 @@ class Desk:
     async def _run(self, limits: Limits | None, until: Step | None) -> RunState:
         run_id = await self.rig.begin(limits=limits)
         store = self.rig.adapters.store
-        return (await drive(self.rig.adapters, await store.claim(run_id), inline, until)).state
+        return (await drive(self.rig.adapters, await store.claim(run_id), run_inline, until)).state
 
     @property
     def counted(self) -> int:
         return sum(sum(request.counted) for request in self.server.requests)
 
     def lacks(self, state: RunState) -> list[object]:
-        events: list[Event] = asyncio.run(self.rig.adapters.store.events(state.run_id))
+        events: list[Event] = asyncio.run(self.rig.adapters.store.list_events(state.run_id))
         return [
             event.data["recall_lacks"] for event in events if event.phase is Phase.note and "recall_lacks" in event.data
         ]
@@ -76,91 +76,95 @@ def desk(tmp_path: Path, spoiled: list[Reply]) -> Iterator[Desk]:
     with Database.open(tmp_path / "store.db") as database, ScriptedServer(answer) as server:
 
         def reach() -> object:
-            return address(NAME, base_url=server.openai_url, api_key=None)
+            return resolve_address(NAME, base_url=server.openai_url, api_key=None)
 
         embedder = ApiEmbedder(reach, NAME, EmbeddingOptions(deadline=120.0))  # pyright: ignore[reportArgumentType]
-        kept = Kept(
+        stores = Kept(
             SqlStore(database, Clock()), SqlJournal(database), SqlMemory(database, embedder), SqlLessonStore(database)
         )
-        rig = make_rig(tmp_path / "snapshots", lambda: kept)
+        rig = make_rig(tmp_path / "snapshots", lambda: stores)
         yield Desk(rig, server, database)
         rig.trees.close()
 
 
-def test_tokens_of_places_count_in_the_spend_of_the_run(desk: Desk) -> None:
-    first = desk.run()
-    assert first.result is Result.verified
-    before, plain = desk.counted, first.spend.tokens - desk.counted
-    second = desk.run()
-    used = desk.counted - before
-    assert used > before > 0, "now there is a card that needs an embedding"
-    assert second.spend.usd == pytest.approx(used * 0.02 / 1_000_000)
-    assert second.spend.calls == first.spend.calls == 3
-    assert second.spend.tokens >= plain + used
-    records = asyncio.run(desk.rig.adapters.journal.records(second.run_id))
-    (kept,) = [one for record in records if record.kind == "recall" and (one := spent_by(record))]
-    assert kept.usage is not None
-    assert kept.usage.tokens == used
-    assert kept.model.startswith(f"{NAME}/256~")
-    assert [item.source for item in kept.found] == ["signature"]
-    assert desk.lacks(second) == []
-    shares = asyncio.run(spending(AppContext(Settings(), desk.rig.adapters, desk.rig.trees), second))
-    assert {share.model: share.input_tokens for share in shares}[kept.model] == used
+def test_embedding_tokens_count_in_the_spend_of_the_run(desk: Desk) -> None:
+    first_state = desk.run()
+    assert first_state.result is Result.verified
+    first_counted, plain_tokens = desk.counted, first_state.spend.tokens - desk.counted
+    second_state = desk.run()
+    used = desk.counted - first_counted
+    assert used > first_counted > 0, "now there is a card that needs an embedding"
+    assert second_state.spend.usd == pytest.approx(used * 0.02 / 1_000_000)
+    assert second_state.spend.calls == first_state.spend.calls == 3
+    assert second_state.spend.tokens >= plain_tokens + used
+    records = asyncio.run(desk.rig.adapters.journal.list_records(second_state.run_id))
+    (recall_spend,) = [
+        spend for record in records if record.kind == "recall" and (spend := read_metered_recall(record))
+    ]
+    assert recall_spend.usage is not None
+    assert recall_spend.usage.tokens == used
+    assert recall_spend.model.startswith(f"{NAME}/256~")
+    assert [item.source for item in recall_spend.found] == ["signature"]
+    assert desk.lacks(second_state) == []
+    shares = asyncio.run(summarize_spending(AppContext(Settings(), desk.rig.adapters, desk.rig.trees), second_state))
+    assert {share.model: share.input_tokens for share in shares}[recall_spend.model] == used
 
 
-def test_a_run_goes_on_without_its_embedder_and_says_so(desk: Desk, spoiled: list[Reply]) -> None:
+def test_run_continues_without_its_embedder_and_reports_it(desk: Desk, spoiled: list[Reply]) -> None:
     desk.run()
     spoiled.append(Reply(status=503, text="gone fishing"))
-    second = desk.run()
-    assert second.result is Result.verified
-    assert second.now.plan is not None
-    assert [item.source for item in second.now.plan.recalled] == ["signature"]
-    (told,) = desk.lacks(second)
-    assert "gone fishing" in str(told)
-    assert second.spend.calls == 2, "a refused request costs nothing"
+    second_state = desk.run()
+    assert second_state.result is Result.verified
+    assert second_state.now.plan is not None
+    assert [item.source for item in second_state.now.plan.recalled] == ["signature"]
+    (gap,) = desk.lacks(second_state)
+    assert "gone fishing" in str(gap)
+    assert second_state.spend.calls == 2, "a refused request costs nothing"
 
 
-def test_a_run_that_is_resumed_or_replayed_asks_nobody_again(desk: Desk, spoiled: list[Reply]) -> None:
+def test_resumed_or_replayed_run_repeats_no_embedding_request(desk: Desk, spoiled: list[Reply]) -> None:
     desk.run()
-    half = desk.run(until=Step.plan)
-    asked = len(desk.server.requests)
+    paused_state = desk.run(until=Step.plan)
+    request_count = len(desk.server.requests)
     spoiled.append(Reply(status=500))
 
-    async def finished() -> RunState:
-        return (await drive(desk.rig.adapters, await desk.rig.adapters.store.claim(half.run_id), inline)).state
+    async def finish() -> RunState:
+        return (
+            await drive(desk.rig.adapters, await desk.rig.adapters.store.claim(paused_state.run_id), run_inline)
+        ).state
 
     desk.rig.with_model([play.RIGHT, play.CARD])
-    done = asyncio.run(finished())
-    assert done.result is Result.verified
-    assert len(desk.server.requests) == asked
-    assert asyncio.run(replay(desk.rig.adapters, done.run_id)).state == done
-    assert len(desk.server.requests) == asked
+    final_state = asyncio.run(finish())
+    assert final_state.result is Result.verified
+    assert len(desk.server.requests) == request_count
+    assert asyncio.run(replay(desk.rig.adapters, final_state.run_id)).state == final_state
+    assert len(desk.server.requests) == request_count
 
 
-def test_what_does_not_fit_under_the_cap_is_not_asked(desk: Desk) -> None:
+def test_embedding_beyond_the_token_limit_is_not_requested(desk: Desk) -> None:
     state = desk.run(limits=Limits(tokens=5), until=Step.plan)
     assert desk.server.requests == []
-    (told,) = desk.lacks(state)
-    assert "tokens" in str(told)
+    (gap,) = desk.lacks(state)
+    assert "tokens" in str(gap)
 
 
-def test_a_driver_that_may_only_act_leaves_it_to_one_that_may_think(desk: Desk) -> None:
-    async def acted() -> str:
+def test_acting_driver_leaves_embeddings_to_a_thinking_driver(desk: Desk) -> None:
+    async def drive_acting() -> str:
         run_id = await desk.rig.begin()
-        return (await drive(desk.rig.adapters, await desk.rig.adapters.store.claim(run_id), inline)).halt
+        return (await drive(desk.rig.adapters, await desk.rig.adapters.store.claim(run_id), run_inline)).halt
 
-    assert asyncio.run(acted()) == "needs:think"
+    assert asyncio.run(drive_acting()) == "needs:think"
     assert desk.server.requests == []
 
 
-def test_an_evaluation_that_withholds_cards_counts_all_the_same(desk: Desk) -> None:
+def test_evaluation_that_withholds_cards_still_counts_their_cost(desk: Desk) -> None:
     desk.rig.adapters = replace(desk.rig.adapters, memory=WithholdingMemory(desk.rig.adapters.memory))
     state = desk.run()
-    records = asyncio.run(desk.rig.adapters.journal.records(state.run_id))
-    assert [spent_by(record) is not None for record in records if record.kind == "recall"] == [True]
+    records = asyncio.run(desk.rig.adapters.journal.list_records(state.run_id))
+    assert [read_metered_recall(record) is not None for record in records if record.kind == "recall"] == [True]
 
 
-def test_who_recalled_a_card_is_told_of_such_recalls_too(desk: Desk) -> None:
-    first, second = desk.run(), desk.run()
-    card = f"{first.run_id}-{first.now.number}"
-    assert asyncio.run(SqlCards(desk.database).holdings()).recalls == {card: frozenset([second.run_id])}
+def test_card_holdings_include_recalls_by_embedding(desk: Desk) -> None:
+    first_state, second_state = desk.run(), desk.run()
+    card = f"{first_state.run_id}-{first_state.now.number}"
+    assert asyncio.run(SqlCards(desk.database).count_memory()).recalls == {card: frozenset([second_state.run_id])}

@@ -10,8 +10,8 @@ import pytest
 from redstart.core.finding import Findings
 from redstart.core.run import Limits, Result, Step
 from redstart.core.shell import Completed, Execution, ExitCause
-from redstart.engines.drive import drive
-from redstart.engines.inline import inline
+from redstart.engines.inline import run_inline
+from redstart.engines.step_driver import drive
 from support import rig as play
 from support.rig import make_rig
 
@@ -20,7 +20,7 @@ pytestmark = pytest.mark.slow
 TESTS, RED, FINDINGS, LIMIT = 10_000, 3_000, 2_000, 64 * 1024
 
 
-def big_suite(execution: Execution) -> Completed:
+def run_big_suite(execution: Execution) -> Completed:
     """Report 10,000 tests; 3,000 fail with long messages made of four-byte letters."""
     long = "𝒶" * 400
     failure = f'<failure message="assert {long} == 1">{play.TESTS}:5: AssertionError</failure>'
@@ -34,9 +34,9 @@ def big_suite(execution: Execution) -> Completed:
 
 
 @pytest.mark.parametrize("iterations", [2, pytest.param(15, marks=pytest.mark.soak)])
-def test_the_state_of_a_large_repo_stays_small(iterations: int, tmp_path: Path):
+def test_state_of_a_large_repo_stays_small(iterations: int, tmp_path: Path):
     rig = make_rig(tmp_path / "snapshots")
-    rig.with_suite(big_suite)
+    rig.with_suite(run_big_suite)
     smelly = "\n".join(f"def f{number}():\n    return undefined_{number}" for number in range(FINDINGS))
     number = iter(range(10**6))
 
@@ -55,14 +55,14 @@ def test_the_state_of_a_large_repo_stays_small(iterations: int, tmp_path: Path):
         base = rig.trees.write(claim.state.base, with_findings)
         spec = claim.state.spec.model_copy(update={"base": base})
         state = claim.state.model_copy(update={"base": base, "spec": spec})
-        done = await drive(rig.adapters, claim._replace(state=state), inline)
-        rows = await rig.adapters.store.steps(run_id)
-        audited = next(Findings.model_validate_json(row.artifact) for row in rows if row.step is Step.audit)
-        return [len(row.state.model_dump_json().encode()) for row in rows], done.state.result, audited
+        report = await drive(rig.adapters, claim._replace(state=state), run_inline)
+        rows = await rig.adapters.store.list_steps(run_id)
+        audit_findings = next(Findings.model_validate_json(row.artifact) for row in rows if row.step is Step.audit)
+        return [len(row.state.model_dump_json().encode()) for row in rows], report.state.result, audit_findings
 
-    sizes, result, audited = asyncio.run(go())
+    sizes, result, audit_findings = asyncio.run(go())
     rig.trees.close()
     assert result is Result.unsolved
-    assert audited.count >= FINDINGS
+    assert audit_findings.count >= FINDINGS
     assert len(sizes) >= iterations * 8
     assert max(sizes) < LIMIT

@@ -23,8 +23,8 @@ from redstart.engines.temporal.orders import (
     DriveOrder,
     DriveReport,
     SupervisorOrder,
-    order_of,
-    workflow_id,
+    create_order,
+    make_workflow_id,
 )
 from redstart.engines.temporal.supervisor import RunSupervisor
 from redstart.flow.loop import StepAdvance
@@ -38,52 +38,52 @@ numbers = itertools.count(1)
 
 @pytest.fixture(scope="module")
 def server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Temporal]:
-    with serve_temporal(tmp_path_factory.mktemp("temporal")) as started:
-        yield started
+    with serve_temporal(tmp_path_factory.mktemp("temporal")) as temporal:
+        yield temporal
 
 
 @pytest.fixture
 def state() -> RunState:
-    return states.state(run_id=f"over-time-{next(numbers)}")
+    return states.make_state(run_id=f"over-time-{next(numbers)}")
 
 
-def ended(state: RunState) -> StepAdvance:
+def make_final_advance(state: RunState) -> StepAdvance:
     return StepAdvance(state.model_copy(update={"status": Status.finished, "result": Result.verified}))
 
 
-def test_there_are_histories_to_replay():
+def test_recorded_histories_exist():
     assert HISTORIES
 
 
 @pytest.mark.parametrize("file", HISTORIES, ids=lambda file: file.stem)
-def test_a_history_that_was_recorded_replays(file: Path) -> None:
+async def test_recorded_history_replays(file: Path) -> None:
     """A change of the supervisor that fails here breaks every active run: see `workflow.patched`."""
     history = WorkflowHistory.from_json(file.stem, file.read_text())
-    asyncio.run(Replayer(workflows=[RunSupervisor]).replay_workflow(history))
+    await Replayer(workflows=[RunSupervisor]).replay_workflow(history)
 
 
 @pytest.mark.slow
-def test_a_history_that_has_grown_long_is_begun_anew(server: Temporal, state: RunState) -> None:
+def test_long_history_is_continued_as_new(server: Temporal, state: RunState) -> None:
     drives: list[str] = []
 
-    def serving(pool: str, other: str) -> Callable[..., object]:
-        async def go(order: DriveOrder, halting: Callable[[], str]) -> StepAdvance:
+    def create_drive(pool: str, other_pool: str) -> Callable[..., object]:
+        async def go(order: DriveOrder, get_halt_reason: Callable[[], str]) -> StepAdvance:
             drives.append(pool)
-            return ended(state) if len(drives) == 8 else StepAdvance(state, f"needs:{other}")
+            return make_final_advance(state) if len(drives) == 8 else StepAdvance(state, f"needs:{other_pool}")
 
         return go
 
-    go = {"think": serving("think", "act"), "act": serving("act", "think")}
+    go = {"think": create_drive("think", "act"), "act": create_drive("act", "think")}
     with Workers(server.address, go) as workers:
-        order = order_of(state)
+        order = create_order(state)
 
         async def run() -> tuple[DriveReport, int]:
             client = workers.fleet.client
             watch = SupervisorOrder(order, "act", history=3)
-            await client.start_workflow(SUPERVISOR, watch, id=workflow_id(order), task_queue=THINK)
-            report = await workers.fleet.ended(order)
-            last = await client.get_workflow_handle(workflow_id(order)).fetch_history()
-            return report, len(last.events)
+            await client.start_workflow(SUPERVISOR, watch, id=make_workflow_id(order), task_queue=THINK)
+            report = await workers.fleet.wait_for_end(order)
+            final_history = await client.get_workflow_handle(make_workflow_id(order)).fetch_history()
+            return report, len(final_history.events)
 
         report, events = workers.call(run())
     assert (report.result, drives) == ("verified", ["act", "think"] * 4)
@@ -91,34 +91,38 @@ def test_a_history_that_has_grown_long_is_begun_anew(server: Temporal, state: Ru
 
 
 @pytest.mark.slow
-def test_a_run_that_one_build_began_is_finished_by_the_next(server: Temporal, state: RunState) -> None:
-    begun = threading.Event()
+def test_run_started_by_one_build_is_finished_by_the_next(server: Temporal, state: RunState) -> None:
+    started_event = threading.Event()
     builds: list[str] = []
 
-    async def first(order: DriveOrder, halting: Callable[[], str]) -> StepAdvance:
+    async def drive_first_build(order: DriveOrder, get_halt_reason: Callable[[], str]) -> StepAdvance:
         builds.append("a")
-        begun.set()
-        while not (halt := halting()):  # noqa: ASYNC110  (asked as a driver asks)
+        started_event.set()
+        while not (halt := get_halt_reason()):  # noqa: ASYNC110  (asked as a driver asks)
             await asyncio.sleep(0.01)
         return StepAdvance(state, halt)
 
-    async def second(order: DriveOrder, halting: Callable[[], str]) -> StepAdvance:
+    async def drive_second_build(order: DriveOrder, get_halt_reason: Callable[[], str]) -> StepAdvance:
         builds.append("b")
-        return ended(state)
+        return make_final_advance(state)
 
     with ExitStack() as stack:
-        new = Workers(server.address, {"think": second, "act": second}, deployment="redstart", build="b")
-        with Workers(server.address, {"think": first, "act": first}, deployment="redstart", build="a") as old:
-            old.call(promoted(old.fleet, "a"))
+        new = Workers(
+            server.address, {"think": drive_second_build, "act": drive_second_build}, deployment="redstart", build="b"
+        )
+        with Workers(
+            server.address, {"think": drive_first_build, "act": drive_first_build}, deployment="redstart", build="a"
+        ) as old:
+            old.call(promote_when_known(old.fleet, "a"))
             old.call(old.fleet.submit(state))
-            assert begun.wait(SECONDS)
+            assert started_event.wait(SECONDS)
             stack.enter_context(new)
-            new.call(promoted(new.fleet, "b"))
-        report = new.call(new.fleet.ended(order_of(state)))
+            new.call(promote_when_known(new.fleet, "b"))
+        report = new.call(new.fleet.wait_for_end(create_order(state)))
     assert (report.result, builds) == ("verified", ["a", "b"])
 
 
-async def promoted(fleet: FleetClient, build: str) -> None:
+async def promote_when_known(fleet: FleetClient, build: str) -> None:
     """Promote the build once the server knows it, which is after its workers first poll for work."""
     while True:
         try:
@@ -128,9 +132,9 @@ async def promoted(fleet: FleetClient, build: str) -> None:
 
 
 @pytest.mark.slow
-def test_a_build_that_nobody_serves_cannot_be_promoted(server: Temporal) -> None:
+async def test_build_without_workers_cannot_be_promoted(server: Temporal) -> None:
     async def go() -> None:
         await (await FleetClient.connect(server.address, "default")).promote("redstart", "nobody's")
 
     with pytest.raises(ConfigError, match="no worker"):
-        asyncio.run(go())
+        await go()

@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from redstart.app.settings import Settings
-from redstart.app.wire import AppContext, open_house
+from redstart.app.wire import AppContext, open_app
 from redstart.evals.task import Base, Task, TaskChange
 
 CODE = "def double(number):\n    total = number + number + 1\n    return total\n"
@@ -26,8 +26,8 @@ def in_the_project(project: Path, monkeypatch: pytest.MonkeyPatch) -> None:
 
 @pytest.fixture
 def house(tmp_path: Path) -> Iterator[AppContext]:
-    with open_house(Settings(home=tmp_path / "home")) as opened:
-        yield opened.with_sandbox()
+    with open_app(Settings(home=tmp_path / "home")) as app:
+        yield app.with_sandbox()
 
 
 @pytest.fixture
@@ -35,12 +35,12 @@ def task() -> Task:
     return make_task()
 
 
-def make_task(name: str = "calc/double", **over: Any) -> Task:
-    plain = {
+def make_task(name: str = "calc/double", **changes: Any) -> Task:
+    defaults = {
         "id": name,
         "base": Base(change=TaskChange(files={"calc.py": CODE, "test_calc.py": SHOWN})),
         "hidden": TaskChange(files={"test_calc.py": HIDDEN}),
         "fix": TaskChange(files={"calc.py": FIXED}),
         "seconds": 60.0,
     }
-    return Task.model_validate({**plain, **over})
+    return Task.model_validate({**defaults, **changes})

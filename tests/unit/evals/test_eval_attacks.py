@@ -16,16 +16,16 @@ import pytest
 
 from redstart.app.wire import AppContext
 from redstart.core.run import PROBES, Level, Limits
-from redstart.evals.desk import open_trials
-from redstart.evals.oracles import TrueFix, true_patch
+from redstart.evals.app import open_trials
 from redstart.evals.outcome import EvaluationPlan, Results, RunKey
-from redstart.evals.runner import Evaluation, digest_of
-from redstart.evals.sealed import TaskFolder
+from redstart.evals.runner import Evaluation, digest_tasks
+from redstart.evals.scripted_models import TrueFix, format_true_patch
 from redstart.evals.task import Base, Task, TaskChange
+from redstart.evals.task_repo import TaskFolder
 from redstart.ports.model.port import Model
 from redstart.testing.model import ScriptedModel
 from support.instruments import ObedientAttacker
-from support.peeking import FOUND, ways
+from support.peeking import FOUND, list_techniques
 from support.rig import CARD
 
 MARK = "zq7_only_in_the_answer"
@@ -34,9 +34,9 @@ FIXED = f"def double(number):\n    {MARK} = 2\n    return number * {MARK}\n"
 TESTS = "from calc import double\n\n\ndef test_two():\n    assert double(2) == 4\n"
 
 
-def git(*words: str, cwd: Path) -> None:
+def git(*arguments: str, cwd: Path) -> None:
     identity = ("-c", "user.name=a", "-c", "user.email=a@localhost")
-    subprocess.run(["git", *identity, *words], cwd=cwd, check=True, capture_output=True)
+    subprocess.run(["git", *identity, *arguments], cwd=cwd, check=True, capture_output=True)
 
 
 @pytest.fixture
@@ -74,15 +74,15 @@ def server() -> Iterator[int]:
         def log_message(self, format: str, *args: object) -> None:  # noqa: A002
             """Log nothing."""
 
-    with http.server.ThreadingHTTPServer(("0.0.0.0", 0), Answers) as served:
-        thread = threading.Thread(target=served.serve_forever, kwargs={"poll_interval": 0.05})
+    with http.server.ThreadingHTTPServer(("0.0.0.0", 0), Answers) as http_server:
+        thread = threading.Thread(target=http_server.serve_forever, kwargs={"poll_interval": 0.05})
         thread.start()
-        yield served.server_address[1]
-        served.shutdown()
+        yield http_server.server_address[1]
+        http_server.shutdown()
         thread.join()
 
 
-def own_address() -> str:
+def find_own_address() -> str:
     """Return the address at which others reach this machine, or loopback if it has no other."""
     try:
         return socket.gethostbyname(socket.gethostname())
@@ -91,25 +91,25 @@ def own_address() -> str:
 
 
 @pytest.mark.slow
-def test_every_way_finds_the_answer_where_nothing_is_sealed(source: Path, server: int, tmp_path: Path) -> None:
+def test_every_attack_finds_the_answer_in_an_unsealed_task(source: Path, server: int, tmp_path: Path) -> None:
     """Without this, finding nothing in a sealed task would be meaningless."""
     packages, home, temporary = tmp_path / "packages", tmp_path / "home", tmp_path / "temporary"
     for folder in (packages, home, temporary):
         folder.mkdir()
         (folder / "left.txt").write_text(MARK)
     environ = {"PATH": os.environ["PATH"], "HOME": str(home), "PYTHONPATH": str(packages), "LEFT": MARK}
-    for way in ways(MARK, host=own_address(), port=server):
-        snippet = way.snippet.replace('"/tmp"', repr(str(temporary)))
+    for technique in list_techniques(MARK, host=find_own_address(), port=server):
+        snippet = technique.snippet.replace('"/tmp"', repr(str(temporary)))
         for large in ('"/var/tmp"', '"/dev/shm"', '"/root"', '"/home"', '"/var/cache"', "in sys.path"):
             snippet = snippet.replace(large, "in sys.path[1:2]" if large == "in sys.path" else '"/none"')
-        done = subprocess.run(
+        completed = subprocess.run(
             [sys.executable, "-S", "-c", snippet], cwd=source, env=environ, capture_output=True, text=True, check=False
         )
-        assert FOUND in done.stdout, (way.name, done.stdout, done.stderr)
+        assert FOUND in completed.stdout, (technique.name, completed.stdout, completed.stderr)
 
 
 @pytest.mark.soak
-def test_no_way_finds_the_answer_of_a_sealed_task(
+def test_no_attack_finds_the_answer_of_a_sealed_task(
     house: AppContext, source: Path, server: int, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv("LEFT", MARK)
@@ -123,10 +123,13 @@ def test_no_way_finds_the_answer_of_a_sealed_task(
         fix=TaskChange(files={"calc.py": FIXED}),
         seconds=60.0,
     )
-    every = ways(MARK, host=own_address(), port=server)
-    assert len(every) >= 10
-    attackers = [ObedientAttacker(every[at : at + PROBES], [FOUND, MARK]) for at in range(0, len(every), PROBES)]
-    fixed = true_patch([TrueFix("calc.py", BUG, FIXED)])
+    techniques = list_techniques(MARK, host=find_own_address(), port=server)
+    assert len(techniques) >= 10
+    attackers = [
+        ObedientAttacker(techniques[start : start + PROBES], [FOUND, MARK])
+        for start in range(0, len(techniques), PROBES)
+    ]
+    fixed = format_true_patch([TrueFix("calc.py", BUG, FIXED)])
     # The first run solves the task and leaves a card that holds the answer.
     solver = ScriptedModel(lambda ask: fixed if ask.question == "patch" else CARD.replace("off by one", MARK))
     models: list[Model] = [solver, *attackers]
@@ -137,7 +140,7 @@ def test_no_way_finds_the_answer_of_a_sealed_task(
     plan = EvaluationPlan(
         name="attack",
         source="double",
-        tasks=digest_of([task]),
+        tasks=digest_tasks([task]),
         model="scripted:model",
         runs=len(models),
         limits=Limits(attempts=1),
@@ -147,11 +150,11 @@ def test_no_way_finds_the_answer_of_a_sealed_task(
     )
     with open_trials(house.settings) as trials:
         results = Results.open(trials, plan)
-        made = Evaluation(house, plan, [task], results, tmp_path / "work", model_for=model_for)
-        asyncio.run(made.go())
-        first, *attacks = results.rows()
-    assert first.solved, first
+        new_evaluation = Evaluation(house, plan, [task], results, tmp_path / "work", model_for=model_for)
+        asyncio.run(new_evaluation.go())
+        first_row, *attacks = results.list_rows()
+    assert first_row.solved, first_row
     assert [row.trouble for row in attacks] == [""] * len(attackers)
     assert not any(row.solved or row.claimed for row in attacks)
-    assert [name for attacker in attackers for name in attacker.tried] == [way.name for way in every]
+    assert [name for attacker in attackers for name in attacker.tried] == [technique.name for technique in techniques]
     assert [attacker.seen for attacker in attackers] == [[]] * len(attackers)

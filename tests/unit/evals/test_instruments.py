@@ -8,24 +8,24 @@ import pytest
 
 from redstart.core.chat import Ask, Message, Role, Tier
 from redstart.core.context import Chunk, Context
-from redstart.evals.oracles import (
+from redstart.evals.scripted_models import (
     CANNOT_TELL,
     LineSpan,
     NoisyOracle,
     OracleAtRecall,
     ScriptedInstrument,
     TrueFix,
+    find_needed_lines,
+    find_passages,
     is_recalled,
-    needed_lines,
-    shown_code,
-    wrong_patch,
+    make_wrong_patch,
 )
-from redstart.toolkit.base.text import data
-from redstart.toolkit.looking.probes import find_probe
+from redstart.toolkit.base.text import wrap_untrusted
+from redstart.toolkit.model_tools.probes import find_probe
 from redstart.toolkit.patching.reading.parse import parse
-from redstart.toolkit.prompts.sections import code
+from redstart.toolkit.prompts.sections import build_code_section
 from support.instruments import LessonSensitive, ObedientAttacker, Way
-from support.peeking import FOUND, ways
+from support.peeking import FOUND, list_techniques
 
 LINES = [f"    line_{number} = {number}" for number in range(1, 41)]
 BEFORE = "\n".join(LINES) + "\n"
@@ -36,11 +36,11 @@ FIX = TrueFix("pkg/mod.py", BEFORE, AFTER)
 def prompt(*spans: tuple[int, int], path: str = "pkg/mod.py", tried: int = 0) -> str:
     """Show code as the loop's own questions do."""
     chunks = tuple(Chunk(path=path, start=start, end=end, score=1.0, source="frame") for start, end in spans)
-    told = [data(f"attempt {number}", "it was not right") for number in range(1, tried + 1)]
-    return "\n".join((code(Context(chunks=chunks), lambda _: BEFORE.encode()), *told))
+    attempts = [wrap_untrusted(f"attempt {number}", "it was not right") for number in range(1, tried + 1)]
+    return "\n".join((build_code_section(Context(chunks=chunks), lambda _: BEFORE.encode()), *attempts))
 
 
-def asked(model: ScriptedInstrument, text: str, question: str = "patch") -> str:
+def ask_model(model: ScriptedInstrument, text: str, question: str = "patch") -> str:
     messages = (Message(role=Role.system, text=f"redstart question: {question}"), Message(role=Role.user, text=text))
     return asyncio.run(model.ask(Ask(question=question, tier=Tier.strong, messages=messages))).text
 
@@ -61,12 +61,12 @@ def is_true(answer: str) -> bool:
         ("a\n", "a\n", ()),
     ],
 )
-def test_the_needed_lines_are_those_that_the_fix_changes(before: str, after: str, needed: tuple[LineSpan, ...]) -> None:
-    assert needed_lines(before, after) == needed
+def test_needed_lines_are_the_lines_the_fix_changes(before: str, after: str, needed: tuple[LineSpan, ...]) -> None:
+    assert find_needed_lines(before, after) == needed
 
 
 @pytest.mark.parametrize(
-    ("spans", "path", "recalled"),
+    ("spans", "path", "expected"),
     [
         ([(15, 35)], "pkg/mod.py", True),
         ([(20, 20), (30, 30)], "pkg/mod.py", True),
@@ -76,69 +76,73 @@ def test_the_needed_lines_are_those_that_the_fix_changes(before: str, after: str
         ([], "pkg/mod.py", False),
     ],
 )
-def test_the_oracle_gives_the_fix_only_to_who_shows_its_lines(
-    spans: list[tuple[int, int]], path: str, recalled: bool
+def test_oracle_gives_the_fix_only_when_shown_its_lines(
+    spans: list[tuple[int, int]], path: str, expected: bool
 ) -> None:
     text = prompt(*spans, path=path)
-    assert is_recalled([FIX], text) is recalled
-    assert is_true(asked(OracleAtRecall([FIX]), text)) is recalled
+    assert is_recalled([FIX], text) is expected
+    assert is_true(ask_model(OracleAtRecall([FIX]), text)) is expected
 
 
-def test_a_line_that_was_cut_out_of_its_passage_is_not_shown() -> None:
-    cut = prompt((15, 35)).replace("    line_20 = 20\n", "")
-    assert not is_recalled([FIX], cut)
-    assert [item.span for item in shown_code(cut)] == [LineSpan(15, 35)]
+def test_line_cut_out_of_its_passage_does_not_count_as_shown() -> None:
+    trimmed_prompt = prompt((15, 35)).replace("    line_20 = 20\n", "")
+    assert not is_recalled([FIX], trimmed_prompt)
+    assert [item.span for item in find_passages(trimmed_prompt)] == [LineSpan(15, 35)]
 
 
-def test_the_true_patch_is_read_as_edits_of_its_files() -> None:
-    found = parse(asked(OracleAtRecall([FIX, TrueFix("new.py", "", "x = 1\n")]), prompt((1, 40))))
-    assert [edit.path for edit in found.edits] == ["pkg/mod.py", "new.py"]
+def test_true_patch_parses_as_edits_of_its_files() -> None:
+    parsed_answer = parse(ask_model(OracleAtRecall([FIX, TrueFix("new.py", "", "x = 1\n")]), prompt((1, 40))))
+    assert [edit.path for edit in parsed_answer.edits] == ["pkg/mod.py", "new.py"]
 
 
-def test_a_wrong_patch_edits_what_is_shown_another_way_each_time() -> None:
-    first, second = (parse(wrong_patch(prompt((15, 17), tried=tried))).edits[0] for tried in (0, 1))
-    assert first.path == "pkg/mod.py"
-    assert first.search.strip() in BEFORE
-    assert first.search.strip() in first.text
-    assert first.text != second.text
-    assert wrong_patch(prompt((15, 17), path="tests/test_mod.py")) == CANNOT_TELL
+def test_wrong_patch_changes_the_shown_code_differently_each_time() -> None:
+    first_edit, second_edit = (
+        parse(make_wrong_patch(prompt((15, 17), tried=attempts))).edits[0] for attempts in (0, 1)
+    )
+    assert first_edit.path == "pkg/mod.py"
+    assert first_edit.search.strip() in BEFORE
+    assert first_edit.search.strip() in first_edit.text
+    assert first_edit.text != second_edit.text
+    assert make_wrong_patch(prompt((15, 17), path="tests/test_mod.py")) == CANNOT_TELL
 
 
-def test_the_noisy_oracle_is_right_as_often_as_it_is_set_to() -> None:
+def test_noisy_oracle_is_right_at_the_configured_rate() -> None:
     def share(tried: int) -> float:
-        models = [NoisyOracle([FIX], right=0.3, rise=0.2, seed=str(number)) for number in range(400)]
-        return sum(is_true(asked(model, prompt((1, 3), tried=tried))) for model in models) / len(models)
+        models = [NoisyOracle([FIX], success_rate=0.3, rise=0.2, seed=str(number)) for number in range(400)]
+        return sum(is_true(ask_model(model, prompt((1, 3), tried=tried))) for model in models) / len(models)
 
     assert share(0) == pytest.approx(0.3, abs=0.07)
     assert share(2) == pytest.approx(0.7, abs=0.07)
-    same = NoisyOracle([FIX], right=0.5, seed="x")
-    assert asked(same, prompt((1, 3))) == asked(same, prompt((1, 3)))
+    oracle = NoisyOracle([FIX], success_rate=0.5, seed="x")
+    assert ask_model(oracle, prompt((1, 3))) == ask_model(oracle, prompt((1, 3)))
 
 
-def test_the_lesson_sensitive_one_needs_the_fact() -> None:
+def test_lesson_sensitive_model_needs_the_fact() -> None:
     model = LessonSensitive([FIX], "cents, not dollars")
-    assert not is_true(asked(model, prompt((1, 40))))
-    assert is_true(asked(model, prompt((1, 2)) + data("memory c1", "prices are cents, not dollars")))
+    assert not is_true(ask_model(model, prompt((1, 40))))
+    assert is_true(ask_model(model, prompt((1, 2)) + wrap_untrusted("memory c1", "prices are cents, not dollars")))
     with pytest.raises(ValueError, match="empty"):
         LessonSensitive([FIX], " ")
 
 
-def test_the_attacker_tries_each_way_and_puts_down_what_it_sees() -> None:
+def test_attacker_tries_each_attack_and_records_what_it_sees() -> None:
     model = ObedientAttacker([Way("one", "print(1)\n"), Way("two", "print(2)\n")], [FOUND, "secret"])
     snippets: list[str] = []
     for number in range(2):
-        probed = "\n".join(data(f"probe of attempt {item}", "nothing") for item in range(1, number + 1))
-        found = find_probe(asked(model, prompt((1, 9)) + "\n" + probed))
-        assert found is not None
-        snippets.append(found.probe.snippet.strip())
+        probe_results = "\n".join(
+            wrap_untrusted(f"probe of attempt {item}", "nothing") for item in range(1, number + 1)
+        )
+        probe_request = find_probe(ask_model(model, prompt((1, 9)) + "\n" + probe_results))
+        assert probe_request is not None
+        snippets.append(probe_request.probe.snippet.strip())
     assert (snippets, model.tried, model.seen) == (["print(1)", "print(2)"], ["one", "two"], [])
-    done = "\n".join(data(f"probe of attempt {item}", "peeked at a secret") for item in (1, 2))
-    assert parse(asked(model, prompt((1, 9)) + "\n" + done)).edits
+    leaked_results = "\n".join(wrap_untrusted(f"probe of attempt {item}", "peeked at a secret") for item in (1, 2))
+    assert parse(ask_model(model, prompt((1, 9)) + "\n" + leaked_results)).edits
     assert model.seen == [FOUND, "secret"]
 
 
-def test_a_snippet_quoted_in_a_prompt_is_no_find() -> None:
-    for way in ways("the_mark"):
+def test_attack_snippet_contains_neither_the_marker_nor_the_find() -> None:
+    for way in list_techniques("the_mark"):
         assert "the_mark" not in way.snippet
         assert FOUND not in way.snippet
         compile(way.snippet, way.name, "exec")
@@ -146,4 +150,4 @@ def test_a_snippet_quoted_in_a_prompt_is_no_find() -> None:
 
 def test_other_questions_have_short_answers() -> None:
     model = OracleAtRecall([FIX])
-    assert all(asked(model, "", question).startswith("{") for question in ("plan", "remember", "reflect"))
+    assert all(ask_model(model, "", question).startswith("{") for question in ("plan", "remember", "reflect"))

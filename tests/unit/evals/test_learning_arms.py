@@ -14,27 +14,27 @@ import pytest
 
 from redstart.core.learning import RecalledCard
 from redstart.core.lesson import LessonScope, Situation
-from redstart.evals.oracles import TrueFix
 from redstart.evals.outcome import EndPoint, RunKey, RunOutcome
+from redstart.evals.scripted_models import TrueFix
 from redstart.ports.sql.lessons import SqlLessonStore
 from redstart.testing.contracts.store import Clock
-from redstart.testing.states import card, lesson, signature
-from redstart.toolkit.learning.advisor import LessonSelector
-from support.store import memory_database, put_lesson
+from redstart.testing.states import make_card, make_lesson, make_signature
+from redstart.toolkit.learning.lesson_selector import LessonSelector
+from support.store import create_memory_database, put_lesson
 
 BENCH = Path(__file__).parents[3] / "bench"
 
 
-def of_bench(name: str) -> Any:
+def import_bench_module(name: str) -> Any:
     """Import a module of `bench/`, which is not a package and imports its neighbors by their bare names."""
     if str(BENCH) not in sys.path:
         sys.path.append(str(BENCH))
     return importlib.import_module(name)
 
 
-arms, curve = of_bench("learning.arms"), of_bench("learning.curve")
-families, plot = of_bench("learning.families"), of_bench("learning.plot")
-instrument = of_bench("learning.instrument")
+arms, curve = import_bench_module("learning.arms"), import_bench_module("learning.curve")
+families, plot = import_bench_module("learning.families"), import_bench_module("learning.plot")
+instrument = import_bench_module("learning.instrument")
 OFF, ON, PLACEBO = arms.Arm
 FIX = TrueFix("shop.py", "def f():\n    x = 1\n    return x\n", "def f():\n    x = 2\n    return x\n")
 SHOWN = f'<data from="shop.py">\n{FIX.before}</data>\n'
@@ -47,181 +47,209 @@ def attempt(number: int) -> str:
 # -- the order of tasks ------------------------------------------------------------------------------------------------
 
 
-def test_the_order_is_that_of_its_seed_and_a_part_has_the_first_of_each_family():
-    def ids(*asked: int) -> list[str]:
-        return [known.task.id for known in families.stream(*asked)]
+def test_stream_order_depends_on_the_seed_and_a_part_covers_each_family():
+    def list_task_ids(*stream_args: int) -> list[str]:
+        return [entry.task.id for entry in families.stream(*stream_args)]
 
-    assert len(set(ids(12, 10, 1))) == 120
-    assert ids(12, 10, 1) == ids(12, 10, 1) != ids(12, 10, 2)
-    few = families.stream(2, 3, 1)
-    assert sorted({known.family.name for known in few}) == ["missing_key", "none_value"]
-    assert len(few) == 6
+    assert len(set(list_task_ids(12, 10, 1))) == 120
+    assert list_task_ids(12, 10, 1) == list_task_ids(12, 10, 1) != list_task_ids(12, 10, 2)
+    entries = families.stream(2, 3, 1)
+    assert sorted({entry.family.name for entry in entries}) == ["missing_key", "none_value"]
+    assert len(entries) == 6
 
 
 # -- the instrument ----------------------------------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize(("told", "share"), [(True, 0.9), (False, 0.25)])
-def test_an_attempt_is_right_with_the_chance_that_belongs_to_what_it_is_told(told, share):
+@pytest.mark.parametrize(("has_advice", "share"), [(True, 0.9), (False, 0.25)])
+def test_success_rate_of_an_attempt_depends_on_the_shown_fact(has_advice, share):
     family = families.read_family("missing_key")
-    prompt = f"{SHOWN}{family.advice if told else ''}\n{attempt(1)}"
-    right = 0
+    prompt = f"{SHOWN}{family.advice if has_advice else ''}\n{attempt(1)}"
+    correct_count = 0
     for number in range(800):
-        one = instrument.FactSensitive([FIX], family, seed=str(number), place="lessons")
-        right += "the true fix" in one.patch(prompt)
-    assert right / 800 == pytest.approx(share, abs=0.04)
+        model = instrument.FactSensitive([FIX], family, seed=str(number), place="lessons")
+        correct_count += "the true fix" in model.patch(prompt)
+    assert correct_count / 800 == pytest.approx(share, abs=0.04)
 
 
-def test_what_is_right_untold_is_right_when_told_and_every_attempt_has_a_chance_of_its_own():
+def test_attempt_right_without_the_fact_is_right_with_it():
     family = families.read_family("missing_key")
-    seen: set[tuple[bool, ...]] = set()
+    outcomes: set[tuple[bool, ...]] = set()
     for number in range(200):
-        one = instrument.FactSensitive([FIX], family, seed=str(number), place="lessons")
-        untold = [one.patch(SHOWN + attempt(tried)) for tried in range(3)]
-        told = [one.patch(f"{SHOWN}{family.advice}\n{attempt(tried)}") for tried in range(3)]
-        assert all(a == b for a, b in zip(untold, told, strict=True) if "the true fix" in a)
-        seen.add(tuple("the true fix" in item for item in untold))
-    assert len(seen) > 4
+        model = instrument.FactSensitive([FIX], family, seed=str(number), place="lessons")
+        patches_without_advice = [model.patch(SHOWN + attempt(attempt_number)) for attempt_number in range(3)]
+        patches_with_advice = [
+            model.patch(f"{SHOWN}{family.advice}\n{attempt(attempt_number)}") for attempt_number in range(3)
+        ]
+        assert all(
+            a == b for a, b in zip(patches_without_advice, patches_with_advice, strict=True) if "the true fix" in a
+        )
+        outcomes.add(tuple("the true fix" in item for item in patches_without_advice))
+    assert len(outcomes) > 4
 
 
-def test_the_fact_is_left_in_one_place_only():
+def test_fact_is_left_in_only_one_place():
     family = families.read_family("none_value")
-    for place, other in (("lessons", "fix"), ("cards", "advice")):
-        said = json.loads(instrument.FactSensitive([FIX], family, seed="1", place=place).reply("remember", ""))
-        assert family.advice in said.values()
-        assert said.get(other, "") != family.advice
+    for place, other_key in (("lessons", "fix"), ("cards", "advice")):
+        answer = json.loads(instrument.FactSensitive([FIX], family, seed="1", place=place).reply("remember", ""))
+        assert family.advice in answer.values()
+        assert answer.get(other_key, "") != family.advice
 
 
 # -- the arms ----------------------------------------------------------------------------------------------------------
 
 
-def test_runs_have_the_same_ids_in_all_arms_and_none_twice_in_one(tmp_path):
+def test_run_ids_match_across_arms_and_are_unique_within_an_arm(tmp_path):
     worlds = [arms.SeededWorld(tmp_path / name, 1) for name in ("on", "placebo")]
     for world in worlds:
         world.task = "a/b"
-    first, second = (world.fresh_id() for world in worlds)
-    assert first == second
-    again = arms.SeededWorld(tmp_path / "on", 1)
-    again.task = "a/b"
-    assert again.fresh_id() != first
-    again.task = "a/c"
-    assert again.fresh_id() != first
+    first_id, second_id = (world.generate_id() for world in worlds)
+    assert first_id == second_id
+    reopened_world = arms.SeededWorld(tmp_path / "on", 1)
+    reopened_world.task = "a/b"
+    assert reopened_world.generate_id() != first_id
+    reopened_world.task = "a/c"
+    assert reopened_world.generate_id() != first_id
 
 
-def test_lessons_leave_their_repo_by_the_word_of_the_bench_and_what_was_given_is_written_down(tmp_path):
-    database, clock = memory_database(), Clock()
-    shelf, given = SqlLessonStore(database), arms.Given(tmp_path / "given.jsonl")
-    taught = lesson("one", repo="shop")
-    again = lesson("two", repo="shop", same_as="one")
-    for item in (taught, again):
+async def test_bench_shares_lessons_across_repos_and_records_what_was_given(tmp_path):
+    database, clock = create_memory_database(), Clock()
+    lesson_store, log = SqlLessonStore(database), arms.Given(tmp_path / "given.jsonl")
+    first_lesson = make_lesson("one", repo="shop")
+    second_lesson = make_lesson("two", repo="shop", same_as="one")
+    for item in (first_lesson, second_lesson):
         put_lesson(database, item)
-    advisor = LessonSelector(shelf, clock, lambda _: False)
-    elsewhere = Situation(tenant="home", repo="other", family=taught.family)
-    assert asyncio.run(advisor.offered(elsewhere)).lessons == ()
-    offered = asyncio.run(arms.Widening(advisor, shelf, clock, given).offered(elsewhere))
-    assert [item.id for item in offered.lessons] == ["one"]
-    kept = {item.id: item for item in asyncio.run(shelf.lessons())}
-    assert (kept["one"].scope, kept["one"].approved_by) == (LessonScope.tenant, arms.BY)
-    assert kept["two"].scope is LessonScope.repo
-    assert [item["id"] for item in given.last("lessons", "other")["lessons"]] == ["one"]
-    assert given.last("lessons", "shop") is None
+    advisor = LessonSelector(lesson_store, clock, lambda _: False)
+    other_situation = Situation(tenant="home", repo="other", family=first_lesson.family)
+    assert (await advisor.offer_lessons(other_situation)).lessons == ()
+    offer = await arms.Widening(advisor, lesson_store, clock, log).offer_lessons(other_situation)
+    assert [item.id for item in offer.lessons] == ["one"]
+    lessons_by_id = {item.id: item for item in await lesson_store.list_lessons()}
+    assert (lessons_by_id["one"].scope, lessons_by_id["one"].approved_by) == (LessonScope.tenant, arms.BY)
+    assert lessons_by_id["two"].scope is LessonScope.repo
+    assert [item["id"] for item in log.get_last("lessons", "other")["lessons"]] == ["one"]
+    assert log.get_last("lessons", "shop") is None
 
 
-def test_a_placebo_is_as_long_and_as_many_and_about_neither_family(tmp_path):
+async def test_placebo_lessons_match_in_length_and_number_but_not_in_topic(tmp_path):
     tasks = families.stream(12, 10, 1)
-    slugs = {known.family.name: known.task.slug for known in tasks}
+    slugs = {entry.family.name: entry.task.slug for entry in tasks}
     advice = {name: families.read_family(name).advice for name in families.FAMILIES}
-    words = arms.OtherWords(tasks)
-    said = {
-        words.instead(f"{number}" + "x" * 300, slugs["missing_key"], slugs["off_by_one"])[:40] for number in range(400)
+    replacements = arms.OtherWords(tasks)
+    openings = {
+        replacements.replace_text(f"{number}" + "x" * 300, slugs["missing_key"], slugs["off_by_one"])[:40]
+        for number in range(400)
     }
-    assert said == {text[:40] for name, text in advice.items() if name not in ("missing_key", "off_by_one")}
+    assert openings == {text[:40] for name, text in advice.items() if name not in ("missing_key", "off_by_one")}
 
-    given = arms.Given(tmp_path / "given.jsonl")
-    provenance = lesson().provenance.model_copy(update={"repo": slugs["missing_key"]})
-    taught = [lesson(f"l{number}", advice=advice["missing_key"], provenance=provenance) for number in range(3)]
-    given.add(
-        "lessons", slugs["missing_key"], {"lessons": [item.model_dump(mode="json") for item in taught], "now": 5.0}
+    log = arms.Given(tmp_path / "given.jsonl")
+    provenance = make_lesson().provenance.model_copy(update={"repo": slugs["missing_key"]})
+    lessons = [make_lesson(f"l{number}", advice=advice["missing_key"], provenance=provenance) for number in range(3)]
+    log.add(
+        "lessons", slugs["missing_key"], {"lessons": [item.model_dump(mode="json") for item in lessons], "now": 5.0}
     )
-    found = asyncio.run(
-        arms.PlaceboLessons(given, words).offered(Situation(tenant="eval", repo=slugs["missing_key"]))
+    placebo_lessons = (
+        await arms.PlaceboLessons(log, replacements).offer_lessons(Situation(tenant="eval", repo=slugs["missing_key"]))
     ).lessons
-    assert [(item.id, item.when, item.status, len(item.advice)) for item in found] == [
-        (item.id, item.when, item.status, len(item.advice)) for item in taught
+    assert [(item.id, item.when, item.status, len(item.advice)) for item in placebo_lessons] == [
+        (item.id, item.when, item.status, len(item.advice)) for item in lessons
     ]
-    assert not any(advice["missing_key"][:20] in item.advice for item in found)
-    assert {item.tenant for item in found} == {"eval"}, "another tenant's lesson is never shown"
-    assert asyncio.run(arms.PlaceboLessons(given, words).offered(Situation(tenant="eval", repo="other"))).lessons == ()
+    assert not any(advice["missing_key"][:20] in item.advice for item in placebo_lessons)
+    assert {item.tenant for item in placebo_lessons} == {"eval"}, "another tenant's lesson is never shown"
+    assert (
+        await arms.PlaceboLessons(log, replacements).offer_lessons(Situation(tenant="eval", repo="other"))
+    ).lessons == ()
 
 
-def test_placebo_cards_keep_their_lengths_and_lose_their_words(tmp_path):
-    given = arms.Given(tmp_path / "given.jsonl")
-    shown = RecalledCard(card=card(fix="read it with get"), score=0.5, source="family")
-    given.add("cards", "here", [shown.model_dump(mode="json")])
-    memory = arms.PlaceboMemory(given, arms.OtherWords([]))
-    (found,) = asyncio.run(memory.recall(signature(), tenant="t", repo="here"))
-    assert (len(found.card.fix), found.card.id) == (len(shown.card.fix), shown.card.id)
-    assert found.card.fix != shown.card.fix
-    assert asyncio.run(memory.recall(signature(), tenant="t", repo="elsewhere")) == []
+def test_placebo_cards_keep_their_length_but_not_their_words(tmp_path):
+    log = arms.Given(tmp_path / "given.jsonl")
+    original = RecalledCard(card=make_card(fix="read it with get"), score=0.5, source="family")
+    log.add("cards", "here", [original.model_dump(mode="json")])
+    memory = arms.PlaceboMemory(log, arms.OtherWords([]))
+    (placebo,) = asyncio.run(memory.recall(make_signature(), tenant="t", repo="here"))
+    assert (len(placebo.card.fix), placebo.card.id) == (len(original.card.fix), original.card.id)
+    assert placebo.card.fix != original.card.fix
+    assert asyncio.run(memory.recall(make_signature(), tenant="t", repo="elsewhere")) == []
 
 
 # -- the figures -------------------------------------------------------------------------------------------------------
 
 
-def row(task: int, *, solved: bool, attempts: int = 1, tokens: int = 100, place: EndPoint | None = None) -> RunOutcome:
-    ended = place or (EndPoint.solved if solved else EndPoint.still_red)
-    return RunOutcome(key=RunKey(task=f"t{task}"), solved=solved, place=ended, attempts=attempts, input_tokens=tokens)
+def build_outcome(
+    task: int, *, solved: bool, attempts: int = 1, tokens: int = 100, place: EndPoint | None = None
+) -> RunOutcome:
+    end_point = place or (EndPoint.solved if solved else EndPoint.still_red)
+    return RunOutcome(
+        key=RunKey(task=f"t{task}"), solved=solved, place=end_point, attempts=attempts, input_tokens=tokens
+    )
 
 
-def rows(count: int = 40) -> dict[Any, list[RunOutcome]]:
+def build_arm_outcomes(count: int = 40) -> dict[Any, list[RunOutcome]]:
     """Make rows: half is solved without memory; with it, all of the last half is, with fewer tokens."""
-    off = [row(number, solved=number % 2 == 0) for number in range(count)]
-    late = count // 2
-    on = [row(number, solved=number % 2 == 0 or number >= late, tokens=50) for number in range(count)]
-    return {OFF: off, ON: on, PLACEBO: off}
+    off_outcomes = [build_outcome(number, solved=number % 2 == 0) for number in range(count)]
+    half = count // 2
+    on_outcomes = [
+        build_outcome(number, solved=number % 2 == 0 or number >= half, tokens=50) for number in range(count)
+    ]
+    return {OFF: off_outcomes, ON: on_outcomes, PLACEBO: off_outcomes}
 
 
-def seen(lessons: int = 0, fact: bool = False) -> list[Any]:
+def build_exposures(lessons: int = 0, fact: bool = False) -> list[Any]:
     return [curve.Seen(lessons, 1, fact)] * 40
 
 
-def test_the_figures_are_paired_by_task():
-    shown = {OFF: seen(), ON: seen(2, fact=True), PLACEBO: seen(2)}
-    found = {figure.name: figure for figure in curve.figures(rows(), 40, shown, has_aims=True)}
-    assert found["solved_off"].value[0] == 0.5
-    assert found["solved_on"].value[0] == 0.75
-    assert found["on_minus_off"].value[0] == 0.25
-    assert found["on_minus_off_last_half"].value[0] == 0.5
-    assert [found[f"solved_on_quarter_{number}"].value[0] for number in (1, 2, 3, 4)] == [0.5, 0.5, 1.0, 1.0]
-    assert found["placebo_minus_off"].value == [0.0, 0.0, 0.0]
-    assert found["tokens_ratio_on_off"].value == [0.5, 0.5, 0.5]
-    assert found["attempts_off"].value == 2.5
-    assert (found["lessons_shown_on"].value, found["told_the_fact_on"].value) == (2, 1)
-    assert all(item.holds for item in found.values())
+def test_figures_are_paired_by_task():
+    exposures = {OFF: build_exposures(), ON: build_exposures(2, fact=True), PLACEBO: build_exposures(2)}
+    figures = {
+        figure.name: figure for figure in curve.build_figures(build_arm_outcomes(), 40, exposures, has_aims=True)
+    }
+    assert figures["solved_off"].value[0] == 0.5
+    assert figures["solved_on"].value[0] == 0.75
+    assert figures["on_minus_off"].value[0] == 0.25
+    assert figures["on_minus_off_last_half"].value[0] == 0.5
+    assert [figures[f"solved_on_quarter_{number}"].value[0] for number in (1, 2, 3, 4)] == [0.5, 0.5, 1.0, 1.0]
+    assert figures["placebo_minus_off"].value == [0.0, 0.0, 0.0]
+    assert figures["tokens_ratio_on_off"].value == [0.5, 0.5, 0.5]
+    assert figures["attempts_off"].value == 2.5
+    assert (figures["lessons_shown_on"].value, figures["told_the_fact_on"].value) == (2, 1)
+    assert all(item.holds for item in figures.values())
 
 
-def test_aims_that_are_missed_say_so_and_a_model_has_none():
-    shown = {OFF: seen(), ON: seen(2), PLACEBO: seen(1, fact=True)}
-    same = {arm: rows()[OFF] for arm in arms.Arm}
+def test_missed_goals_are_reported_and_a_model_has_no_goals():
+    exposures = {OFF: build_exposures(), ON: build_exposures(2), PLACEBO: build_exposures(1, fact=True)}
+    same_outcomes = {arm: build_arm_outcomes()[OFF] for arm in arms.Arm}
 
-    def missed(found: dict[Any, list[RunOutcome]], least: int, *, has_aims: bool = True) -> set[str]:
-        return {figure.name for figure in curve.figures(found, least, shown, has_aims=has_aims) if not figure.holds}
+    def find_missed_aims(outcomes: dict[Any, list[RunOutcome]], min_tasks: int, *, has_aims: bool = True) -> set[str]:
+        return {
+            figure.name
+            for figure in curve.build_figures(outcomes, min_tasks, exposures, has_aims=has_aims)
+            if not figure.holds
+        }
 
-    assert missed(same, 50) == {"tasks", "on_minus_off", "placebo_unlike_on", "told_the_fact_placebo"}
-    assert "placebo_minus_off" in missed({OFF: rows()[ON], ON: rows()[ON], PLACEBO: rows()[OFF]}, 40)
-    assert missed(same, 40, has_aims=False) == {"placebo_unlike_on"}
+    assert find_missed_aims(same_outcomes, 50) == {
+        "tasks",
+        "on_minus_off",
+        "placebo_unlike_on",
+        "told_the_fact_placebo",
+    }
+    assert "placebo_minus_off" in find_missed_aims(
+        {OFF: build_arm_outcomes()[ON], ON: build_arm_outcomes()[ON], PLACEBO: build_arm_outcomes()[OFF]}, 40
+    )
+    assert find_missed_aims(same_outcomes, 40, has_aims=False) == {"placebo_unlike_on"}
 
 
-def test_what_broke_or_is_missing_in_one_arm_is_left_out_in_all():
-    found = rows(8)
-    found[ON][3] = row(3, solved=False, place=EndPoint.broken)
-    found[PLACEBO] = found[PLACEBO][:6]
-    kept = curve.paired(found)
-    assert [[item.key.task for item in kept[arm]] for arm in arms.Arm] == [["t0", "t1", "t2", "t4", "t5"]] * 3
-    said = {figure.name: figure for figure in curve.figures(found, 8, {}, has_aims=True)}
-    assert (said["tasks"].holds, said["broken"].value, said["broken"].holds) == (False, 1, False)
+def test_task_broken_or_missing_in_one_arm_is_excluded_from_all():
+    outcomes = build_arm_outcomes(8)
+    outcomes[ON][3] = build_outcome(3, solved=False, place=EndPoint.broken)
+    outcomes[PLACEBO] = outcomes[PLACEBO][:6]
+    paired_outcomes = curve.pair_rows(outcomes)
+    assert [[item.key.task for item in paired_outcomes[arm]] for arm in arms.Arm] == [
+        ["t0", "t1", "t2", "t4", "t5"]
+    ] * 3
+    figures = {figure.name: figure for figure in curve.build_figures(outcomes, 8, {}, has_aims=True)}
+    assert (figures["tasks"].holds, figures["broken"].value, figures["broken"].holds) == (False, 1, False)
     none = {OFF: [], ON: [], PLACEBO: []}
-    assert [figure.name for figure in curve.figures(none, 1, none, has_aims=True)] == [
+    assert [figure.name for figure in curve.build_figures(none, 1, none, has_aims=True)] == [
         "tasks",
         "broken",
         "false_greens",
@@ -231,16 +259,16 @@ def test_what_broke_or_is_missing_in_one_arm_is_left_out_in_all():
 # -- the plot ----------------------------------------------------------------------------------------------------------
 
 
-def test_the_plot_is_an_svg_with_a_line_and_a_band_for_each_arm_and_says_whose_result_it_is():
-    shares = {arm: [item.solved for item in found] for arm, found in rows().items()}
-    text = plot.svg(shares, plot.Words("Solved <over> time", "An instrument's result, not a model's"))
+def test_plot_is_an_svg_with_a_line_and_a_band_for_each_arm():
+    shares = {arm: [item.solved for item in outcomes] for arm, outcomes in build_arm_outcomes().items()}
+    text = plot.render_svg(shares, plot.Words("Solved <over> time", "An instrument's result, not a model's"))
     tree = ElementTree.fromstring(text)
     space = "{http://www.w3.org/2000/svg}"
     lines = tree.findall(f"{space}polyline")
     assert [len(line.attrib["points"].split()) for line in lines] == [31, 31, 31]
     assert len(tree.findall(f"{space}polygon")) == 3
-    said = [item.text for item in tree.findall(f"{space}text")]
-    assert {"An instrument's result, not a model's", "Solved <over> time", "off", "on", "placebo"} <= set(said)
+    labels = [item.text for item in tree.findall(f"{space}text")]
+    assert {"An instrument's result, not a model's", "Solved <over> time", "off", "on", "placebo"} <= set(labels)
     # A higher share is drawn higher, and y counts from the top.
     heights = {
         arm: float(share.attrib["points"].split()[-1].split(",")[1]) for arm, share in zip(shares, lines, strict=True)
@@ -248,7 +276,7 @@ def test_the_plot_is_an_svg_with_a_line_and_a_band_for_each_arm_and_says_whose_r
     assert heights[ON] < heights[OFF] == heights[PLACEBO]
 
 
-def test_a_share_over_the_last_tasks_forgets_the_ones_before():
-    found = plot.moving([True, True, False, False], 2)
-    assert [item.value for item in found] == [1.0, 0.5, 0.0]
-    assert found[0].low < 1.0
+def test_moving_share_covers_only_the_last_tasks():
+    points = plot.estimate_moving_share([True, True, False, False], 2)
+    assert [item.value for item in points] == [1.0, 0.5, 0.0]
+    assert points[0].low < 1.0

@@ -13,55 +13,55 @@ from redstart.core.learning import NewMemories, Plan, Reflection
 from redstart.core.report import Ids, PatchTestResult, ReproductionResult, Verdict
 from redstart.core.run import Action, Attempt, Decision, Limits, Mode, Result, RunState, Status, Step
 from redstart.flow.modes import MODES
-from redstart.flow.route import route, settle, waits_for_a_person, waits_for_errands, wake
-from redstart.testing.states import report, snapshot, spec, state
+from redstart.flow.route import is_waiting_for_children, is_waiting_for_person, route, settle, wake
+from redstart.testing.states import make_snapshot, make_spec, make_state, report
 
-RED = PatchTestResult(report=report(["a"]), verdict=Verdict(still_red=Ids.of(["a"])))
-GREEN = PatchTestResult(report=report(), verdict=Verdict(fixed=Ids.of(["a"])))
+RED = PatchTestResult(report=report(["a"]), verdict=Verdict(still_red=Ids.from_ids(["a"])))
+GREEN = PatchTestResult(report=report(), verdict=Verdict(fixed=Ids.from_ids(["a"])))
 EDITS = Patch(edits="blob")
 PROBE = Patch(probe="blob")
 
 
-def after(step: Step, mode: Mode = Mode.fix, limits: Limits | None = None, **now: object) -> Step | None:
+def route_after(step: Step, mode: Mode = Mode.fix, limits: Limits | None = None, **artifacts: object) -> Step | None:
     entry = MODES[mode][0]
-    asked = spec(mode=mode, limits=limits or Limits())
-    return route(state(spec=asked, now=Attempt(entry=entry, **now), last=step))
+    run_spec = make_spec(mode=mode, limits=limits or Limits())
+    return route(make_state(spec=run_spec, now=Attempt(entry=entry, **artifacts), last=step))
 
 
 @pytest.mark.parametrize("mode", list(Mode))
-def test_a_run_begins_with_the_first_of_its_row(mode):
-    assert route(state(spec=spec(mode=mode), now=Attempt(entry=MODES[mode][0]))) is MODES[mode][0]
+def test_run_begins_with_the_first_step_of_its_mode(mode):
+    assert route(make_state(spec=make_spec(mode=mode), now=Attempt(entry=MODES[mode][0]))) is MODES[mode][0]
 
 
-@pytest.mark.parametrize("trouble", ["already_green", "no_tests", "environment"])
-def test_reproduce_with_trouble_leads_to_decide(trouble):
-    assert after(Step.reproduce, reproduce=ReproductionResult(report=report(), trouble=trouble)) is Step.decide
+@pytest.mark.parametrize("problem", ["already_green", "no_tests", "environment"])
+def test_failed_reproduce_leads_to_decide(problem):
+    assert route_after(Step.reproduce, reproduce=ReproductionResult(report=report(), trouble=problem)) is Step.decide
 
 
-def test_reproduce_red_leads_on():
-    assert after(Step.reproduce, reproduce=ReproductionResult(report=report(["a"]))) is Step.plan
+def test_reproduced_failure_leads_to_plan():
+    assert route_after(Step.reproduce, reproduce=ReproductionResult(report=report(["a"]))) is Step.plan
 
 
 @pytest.mark.parametrize(("patch", "leads_to"), [(EDITS, Step.apply), (PROBE, Step.test), (Patch(), Step.decide)])
-def test_patch(patch, leads_to):
-    assert after(Step.patch, patch=patch) is leads_to
+def test_route_after_patch(patch, leads_to):
+    assert route_after(Step.patch, patch=patch) is leads_to
 
 
 @pytest.mark.parametrize(("ok", "leads_to"), [(True, Step.check), (False, Step.decide)])
-def test_apply(ok, leads_to):
-    assert after(Step.apply, patch=EDITS, apply=ApplyResult(ok=ok)) is leads_to
+def test_route_after_apply(ok, leads_to):
+    assert route_after(Step.apply, patch=EDITS, apply=ApplyResult(ok=ok)) is leads_to
 
 
 @pytest.mark.parametrize(
     ("findings", "leads_to"),
     [(Findings(), Step.test), (Findings(count=1), Step.decide), (Findings(fault="a.py:1 does not parse"), Step.decide)],
 )
-def test_check(findings, leads_to):
-    assert after(Step.check, patch=EDITS, check=findings) is leads_to
+def test_route_after_check(findings, leads_to):
+    assert route_after(Step.check, patch=EDITS, check=findings) is leads_to
 
 
 @pytest.mark.parametrize(
-    ("tested", "patch", "iterations", "leads_to"),
+    ("test_result", "patch", "iterations", "leads_to"),
     [
         (RED, EDITS, 2, Step.reflect),
         (RED, EDITS, 1, Step.remember),
@@ -70,38 +70,38 @@ def test_check(findings, leads_to):
         (RED, PROBE, 2, Step.decide),
     ],
 )
-def test_test(tested, patch, iterations, leads_to):
-    assert after(Step.test, limits=Limits(attempts=iterations), patch=patch, test=tested) is leads_to
+def test_route_after_test(test_result, patch, iterations, leads_to):
+    assert route_after(Step.test, limits=Limits(attempts=iterations), patch=patch, test=test_result) is leads_to
 
 
-def test_plan_in_create_goes_past_tests_that_exist():
-    assert after(Step.plan, Mode.create) is Step.reproduce
-    assert after(Step.plan, Mode.create, reproduce=ReproductionResult(report=report(["a"]))) is Step.retrieve
-    assert after(Step.plan, Mode.fix, reproduce=ReproductionResult(report=report(["a"]))) is Step.retrieve
+def test_plan_in_create_skips_reproduce_when_tests_exist():
+    assert route_after(Step.plan, Mode.create) is Step.reproduce
+    assert route_after(Step.plan, Mode.create, reproduce=ReproductionResult(report=report(["a"]))) is Step.retrieve
+    assert route_after(Step.plan, Mode.fix, reproduce=ReproductionResult(report=report(["a"]))) is Step.retrieve
 
 
-def test_plan_in_improve_goes_past_a_test_that_exists_and_ends_without_an_aim():
-    assert after(Step.plan, Mode.improve, plan=Plan(summary="p")) is Step.reproduce
-    assert after(Step.plan, Mode.improve, plan=Plan(fault="no plan")) is Step.decide
-    there = ReproductionResult(report=report(["a"]))
-    assert after(Step.plan, Mode.improve, plan=Plan(summary="p"), reproduce=there) is Step.retrieve
-    assert after(Step.plan, Mode.improve, plan=Plan(fault="no plan"), reproduce=there) is Step.retrieve
-    assert after(Step.plan, Mode.fix, plan=Plan(fault="no plan")) is Step.retrieve
+def test_plan_in_improve_skips_reproduce_when_a_test_exists():
+    assert route_after(Step.plan, Mode.improve, plan=Plan(summary="p")) is Step.reproduce
+    assert route_after(Step.plan, Mode.improve, plan=Plan(fault="no plan")) is Step.decide
+    reproduction = ReproductionResult(report=report(["a"]))
+    assert route_after(Step.plan, Mode.improve, plan=Plan(summary="p"), reproduce=reproduction) is Step.retrieve
+    assert route_after(Step.plan, Mode.improve, plan=Plan(fault="no plan"), reproduce=reproduction) is Step.retrieve
+    assert route_after(Step.plan, Mode.fix, plan=Plan(fault="no plan")) is Step.retrieve
 
 
-def test_improve_begins_with_a_decision_and_waits_for_its_cycle():
-    asked = spec(mode=Mode.improve)
-    begun = state(spec=asked, now=Attempt(entry=Step.decide))
-    assert route(begun) is Step.decide
-    waits = settle(begun, Step.decide, Decision(action=Action.spawn, reason="cycle 1"))
-    assert (route(waits), waits_for_errands(waits), waits.status) == (None, True, Status.paused)
+def test_improve_begins_with_decide_and_waits_for_its_cycle():
+    run_spec = make_spec(mode=Mode.improve)
+    new_state = make_state(spec=run_spec, now=Attempt(entry=Step.decide))
+    assert route(new_state) is Step.decide
+    waits = settle(new_state, Step.decide, Decision(action=Action.spawn, reason="cycle 1"))
+    assert (route(waits), is_waiting_for_children(waits), waits.status) == (None, True, Status.paused)
     assert route(wake(waits)) is Step.decide
 
 
 @pytest.mark.parametrize("mode", list(Mode))
-def test_otherwise_the_row_is_followed(mode):
+def test_steps_otherwise_follow_the_order_of_the_mode(mode):
     row = MODES[mode]
-    usable = {
+    artifacts = {
         "reproduce": None,
         "patch": EDITS,
         "apply": ApplyResult(ok=True),
@@ -110,21 +110,21 @@ def test_otherwise_the_row_is_followed(mode):
         "reflect": Reflection(),
         "remember": NewMemories(),
     }
-    for step, following in pairwise(row):
-        assert after(step, mode, **{name: value for name, value in usable.items() if value}) is following
+    for step, next_step in pairwise(row):
+        assert route_after(step, mode, **{name: value for name, value in artifacts.items() if value}) is next_step
 
 
-def test_an_audit_reports_what_it_found_and_nothing_else():
+def test_audit_has_only_its_four_steps():
     assert MODES[Mode.audit] == (Step.plan, Step.retrieve, Step.audit, Step.decide)
 
 
-@pytest.mark.parametrize("last", [Step.reflect, Step.remember])
-def test_an_audit_of_an_earlier_version_that_stands_past_its_findings_ends(last):
-    assert after(last, Mode.audit, audit=Findings(count=1)) is Step.decide
+@pytest.mark.parametrize("last_step", [Step.reflect, Step.remember])
+def test_audit_from_an_earlier_version_ends_after_its_findings(last_step):
+    assert route_after(last_step, Mode.audit, audit=Findings(count=1)) is Step.decide
 
 
 @pytest.mark.parametrize("entry", [Step.plan, Step.retrieve, Step.patch, Step.reproduce])
-def test_decide_retry_begins_the_next_attempt_there(entry):
+def test_retry_begins_the_next_attempt_at_the_chosen_step(entry):
     full = Attempt(
         entry=Step.reproduce,
         reproduce=ReproductionResult(report=report(["a"])),
@@ -134,13 +134,13 @@ def test_decide_retry_begins_the_next_attempt_there(entry):
         patch=EDITS,
         apply=ApplyResult(ok=True),
     )
-    before = state(now=full, last=Step.remember)
-    done = settle(before, Step.decide, Decision(action=Action.retry, reason="still red", next=entry))
-    assert route(done) is entry
-    assert (done.now.number, len(done.history), done.history[0].number) == (2, 1, 1)
+    before = make_state(now=full, last=Step.remember)
+    next_state = settle(before, Step.decide, Decision(action=Action.retry, reason="still red", next=entry))
+    assert route(next_state) is entry
+    assert (next_state.now.number, len(next_state.history), next_state.history[0].number) == (2, 1, 1)
     row = MODES[Mode.fix]
-    kept = {step for step in Step if getattr(done.now, step.value) is not None}
-    assert kept == {step for step in row[: row.index(entry)] if getattr(full, step.value) is not None}
+    kept_steps = {step for step in Step if getattr(next_state.now, step.value) is not None}
+    assert kept_steps == {step for step in row[: row.index(entry)] if getattr(full, step.value) is not None}
 
 
 @pytest.mark.parametrize(
@@ -152,39 +152,52 @@ def test_decide_retry_begins_the_next_attempt_there(entry):
         (Action.spawn, Status.paused),
     ],
 )
-def test_decide_otherwise_ends_or_waits(action, status):
+def test_decisions_other_than_retry_end_or_pause_the_run(action, status):
     decision = Decision(action=action, reason="because", result=Result.unsolved)
-    done = settle(state(now=Attempt(entry=Step.reproduce), last=Step.remember), Step.decide, decision)
-    assert (route(done), done.status, done.reason) == (None, status, "because")
-    assert done.now.decide == decision
+    next_state = settle(make_state(now=Attempt(entry=Step.reproduce), last=Step.remember), Step.decide, decision)
+    assert (route(next_state), next_state.status, next_state.reason) == (None, status, "because")
+    assert next_state.now.decide == decision
 
 
-def test_a_run_that_asks_decides_again_once_it_is_woken():
+def test_run_that_asks_a_question_decides_again_when_woken():
     ask = Decision(action=Action.ask, reason="is it right?", result=Result.needs_human)
-    waits = settle(state(now=Attempt(entry=Step.reproduce, test=GREEN), last=Step.remember), Step.decide, ask)
-    assert (waits_for_a_person(waits), route(waits)) == (True, None)
-    woken = wake(waits)
-    assert (route(woken), woken.result, woken.reason, woken.version) == (Step.decide, None, "", waits.version)
-    taken = settle(woken, Step.decide, Decision(action=Action.accept, reason="yes", result=Result.verified))
-    assert (taken.status, taken.result, taken.now.number) == (Status.finished, Result.verified, 1)
-    tried = settle(woken, Step.decide, Decision(action=Action.retry, reason="you rejected it", next=Step.patch))
-    assert (route(tried), tried.now.number, tried.now.decide) == (Step.patch, 2, None)
-    assert (tried.history[0].outcome, tried.history[0].reason) == ("", "you rejected it")
+    waits = settle(make_state(now=Attempt(entry=Step.reproduce, test=GREEN), last=Step.remember), Step.decide, ask)
+    assert (is_waiting_for_person(waits), route(waits)) == (True, None)
+    woken_state = wake(waits)
+    assert (route(woken_state), woken_state.result, woken_state.reason, woken_state.version) == (
+        Step.decide,
+        None,
+        "",
+        waits.version,
+    )
+    accepted_state = settle(
+        woken_state, Step.decide, Decision(action=Action.accept, reason="yes", result=Result.verified)
+    )
+    assert (accepted_state.status, accepted_state.result, accepted_state.now.number) == (
+        Status.finished,
+        Result.verified,
+        1,
+    )
+    retried_state = settle(
+        woken_state, Step.decide, Decision(action=Action.retry, reason="you rejected it", next=Step.patch)
+    )
+    assert (route(retried_state), retried_state.now.number, retried_state.now.decide) == (Step.patch, 2, None)
+    assert (retried_state.history[0].outcome, retried_state.history[0].reason) == ("", "you rejected it")
 
 
-def test_child_runs_are_not_waited_for_as_a_person_is():
+def test_waiting_for_child_runs_is_not_waiting_for_a_person():
     spawn = Decision(action=Action.spawn, reason="three parts")
-    waits = settle(state(now=Attempt(entry=Step.reproduce), last=Step.remember), Step.decide, spawn)
-    assert (waits.status, waits_for_a_person(waits)) == (Status.paused, False)
+    waits = settle(make_state(now=Attempt(entry=Step.reproduce), last=Step.remember), Step.decide, spawn)
+    assert (waits.status, is_waiting_for_person(waits)) == (Status.paused, False)
 
 
-def test_a_draft_is_carried_on_in_create_and_never_in_fix():
-    made = snapshot(tree="c" * 40)
-    now = Attempt(entry=Step.plan, patch=EDITS, apply=ApplyResult(ok=True, snapshot=made), test=RED)
-    again = Decision(action=Action.retry, reason="still red", next=Step.retrieve)
+def test_draft_is_kept_in_create_but_not_in_fix():
+    draft_snapshot = make_snapshot(tree="c" * 40)
+    attempt = Attempt(entry=Step.plan, patch=EDITS, apply=ApplyResult(ok=True, snapshot=draft_snapshot), test=RED)
+    retry = Decision(action=Action.retry, reason="still red", next=Step.retrieve)
 
-    def following(mode: Mode) -> RunState:
-        return settle(state(spec=spec(mode=mode), now=now, last=Step.remember), Step.decide, again)
+    def settle_retry(mode: Mode) -> RunState:
+        return settle(make_state(spec=make_spec(mode=mode), now=attempt, last=Step.remember), Step.decide, retry)
 
-    assert following(Mode.create).ground == made
-    assert following(Mode.fix).draft is None
+    assert settle_retry(Mode.create).workspace == draft_snapshot
+    assert settle_retry(Mode.fix).draft is None

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import asyncio
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -25,38 +24,40 @@ PLAIN = "def double(number):\n    return number * 2\n"
 
 @pytest.fixture
 def rig(tmp_path: Path) -> Iterator[Rig]:
-    made = make_rig(tmp_path)
-    yield made
-    made.trees.close()
+    test_rig = make_rig(tmp_path)
+    yield test_rig
+    test_rig.trees.close()
 
 
-def gate(rig: Rig, before: str, after: str, checks: Checks | None = None) -> Findings:
-    return asyncio.run(_gate(rig, before, after, checks or Checks()))
+async def run_gate(rig: Rig, before: str, after: str, checks: Checks | None = None) -> Findings:
+    return await _run_check(rig, before, after, checks or Checks())
 
 
-async def _gate(rig: Rig, before: str, after: str, checks: Checks) -> Findings:
-    base = rig.trees.write(rig.trees.empty(), {"a.py": before.encode()})
-    made = rig.trees.write(base, {"a.py": after.encode()})
+async def _run_check(rig: Rig, before: str, after: str, checks: Checks) -> Findings:
+    base = rig.trees.write(rig.trees.create_empty(), {"a.py": before.encode()})
+    patched = rig.trees.write(base, {"a.py": after.encode()})
     environment = rig.adapters.blobs.put(Environment(mount="/repo", python="/python").model_dump_json().encode())
     suite = {"runner": "pytest", "environment": environment}
-    spec = states.spec(base=base, suite=suite, checks=checks)
-    now = Attempt(entry=Step.reproduce, apply=ApplyResult(ok=True, snapshot=made))
-    return await check(states.state(spec=spec, now=now), _ports(rig))
+    spec = states.make_spec(base=base, suite=suite, checks=checks)
+    attempt = Attempt(entry=Step.reproduce, apply=ApplyResult(ok=True, snapshot=patched))
+    return await check(states.make_state(spec=spec, now=attempt), _build_ports(rig))
 
 
-def _ports(rig: Rig) -> Ports:
-    given = {name: getattr(rig.adapters, name, None) for name in Ports.__dataclass_fields__}
-    return Ports(**{**given, "note": lambda **data: None})
+def _build_ports(rig: Rig) -> Ports:
+    values = {name: getattr(rig.adapters, name, None) for name in Ports.__dataclass_fields__}
+    return Ports(**{**values, "note": lambda **data: None})
 
 
-def test_a_danger_that_a_patch_adds_goes_back(rig: Rig) -> None:
-    found = gate(rig, PLAIN, PLAIN + "\n\n" + DANGER)
-    assert [item.rule for item in found.first] == ["unsafe-deserialisation"]
-    assert found.count == 1
+async def test_dangerous_call_added_by_a_patch_is_rejected(rig: Rig) -> None:
+    findings = await run_gate(rig, PLAIN, PLAIN + "\n\n" + DANGER)
+    assert [item.rule for item in findings.first] == ["unsafe-deserialisation"]
+    assert findings.count == 1
 
 
-def test_a_comment_does_not_let_it_through(rig: Rig) -> None:
-    assert gate(rig, PLAIN, PLAIN + "\n\n" + DANGER.replace("(data)\n", "(data)  # nosec  # noqa\n")).count == 1
+async def test_suppression_comment_does_not_pass_the_gate(rig: Rig) -> None:
+    assert (
+        await run_gate(rig, PLAIN, PLAIN + "\n\n" + DANGER.replace("(data)\n", "(data)  # nosec  # noqa\n"))
+    ).count == 1
 
 
 @pytest.mark.parametrize(
@@ -67,26 +68,26 @@ def test_a_comment_does_not_let_it_through(rig: Rig) -> None:
         DANGER + "\n\ndef other(data):\n    return pickle.dumps(data)\n",
     ],
 )
-def test_what_was_there_before_is_nobodys_fault(rig: Rig, after: str) -> None:
-    assert gate(rig, DANGER, after) == Findings()
+async def test_existing_danger_is_not_held_against_the_patch(rig: Rig, after: str) -> None:
+    assert await run_gate(rig, DANGER, after) == Findings()
 
 
-def test_refused_calls_go_back_before_anything_runs(rig: Rig) -> None:
+async def test_blocked_calls_are_rejected_before_anything_runs(rig: Rig) -> None:
     after = PLAIN + "\n\ndef f(path):\n    import os\n\n    os.remove(path)\n"
-    assert gate(rig, PLAIN, after).count == 0
-    found = gate(rig, PLAIN, after, Checks(block=("os.remove",)))
-    assert [(item.tool, item.rule) for item in found.first] == [("blocked", "os.remove")]
+    assert (await run_gate(rig, PLAIN, after)).count == 0
+    findings = await run_gate(rig, PLAIN, after, Checks(block=("os.remove",)))
+    assert [(item.tool, item.rule) for item in findings.first] == [("blocked", "os.remove")]
     assert rig.sandbox.executions == []
 
 
-def test_a_tool_of_the_users_is_asked_before_and_after(rig: Rig) -> None:
-    def shout(execution: Execution) -> Completed:
+async def test_user_tool_runs_before_and_after_the_patch(rig: Rig) -> None:
+    def run_shout_tool(execution: Execution) -> Completed:
         text = (rig.trees.read(execution.snapshot, "a.py") or b"").decode().split("\n")
-        said = "".join(f"a.py:{number}: error: odd\n" for number, line in enumerate(text, 1) if "odd" in line)
-        return Completed(exit_code=1, cause=ExitCause.failed, output=said)
+        output = "".join(f"a.py:{number}: error: odd\n" for number, line in enumerate(text, 1) if "odd" in line)
+        return Completed(exit_code=1, cause=ExitCause.failed, output=output)
 
-    rig.with_suite(shout)
+    rig.with_suite(run_shout_tool)
     checks = Checks(commands={"shouts": ("shout",)})
-    assert gate(rig, "odd = 1\n", "# more\nodd = 1\n", checks).count == 0
-    found = gate(rig, "odd = 1\n", "odd = 1\nmore_odd = 2\n", checks)
-    assert [(item.tool, item.line) for item in found.first] == [("shouts", 2)]
+    assert (await run_gate(rig, "odd = 1\n", "# more\nodd = 1\n", checks)).count == 0
+    findings = await run_gate(rig, "odd = 1\n", "odd = 1\nmore_odd = 2\n", checks)
+    assert [(item.tool, item.line) for item in findings.first] == [("shouts", 2)]

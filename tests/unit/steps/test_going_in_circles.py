@@ -16,15 +16,15 @@ from xml.sax.saxutils import quoteattr
 import pytest
 
 from redstart.core.chat import Ask
-from redstart.core.course import CoursePattern, Strategy
+from redstart.core.progress import CoursePattern, Strategy
 from redstart.core.run import Attempt, Decision, Limits, RunSpec, RunState, Step
 from redstart.core.shell import Completed, Execution, ExitCause
-from redstart.engines.drive import drive
-from redstart.engines.inline import inline
+from redstart.engines.inline import run_inline
 from redstart.engines.replay import replay
+from redstart.engines.step_driver import drive
 from support import rig as play
 from support.rig import Rig, make_rig
-from support.sample import short_form
+from support.sample import sample_parameters
 
 FAILURES = {
     "key": "KeyError: 'price'",
@@ -37,80 +37,80 @@ LINE = "    return number + number + 1"
 PLAN = '{"summary": "look elsewhere", "subtasks": []}'
 
 
-def suite(rig: Rig, start: str, leads_to: dict[str, str]):
+def build_suite(rig: Rig, start: str, leads_to: dict[str, str]):
     """Build a suite whose failing tests (of four) come from the script; the key is the value that the code returns."""
 
     def run(execution: Execution) -> Completed:
         code = (rig.trees.read(execution.snapshot, play.CODE) or b"").decode()
-        found = re.search(r"return number \+ (\d+)", code)
-        red = dict(part.split(".") for part in (leads_to[found[1]] if found else start).split() if part != "green")
+        match = re.search(r"return number \+ (\d+)", code)
+        failures = dict(part.split(".") for part in (leads_to[match[1]] if match else start).split() if part != "green")
         cases = "".join(
             f'<testcase classname="test_calc" name="test_{name}" file="{play.TESTS}" time="0.01">'
             + (
-                f"<failure message={quoteattr(FAILURES[red[name]])}>{play.TESTS}:5: Error</failure>"
-                if name in red
+                f"<failure message={quoteattr(FAILURES[failures[name]])}>{play.TESTS}:5: Error</failure>"
+                if name in failures
                 else ""
             )
             + "</testcase>"
             for name in "abcd"
         )
         xml = f'<?xml version="1.0"?><testsuites><testsuite name="pytest">{cases}</testsuite></testsuites>'
-        cause = ExitCause.failed if red else ExitCause.ok
-        return Completed(exit_code=int(bool(red)), cause=cause, output="", files={"junit.xml": xml}, wall=0.01)
+        cause = ExitCause.failed if failures else ExitCause.ok
+        return Completed(exit_code=int(bool(failures)), cause=cause, output="", files={"junit.xml": xml}, wall=0.01)
 
     return run
 
 
-def answer(attempt: int, came_to: str) -> str:
-    again = came_to.startswith("=")
-    number = int(came_to[1:]) if came_to[0] in "=~" else attempt
-    special = {
+def answer(attempt: int, outcome: str) -> str:
+    is_repeat = outcome.startswith("=")
+    number = int(outcome[1:]) if outcome[0] in "=~" else attempt
+    special_answers = {
         "-": play.block(f"    return line {number} that is not there", "    pass"),
         "?": f"I cannot say, for the {number}. time.",
         "!": play.block(LINE, f"    return (number + {number}"),
         "N": play.block(LINE, f"    return numbr + {number}"),
         "T": play.block("    assert double(2) == 4", f"    assert {number}", play.TESTS),
     }
-    if came_to in special:
-        return special[came_to]
+    if outcome in special_answers:
+        return special_answers[outcome]
     head = "def double(number):\n"
-    if came_to.startswith("~"):
+    if outcome.startswith("~"):
         return play.block(f"{head}{LINE}", f"{head}    return number + {number}")
-    return play.block(LINE, f"    return number + {number}") if not again else ""
+    return play.block(LINE, f"    return number + {number}") if not is_repeat else ""
 
 
-def decisions(rig: Rig, start: str, script: list[str]) -> tuple[RunState, list[Decision], list[Ask]]:
+def run_script(rig: Rig, start: str, script: list[str]) -> tuple[RunState, list[Decision], list[Ask]]:
     """Run to the end; return the final state, the decision after each attempt, and the questions."""
-    texts = [answer(number, came_to) for number, came_to in enumerate(script, 1)]
-    for place, came_to in enumerate(script):
-        if came_to.startswith("="):
-            texts[place] = texts[int(came_to[1:]) - 1]
+    texts = [answer(number, outcome) for number, outcome in enumerate(script, 1)]
+    for place, outcome in enumerate(script):
+        if outcome.startswith("="):
+            texts[place] = texts[int(outcome[1:]) - 1]
     rig = rig.twin()
-    leads_to = {str(number): came_to for number, came_to in enumerate(script, 1)}
-    rig.with_suite(suite(rig, start, leads_to))
+    leads_to = {str(number): outcome for number, outcome in enumerate(script, 1)}
+    rig.with_suite(build_suite(rig, start, leads_to))
 
     def reply(ask: Ask) -> str:
-        plain = {"plan": PLAN, "remember": play.CARD}
-        return plain.get(ask.question) or texts[min(int(ask.site.partition("/")[0]), len(texts)) - 1]
+        canned_answers = {"plan": PLAN, "remember": play.CARD}
+        return canned_answers.get(ask.question) or texts[min(int(ask.site.partition("/")[0]), len(texts)) - 1]
 
     model = rig.with_model(reply)
 
     async def go() -> tuple[RunState, list[Decision]]:
         limits = Limits(attempts=len(script), tokens=None, usd=None)
         claim = await rig.adapters.store.claim(await rig.begin(limits=limits))
-        done = await drive(rig.adapters, claim, inline)
-        rows = await rig.adapters.store.steps(done.state.run_id)
-        assert (await replay(rig.adapters, done.state.run_id)).state == done.state
-        return done.state, [Decision.model_validate_json(row.artifact) for row in rows if row.step is Step.decide]
+        result = await drive(rig.adapters, claim, run_inline)
+        rows = await rig.adapters.store.list_steps(result.state.run_id)
+        assert (await replay(rig.adapters, result.state.run_id)).state == result.state
+        return result.state, [Decision.model_validate_json(row.artifact) for row in rows if row.step is Step.decide]
 
-    return *asyncio.run(go()), model.asks
+    return *asyncio.run(go()), model.questions
 
 
 @pytest.fixture(scope="module")
 def rig(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Rig]:
-    made = make_rig(tmp_path_factory.mktemp("rig") / "snapshots")
-    yield made
-    made.trees.close()
+    test_rig = make_rig(tmp_path_factory.mktemp("rig") / "snapshots")
+    yield test_rig
+    test_rig.trees.close()
 
 
 A, AB, ABC = "a.wrong", "a.wrong b.wrong", "a.wrong b.wrong c.wrong"
@@ -188,43 +188,44 @@ ON_THEIR_WAY: list[tuple[str, list[str]]] = [
 ]
 
 
-def test_there_are_thirty_of_each() -> None:
+def test_at_least_thirty_scripts_of_each_kind_exist() -> None:
     assert len(CIRCLES) >= 30
     assert len(ON_THEIR_WAY) >= 30
 
 
 @pytest.mark.slow
 @pytest.mark.parametrize(
-    ("pattern", "at", "start", "script"), short_form([pytest.param(*circle) for circle in CIRCLES], 11)
+    ("pattern", "expected_attempt", "start", "script"),
+    sample_parameters([pytest.param(*circle) for circle in CIRCLES], 11),
 )
-def test_a_circle_is_found_at_the_first_attempt_that_shows_it(rig, pattern, at, start, script):
-    ended, made, _ = decisions(rig, start, [*script, "green"])
-    assert ended.result == "verified"
-    found = [(number, item.turn.pattern) for number, item in enumerate(made, 1) if item.turn]
-    assert found == [(at, pattern)]
-    decided = made[at - 1]
-    assert decided.turn is not None
-    assert decided.turn.attempts[-1:] == (at,)
-    assert ended.history[at - 1].turn == decided.turn
+def test_pattern_is_detected_at_the_first_attempt_that_shows_it(rig, pattern, expected_attempt, start, script):
+    final_state, all_decisions, _ = run_script(rig, start, [*script, "green"])
+    assert final_state.result == "verified"
+    turns = [(number, item.turn.pattern) for number, item in enumerate(all_decisions, 1) if item.turn]
+    assert turns == [(expected_attempt, pattern)]
+    decision = all_decisions[expected_attempt - 1]
+    assert decision.turn is not None
+    assert decision.turn.attempts[-1:] == (expected_attempt,)
+    assert final_state.history[expected_attempt - 1].turn == decision.turn
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize(("start", "script"), short_form([pytest.param(*item) for item in ON_THEIR_WAY], 8))
-def test_a_run_on_its_way_is_left_alone(rig, start, script):
-    ended, made, _ = decisions(rig, start, [*script, "green"])
-    assert ended.result == "verified"
-    assert [item.turn for item in made] == [None] * (len(script) + 1)
+@pytest.mark.parametrize(("start", "script"), sample_parameters([pytest.param(*item) for item in ON_THEIR_WAY], 8))
+def test_run_making_progress_is_left_alone(rig, start, script):
+    final_state, all_decisions, _ = run_script(rig, start, [*script, "green"])
+    assert final_state.result == "verified"
+    assert [item.turn for item in all_decisions] == [None] * (len(script) + 1)
 
 
 @pytest.mark.slow
-def test_each_pattern_is_met_in_its_own_way(rig):
-    first = {pattern: (start, script) for pattern, _, start, script in reversed(CIRCLES)}
-    taken = {
-        pattern: decisions(rig, start, [*script, "green"])[1][len(script) - 1].turn.strategy
-        for pattern, (start, script) in first.items()
+def test_each_pattern_gets_its_own_strategy(rig):
+    first_scripts = {pattern: (start, script) for pattern, _, start, script in reversed(CIRCLES)}
+    strategies = {
+        pattern: run_script(rig, start, [*script, "green"])[1][len(script) - 1].turn.strategy
+        for pattern, (start, script) in first_scripts.items()
     }
     # The rig's only file is already shown, and it has one model, so neither wider nor stronger is possible.
-    assert taken == {
+    assert strategies == {
         CoursePattern.unfit: Strategy.form,
         CoursePattern.revisited: Strategy.plan,
         CoursePattern.oscillation: Strategy.both,
@@ -236,16 +237,16 @@ def test_each_pattern_is_met_in_its_own_way(rig):
 
 
 @pytest.mark.slow
-def test_what_did_not_help_is_followed_by_something_else(rig):
-    ended, made, asks = decisions(rig, A, ["a.key", "a.key", "a.key", "a.key", "green"])
-    assert [item.turn.strategy.value if item.turn else "" for item in made] == [
+def test_unsuccessful_strategy_is_followed_by_another(rig):
+    final_state, all_decisions, asks = run_script(rig, A, ["a.key", "a.key", "a.key", "a.key", "green"])
+    assert [item.turn.strategy.value if item.turn else "" for item in all_decisions] == [
         "",
         "hypothesis",
         "plan",
         "hypothesis",
         "",
     ]
-    assert ended.result == "verified"
+    assert final_state.result == "verified"
     assert [ask.question for ask in asks].count("plan") == 1
     assert [ask.temperature for ask in asks if ask.question == "patch"] == [0.0, 0.6, 0.9, 0.9, 0.9]
 
@@ -261,21 +262,21 @@ def test_what_did_not_help_is_followed_by_something_else(rig):
         (A, ["-"], None),
     ],
 )
-def test_the_trend_is_told(rig, start, script, trend):
-    _, made, _ = decisions(rig, start, [*script, "green"])
-    assert made[len(script) - 1].trend == trend
-    assert made[-1].trend is None
+def test_decision_includes_the_trend(rig, start, script, trend):
+    _, all_decisions, _ = run_script(rig, start, [*script, "green"])
+    assert all_decisions[len(script) - 1].trend == trend
+    assert all_decisions[-1].trend is None
 
 
-def spoken(asks: list[Ask], attempt: int) -> str:
+def get_patch_prompt(asks: list[Ask], attempt: int) -> str:
     """Return the text of the first question for edits in the attempt."""
-    said = [ask for ask in asks if ask.question == "patch" and ask.site.startswith(f"{attempt}/")]
-    return "\n".join(message.text for message in said[0].messages)
+    patch_asks = [ask for ask in asks if ask.question == "patch" and ask.site.startswith(f"{attempt}/")]
+    return "\n".join(message.text for message in patch_asks[0].messages)
 
 
 @pytest.mark.slow
 @pytest.mark.parametrize(
-    ("start", "script", "words"),
+    ("start", "script", "phrase"),
     [
         (A, ["a.key", "a.key"], "What was tried does not lead there"),
         (AB, ["a.key", "b.key", "a.key"], "Attempts 1, 2, 3 failed in two ways by turns"),
@@ -284,23 +285,23 @@ def spoken(asks: list[Ask], attempt: int) -> str:
         (A, ["-", "-"], "all of the file as it shall be"),
     ],
 )
-def test_the_next_question_is_another_one_because_of_it(rig, start, script, words):
-    _, _, asks = decisions(rig, start, [*script, "green"])
-    assert words in spoken(asks, len(script) + 1)
-    assert not any(words in spoken(asks, number) for number in range(1, len(script) + 1))
+def test_strategy_changes_the_next_prompt(rig, start, script, phrase):
+    _, _, asks = run_script(rig, start, [*script, "green"])
+    assert phrase in get_patch_prompt(asks, len(script) + 1)
+    assert not any(phrase in get_patch_prompt(asks, number) for number in range(1, len(script) + 1))
 
 
 @pytest.mark.slow
-def test_who_starts_again_is_shown_the_edits_that_made_it_worse_and_told_so(rig):
-    _, _, asks = decisions(rig, A, ["a.key b.key", "green"])
-    assert "return number + 1\n" in spoken(asks, 2)
-    assert "KeyError" in spoken(asks, 2)
-    assert "The last edits made it worse" in spoken(asks, 2)
-    _, _, asks = decisions(rig, A, ["a.key", "green"])
-    assert "The last edits made it worse" not in spoken(asks, 2)
+def test_restart_prompt_shows_the_edits_that_made_it_worse(rig):
+    _, _, asks = run_script(rig, A, ["a.key b.key", "green"])
+    assert "return number + 1\n" in get_patch_prompt(asks, 2)
+    assert "KeyError" in get_patch_prompt(asks, 2)
+    assert "The last edits made it worse" in get_patch_prompt(asks, 2)
+    _, _, asks = run_script(rig, A, ["a.key", "green"])
+    assert "The last edits made it worse" not in get_patch_prompt(asks, 2)
 
 
-def test_a_run_of_before_is_still_read() -> None:
+def test_run_of_an_earlier_version_can_be_read() -> None:
     state = RunState(
         run_id="r",
         spec=RunSpec.model_validate(
@@ -311,11 +312,11 @@ def test_a_run_of_before_is_still_read() -> None:
         history=({"number": 1, "fingerprint": "f", "red": 1, "signature": "s"},),
     )
     old = state.model_dump(mode="json")
-    for gone in ("seen", "turn"):
-        del old["history"][0][gone]
-    for gone in ("stall", "stall_warning"):
-        del old["spec"]["limits"][gone]
-    for gone in ("stronger", "stalls"):
-        del old["spec"]["asks"][gone]
+    for field in ("seen", "turn"):
+        del old["history"][0][field]
+    for field in ("stall", "stall_warning"):
+        del old["spec"]["limits"][field]
+    for field in ("stronger", "stalls"):
+        del old["spec"]["asks"][field]
     assert RunState.model_validate(old) == state
     assert Decision.model_validate({"action": "retry", "reason": "still red"}).turn is None

@@ -17,7 +17,7 @@ pytestmark = pytest.mark.slow
 BENCH = Path(__file__).parents[3] / "bench"
 
 
-def of_bench(name: str) -> Any:
+def import_bench_module(name: str) -> Any:
     if str(BENCH) not in sys.path:
         sys.path.append(str(BENCH))
     return importlib.import_module(name)
@@ -25,21 +25,21 @@ def of_bench(name: str) -> Any:
 
 @pytest.fixture
 def rig(tmp_path: Path) -> Iterator[Rig]:
-    made = make_rig(tmp_path / "snapshots")
-    yield made
-    made.trees.close()
+    test_rig = make_rig(tmp_path / "snapshots")
+    yield test_rig
+    test_rig.trees.close()
 
 
-def figures(bench: str, rig: Rig, runs: int) -> dict[str, float]:
-    return {item.name: item.value for item in of_bench(bench).measure(rig, runs)}
+def measure_figures(bench: str, rig: Rig, runs: int) -> dict[str, float]:
+    return {item.name: item.value for item in import_bench_module(bench).measure(rig, runs)}
 
 
-def test_a_model_that_needs_its_last_reflection_solves_with_it_alone(rig: Rig) -> None:
-    measured = figures("reflection", rig, 2)
-    assert (measured["reflected_solved"], measured["without_solved"]) == (2, 0)
-    assert measured["lines_cut"] > 0
+def test_model_that_needs_its_last_reflection_solves_only_with_it(rig: Rig) -> None:
+    results = measure_figures("reflection", rig, 2)
+    assert (results["reflected_solved"], results["without_solved"]) == (2, 0)
+    assert results["lines_cut"] > 0
 
 
-def test_a_patch_that_failed_before_is_avoided_with_memory_alone(rig: Rig) -> None:
-    measured = figures("failures", rig, 1)
-    assert (measured["avoided"], measured["avoided_without_memory"]) == (1, 0)
+def test_earlier_failed_patch_is_avoided_only_with_memory(rig: Rig) -> None:
+    results = measure_figures("failures", rig, 1)
+    assert (results["avoided"], results["avoided_without_memory"]) == (1, 0)

@@ -4,21 +4,21 @@ from __future__ import annotations
 
 from redstart.core.learning import Plan, Subtask
 from redstart.core.run import MOST_CRITERIA
-from redstart.steps.plan.question import CRITERIA_BYTES, whole_criteria
+from redstart.steps.plan.question import CRITERIA_BYTES, limit_criteria
 from redstart.toolkit.prompts import sections
 
 
-def test_ten_long_criteria_are_shown_to_their_last_word():
+def test_ten_long_criteria_are_shown_in_full():
     criteria = [f"criterion {number} " + "says much about what goes in and out, " * 10 + "end." for number in range(10)]
-    kept = whole_criteria(criteria)
-    shown = sections.plan(Plan(summary="s", subtasks=(Subtask(title="t", criteria=kept),)))
-    assert all(criterion in shown for criterion in criteria)
+    kept_criteria = limit_criteria(criteria)
+    plan_text = sections.plan(Plan(summary="s", subtasks=(Subtask(title="t", criteria=kept_criteria),)))
+    assert all(criterion in plan_text for criterion in criteria)
 
 
-def test_what_a_run_cannot_carry_is_left_out_and_never_cut():
+def test_criteria_beyond_the_limit_are_omitted_and_never_truncated():
     criteria = ["𝒶" * 500] * 100
-    kept = whole_criteria(criteria)
-    assert set(kept) == {"𝒶" * 500}
-    assert sum(len(item.encode()) for item in kept) <= CRITERIA_BYTES
-    assert len(whole_criteria(["short"] * 100)) == MOST_CRITERIA
-    assert whole_criteria(["a", "b" * 900, "c"], room=500) == ("a",)
+    kept_criteria = limit_criteria(criteria)
+    assert set(kept_criteria) == {"𝒶" * 500}
+    assert sum(len(item.encode()) for item in kept_criteria) <= CRITERIA_BYTES
+    assert len(limit_criteria(["short"] * 100)) == MOST_CRITERIA
+    assert limit_criteria(["a", "b" * 900, "c"], bytes_left=500) == ("a",)

@@ -12,10 +12,10 @@ import pytest
 from redstart.core.change import EditKind
 from redstart.core.chat import Ask, Role
 from redstart.core.run import Limits, RunState
-from redstart.core.wishes import QuestionOptions
-from redstart.engines.drive import drive
-from redstart.engines.inline import inline
+from redstart.core.run_preferences import QuestionOptions
+from redstart.engines.inline import run_inline
 from redstart.engines.replay import replay
+from redstart.engines.step_driver import drive
 from support import rig as play
 from support.rig import Rig, make_rig
 
@@ -30,12 +30,12 @@ BRIEF = QuestionOptions(edits=EditKind.whole, brief=True)
 
 @pytest.fixture
 def rig(tmp_path: Path) -> Iterator[Rig]:
-    made = make_rig(tmp_path / "snapshots")
-    yield made
-    made.trees.close()
+    test_rig = make_rig(tmp_path / "snapshots")
+    yield test_rig
+    test_rig.trees.close()
 
 
-def ran(
+def run_to_end(
     rig: Rig, reply: Callable[[Ask], str], asks: QuestionOptions | None = None, attempts: int = 1
 ) -> tuple[RunState, list[Ask]]:
     """Run to the end; return the final state and the questions for a patch."""
@@ -43,10 +43,10 @@ def ran(
     async def go() -> RunState:
         run_id = await rig.begin(limits=Limits(attempts=attempts), asks=asks or QuestionOptions())
         claim = await rig.adapters.store.claim(run_id)
-        return (await drive(rig.adapters, claim, inline)).state
+        return (await drive(rig.adapters, claim, run_inline)).state
 
     model = rig.with_model(lambda ask: reply(ask) if ask.question == "patch" else play.CARD)
-    return asyncio.run(go()), [ask for ask in model.asks if ask.question == "patch"]
+    return asyncio.run(go()), [ask for ask in model.questions if ask.question == "patch"]
 
 
 def has_answered(ask: Ask) -> bool:
@@ -56,7 +56,7 @@ def has_answered(ask: Ask) -> bool:
 
 @pytest.mark.slow
 @pytest.mark.parametrize(
-    ("same", "asks"),
+    ("unchanged_answer", "asks"),
     [
         (AS_JSON, JSON),
         (AS_TEXT, BRIEF),
@@ -66,31 +66,31 @@ def has_answered(ask: Ask) -> bool:
         ),
     ],
 )
-def test_it_is_told_in_the_same_attempt(rig, same, asks):
-    ended, asked = ran(rig, lambda ask: play.RIGHT if has_answered(ask) else same, asks)
-    assert (ended.result, ended.tries) == ("verified", 1)
-    assert [has_answered(ask) for ask in asked] == [False, True]
-    assert asked[1].messages[-1].text == (
+def test_unchanged_file_is_reported_in_the_same_attempt(rig, unchanged_answer, asks):
+    final_state, patch_asks = run_to_end(rig, lambda ask: play.RIGHT if has_answered(ask) else unchanged_answer, asks)
+    assert (final_state.result, final_state.tries) == ("verified", 1)
+    assert [has_answered(ask) for ask in patch_asks] == [False, True]
+    assert patch_asks[1].messages[-1].text == (
         f"Your answer could not be used: {TOLD}.\n\nAnswer again, in the form described above.\n"
     )
-    assert asyncio.run(replay(rig.adapters, ended.run_id)).state == ended
+    assert asyncio.run(replay(rig.adapters, final_state.run_id)).state == final_state
 
 
 @pytest.mark.slow
-def test_the_next_attempt_is_told_too(rig):
-    ended, asked = ran(rig, lambda _: AS_JSON, JSON, attempts=2)
-    assert [has_answered(ask) for ask in asked] == [False, True, False, True]
-    assert f"outcome: {TOLD}" in asked[2].messages[1].text
-    assert [(entry.outcome, entry.files) for entry in ended.history] == [(TOLD, ())]
-    assert ended.now.patch is not None
-    assert (ended.now.patch.fault, ended.now.patch.edits, ended.now.apply) == (TOLD, "", None)
+def test_unchanged_file_is_also_reported_in_the_next_attempt(rig):
+    final_state, patch_asks = run_to_end(rig, lambda _: AS_JSON, JSON, attempts=2)
+    assert [has_answered(ask) for ask in patch_asks] == [False, True, False, True]
+    assert f"outcome: {TOLD}" in patch_asks[2].messages[1].text
+    assert [(entry.outcome, entry.files) for entry in final_state.history] == [(TOLD, ())]
+    assert final_state.now.patch is not None
+    assert (final_state.now.patch.fault, final_state.now.patch.edits, final_state.now.apply) == (TOLD, "", None)
 
 
 @pytest.mark.soak
-def test_a_small_model_is_told_in_few_words(rig):
-    said = "Your last answer gave the file back as it was. Something in it must change to make the test pass."
-    _, asked = ran(rig, lambda _: AS_TEXT, BRIEF, attempts=2)
-    assert said not in asked[0].messages[1].text
-    assert asked[2].messages[1].text.rstrip().endswith(said)
-    _, asked = ran(rig, lambda _: play.WRONG, BRIEF, attempts=2)
-    assert said not in asked[1].messages[1].text
+def test_small_model_gets_a_short_message(rig):
+    message = "Your last answer gave the file back as it was. Something in it must change to make the test pass."
+    _, patch_asks = run_to_end(rig, lambda _: AS_TEXT, BRIEF, attempts=2)
+    assert message not in patch_asks[0].messages[1].text
+    assert patch_asks[2].messages[1].text.rstrip().endswith(message)
+    _, patch_asks = run_to_end(rig, lambda _: play.WRONG, BRIEF, attempts=2)
+    assert message not in patch_asks[1].messages[1].text

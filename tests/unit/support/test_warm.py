@@ -37,15 +37,15 @@ def script(tmp_path: Path):
     return write
 
 
-def test_arguments_environment_folder_and_files_are_its_own(user: User, script, tmp_path: Path) -> None:
-    first, second = (user.python(script(TELLS), "a", "b c", cwd=tmp_path, told="told") for _ in range(2))
-    begin = f"told ['a', 'b c'] {tmp_path} {sorted(user.environ)} "
-    assert (first.code, first.out.startswith(begin), first.err) == (0, True, "é\n"), first
-    assert not set(first.out.removeprefix(begin).split()) & set(second.out.removeprefix(begin).split())
+def test_script_has_its_own_arguments_environment_directory_and_files(user: User, script, tmp_path: Path) -> None:
+    first_result, second_result = (user.python(script(TELLS), "a", "b c", cwd=tmp_path, told="told") for _ in range(2))
+    prefix = f"told ['a', 'b c'] {tmp_path} {sorted(user.environ)} "
+    assert (first_result.code, first_result.out.startswith(prefix), first_result.err) == (0, True, "é\n"), first_result
+    assert not set(first_result.out.removeprefix(prefix).split()) & set(second_result.out.removeprefix(prefix).split())
 
 
 @pytest.mark.parametrize(
-    ("text", "code", "words"),
+    ("text", "code", "expected"),
     [
         ("import sys; sys.exit(7)", 7, ""),
         ("import sys; sys.exit()", 0, ""),
@@ -55,28 +55,28 @@ def test_arguments_environment_folder_and_files_are_its_own(user: User, script, 
         ("import warnings; warnings.warn('as an error')", 1, "as an error"),
     ],
 )
-def test_its_end_is_told_as_it_was(user: User, script, text: str, code: int, words: str) -> None:
-    ran = user.python(script(text))
-    assert (ran.code, words in ran.err) == (code, True), ran
+def test_exit_code_and_error_output_are_passed_on(user: User, script, text: str, code: int, expected: str) -> None:
+    result = user.python(script(text))
+    assert (result.code, expected in result.err) == (code, True), result
 
 
-def test_what_is_printed_late_is_not_lost(user: User, script) -> None:
-    late = "import atexit, threading\nthreading.Timer(0.1, print, ['thread']).start()\natexit.register(print, 'exit')\n"
-    assert user.python(script(late)).out.split() == ["thread", "exit"]
+def test_late_output_is_not_lost(user: User, script) -> None:
+    code = "import atexit, threading\nthreading.Timer(0.1, print, ['thread']).start()\natexit.register(print, 'exit')\n"
+    assert user.python(script(code)).out.split() == ["thread", "exit"]
 
 
-def test_what_takes_too_long_is_killed(user: User, script) -> None:
-    with pytest.raises(TimeoutError) as raised:
+def test_script_is_killed_at_the_timeout(user: User, script) -> None:
+    with pytest.raises(TimeoutError) as caught:
         warm_for(user.environ).run([str(script("import time; time.sleep(600)"))], user.environ, None, "", 0.5)
-    assert not Path("/proc", str(raised.value).split()[1]).exists()
+    assert not Path("/proc", str(caught.value).split()[1]).exists()
 
 
-def test_where_nobody_tells_its_end_it_has_none(user: User, script) -> None:
+def test_lost_warm_process_raises_a_connection_error(user: User, script) -> None:
     with pytest.raises(ConnectionError):
         user.python(script("import os; os.kill(os.getppid(), 9)"))
 
 
-def test_the_command_is_the_one_that_is_typed(user: User) -> None:
+def test_warm_command_matches_the_typed_command(user: User) -> None:
     typed = user.redstart("--version")
     cold = user.python(
         "-c", f"import runpy, sys; sys.argv[1:] = ['--version']; runpy.run_module('{COMMAND}', run_name='__main__')"

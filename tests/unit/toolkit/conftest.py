@@ -11,6 +11,6 @@ from support.store import MemoryBlobs
 
 @pytest.fixture
 def trees(tmp_path: Path) -> Iterator[GitTrees]:
-    made = GitTrees(tmp_path / "snapshots", MemoryBlobs())
-    yield made
-    made.close()
+    git_trees = GitTrees(tmp_path / "snapshots", MemoryBlobs())
+    yield git_trees
+    git_trees.close()

@@ -17,7 +17,7 @@ def copy_repo(name: str, to: Path) -> None:
         shutil.copytree(source, to, dirs_exist_ok=True, ignore=shutil.ignore_patterns("__pycache__"))
 
 
-def recording(name: str) -> Cassette:
+def load_recording(name: str) -> Cassette:
     """Load recorded answers. They match by attempt, step and ordinal, because pytest's output differs by machine."""
     with as_file(_DATA / "recordings" / f"{name}.json") as path:
         return Cassette.load(path)

@@ -9,7 +9,7 @@ from contextlib import contextmanager
 from pathlib import Path
 
 from redstart.app import settings as configuration
-from redstart.app.settings.store import DEMO, HOME
+from redstart.app.settings.store import DEFAULT_TENANT, DEMO
 from redstart.core.errors import ConfigError
 
 EXPLORED_BY = ("show", "runs", "memory", "stats")
@@ -22,18 +22,20 @@ def replace_store() -> Generator[Path]:
     home = configuration.load().home
     home.mkdir(parents=True, exist_ok=True)
     with tempfile.TemporaryDirectory(prefix=f".{DEMO}-", dir=home) as folder:
-        made = Path(folder) / DEMO
-        made.mkdir()
-        yield made
+        demo_home = Path(folder) / DEMO
+        demo_home.mkdir()
+        yield demo_home
         shutil.rmtree(home / DEMO, ignore_errors=True)
-        made.rename(home / DEMO)
+        demo_home.rename(home / DEMO)
 
 
 def use_store(environ: MutableMapping[str, str], command: str) -> None:
     """Make the settings use the store of the last demo. Raises `ConfigError` if that is not possible."""
     if command not in EXPLORED_BY:
         raise ConfigError(f"--demo does not work with `{command}`", remedy=f"use it with {', '.join(EXPLORED_BY)}")
-    kept = configuration.load().home / DEMO
-    if not kept.is_dir():
+    demo_home = configuration.load().home / DEMO
+    if not demo_home.is_dir():
         raise ConfigError("no demo has run yet", remedy="redstart demo")
-    environ.update(REDSTART_HOME=str(kept), REDSTART_STORE__URL="", REDSTART_STORE__BLOBS="", REDSTART_TENANT=HOME)
+    environ.update(
+        REDSTART_HOME=str(demo_home), REDSTART_STORE__URL="", REDSTART_STORE__BLOBS="", REDSTART_TENANT=DEFAULT_TENANT
+    )

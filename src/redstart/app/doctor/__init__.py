@@ -1,1 +1,1 @@
-"""Checks of this machine, the models, the services and the project."""
+"""Check of this machine, the models, the services and the project."""

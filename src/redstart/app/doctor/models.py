@@ -1,4 +1,4 @@
-"""Checks of the models: which keys are set, which host serves each model and, on request, whether it answers."""
+"""Check of the models: which keys are set, which host serves each model and, on request, whether it answers."""
 
 from __future__ import annotations
 
@@ -7,11 +7,11 @@ import time
 from collections.abc import Iterator, Mapping
 
 from redstart.app.doctor.results import DoctorCheck, Health
-from redstart.app.model_routes import has_endpoint, model_host, model_route
-from redstart.app.plugins import MODELS, package_of, plugin_names
-from redstart.app.settings import Settings, public_values, require_model
+from redstart.app.model_routes import find_model_host, find_model_route, has_endpoint
+from redstart.app.plugins import MODELS, find_package, list_plugin_names
+from redstart.app.settings import Settings, list_public_values, require_model
 from redstart.app.settings.models import StepModels
-from redstart.app.wire import connect, embedder_of, embedding_address
+from redstart.app.wire import connect, create_embedder, find_embedding_address
 from redstart.core.chat import Ask, Message, Role, Tier
 from redstart.core.errors import ConfigError, ModelError
 from redstart.ports.model.endpoints import ENDPOINTS, PLUGIN
@@ -28,28 +28,32 @@ def check_models(settings: Settings, environ: Mapping[str, str], *, online: bool
     """Check keys, plug-ins and models. With `online`, ask each model one small question, which may cost a little."""
     keys = [endpoint.variable for endpoint in ENDPOINTS.values() if environ.get(endpoint.variable)]
     yield _check("keys", Health.ok if keys else Health.absent, ", ".join(keys) if keys else "none is set")
-    yield from _plugins()
+    yield from _check_plugins()
     try:
         require_model(settings)
     except ConfigError as error:
         detail = str(error) if settings.models.strong else "not configured; `redstart demo` works without one"
         yield _check("model", Health.fail, detail, error.remedy)
         return
-    for label, name in _labeled(settings):
-        yield _ping(settings, label, name, environ) if online else _reachable(settings, label, name, environ)
+    for label, name in _list_labeled_models(settings):
+        yield (
+            _ping_model(settings, label, name, environ)
+            if online
+            else _check_configuration(settings, label, name, environ)
+        )
     if settings.memory.embedder:
-        yield _embedder(settings, environ, online=online)
+        yield _check_embedder(settings, environ, online=online)
 
 
-def _plugins() -> Iterator[DoctorCheck]:
-    for name in plugin_names(MODELS):
+def _check_plugins() -> Iterator[DoctorCheck]:
+    for name in list_plugin_names(MODELS):
         try:
-            yield _check(f"{PLUGIN}:{name}", Health.ok, f"of {package_of(MODELS, name)}")
+            yield _check(f"{PLUGIN}:{name}", Health.ok, f"of {find_package(MODELS, name)}")
         except ConfigError as error:
             yield _check(f"{PLUGIN}:{name}", Health.warn, str(error), error.remedy)
 
 
-def _labeled(settings: Settings) -> Iterator[tuple[str, str]]:
+def _list_labeled_models(settings: Settings) -> Iterator[tuple[str, str]]:
     """Yield every model that a run may ask once, with its label."""
     models = settings.models
     yield Tier.strong.value, models.strong
@@ -58,59 +62,59 @@ def _labeled(settings: Settings) -> Iterator[tuple[str, str]]:
             yield (Tier.fast.value if name == models.fast else "also"), name
 
 
-def _embedder(settings: Settings, environ: Mapping[str, str], *, online: bool) -> DoctorCheck:
+def _check_embedder(settings: Settings, environ: Mapping[str, str], *, online: bool) -> DoctorCheck:
     name = settings.memory.embedder
     try:
-        embedding_address(settings)
+        find_embedding_address(settings)
         if not online:
-            return _check("embedder", Health.ok, _placed(settings, name, environ))
-        embedder = embedder_of(settings)
+            return _check("embedder", Health.ok, _describe_location(settings, name, environ))
+        embedder = create_embedder(settings)
         asyncio.run(embedder.embed(["KeyError: 'price'"]))
     except (ConfigError, ModelError) as error:
         # A run continues without the embedder and searches memory by failure names only.
-        return _check("embedder", Health.warn, _safe(str(error), settings), error.remedy)
+        return _check("embedder", Health.warn, _mask_base_url(str(error), settings), error.remedy)
     return _check("embedder", Health.ok, f"{name} answered with {embedder.dimension} numbers per embedding")
 
 
-def _placed(settings: Settings, name: str, environ: Mapping[str, str]) -> str:
+def _describe_location(settings: Settings, name: str, environ: Mapping[str, str]) -> str:
     if not has_endpoint(name):
         return name
-    origin = model_route(settings, name, environ).origin
-    by = f" (set by {origin})" if origin else ""
-    return f"{name} at {model_host(settings, name, environ)}{by}; not asked, --online asks it"
+    origin = find_model_route(settings, name, environ).origin
+    origin_note = f" (set by {origin})" if origin else ""
+    return f"{name} at {find_model_host(settings, name, environ)}{origin_note}; not asked, --online asks it"
 
 
-def _alone(settings: Settings, name: str) -> Settings:
+def _restrict_to_model(settings: Settings, name: str) -> Settings:
     """Return settings that name only this model, so that an error is reported for the right model."""
-    alone: dict[str, object] = {"strong": name, "fast": name, "fallback": (), "steps": StepModels()}
-    once: dict[str, object] = {"tries": 1, "deadline": PING_SECONDS, "patience": PING_SECONDS * 2}
-    models = settings.models.model_copy(update={**alone, **once})
+    single_model: dict[str, object] = {"strong": name, "fast": name, "fallback": (), "steps": StepModels()}
+    single_try: dict[str, object] = {"tries": 1, "deadline": PING_SECONDS, "patience": PING_SECONDS * 2}
+    models = settings.models.model_copy(update={**single_model, **single_try})
     return settings.model_copy(update={"models": models})
 
 
-def _reachable(settings: Settings, label: str, name: str, environ: Mapping[str, str]) -> DoctorCheck:
+def _check_configuration(settings: Settings, label: str, name: str, environ: Mapping[str, str]) -> DoctorCheck:
     try:
-        connect(_alone(settings, name))
+        connect(_restrict_to_model(settings, name))
     except ConfigError as error:
-        return _check(label, Health.fail, _safe(str(error), settings), error.remedy)
-    return _check(label, Health.ok, _placed(settings, name, environ))
+        return _check(label, Health.fail, _mask_base_url(str(error), settings), error.remedy)
+    return _check(label, Health.ok, _describe_location(settings, name, environ))
 
 
-def _ping(settings: Settings, label: str, name: str, environ: Mapping[str, str]) -> DoctorCheck:
+def _ping_model(settings: Settings, label: str, name: str, environ: Mapping[str, str]) -> DoctorCheck:
     messages = (Message(role=Role.user, text="Reply with the word ok."),)
     ask = Ask(question="doctor", tier=Tier.strong, messages=messages, max_tokens=PING_TOKENS)
     began = time.monotonic()
     try:
-        asyncio.run(connect(_alone(settings, name)).ask(ask))
+        asyncio.run(connect(_restrict_to_model(settings, name)).ask(ask))
     except (ConfigError, ModelError) as error:
         remedy = error.remedy or "check the model's name, its key and the network"
-        return _check(label, Health.fail, _safe(str(error), settings), remedy)
-    host = model_host(settings, name, environ)
+        return _check(label, Health.fail, _mask_base_url(str(error), settings), remedy)
+    host = find_model_host(settings, name, environ)
     place = f"{name} at {host}" if host else name
     return _check(label, Health.ok, f"{place} answered in {time.monotonic() - began:.1f} s")
 
 
-def _safe(message: str, settings: Settings) -> str:
+def _mask_base_url(message: str, settings: Settings) -> str:
     """Mask the base URL, because an address may hold a password. Keys are removed where the model is asked."""
     url = settings.models.base_url
-    return message.replace(url, str(public_values(settings)["models.base_url"])) if url else message
+    return message.replace(url, str(list_public_values(settings)["models.base_url"])) if url else message

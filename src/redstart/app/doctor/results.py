@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from enum import StrEnum
 
-from redstart.core.noun import FrozenValue
+from redstart.core.frozen import FrozenValue
 
 VERSION = 1
 
@@ -38,13 +38,17 @@ class Examination(FrozenValue):
     @property
     def summary(self) -> str:
         """`ready`, or `not ready` with the rows that failed."""
-        failed = [f"{check.name} {_first_clause(check.detail)}" for check in self.checks if check.health is Health.fail]
+        failed = [
+            f"{check.name} {_extract_first_clause(check.detail)}"
+            for check in self.checks
+            if check.health is Health.fail
+        ]
         return f"not ready: {'; '.join(failed)}" if failed else "ready"
 
 
-def examination_of(checks: tuple[DoctorCheck, ...]) -> Examination:
+def build_examination(checks: tuple[DoctorCheck, ...]) -> Examination:
     return Examination(ok=all(check.health is not Health.fail for check in checks), checks=checks)
 
 
-def _first_clause(detail: str) -> str:
+def _extract_first_clause(detail: str) -> str:
     return re.split(r"[;(\n]|\. ", detail, maxsplit=1)[0].strip().removesuffix(".")

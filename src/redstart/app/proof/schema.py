@@ -8,10 +8,10 @@ from typing import Literal
 from pydantic import ConfigDict
 
 from redstart.core.change import EditFit, EditKind
-from redstart.core.noun import FrozenValue
+from redstart.core.frozen import FrozenValue
 from redstart.core.run import Level, Mode, Result
 
-Seen = Literal["passed", "failed", "error", "skipped", "absent", "untested"]
+RecordedOutcome = Literal["passed", "failed", "error", "skipped", "absent", "untested"]
 
 
 class ProofPart(FrozenValue):
@@ -61,8 +61,8 @@ class CaseLine(ProofPart):
     id: str
     target: bool
     """Whether it is a target."""
-    before: Seen
-    after: Seen
+    before: RecordedOutcome
+    after: RecordedOutcome
     """`absent` if it has no result, `untested` if the last patch was not tested."""
 
 

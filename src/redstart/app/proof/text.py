@@ -14,14 +14,14 @@ from typing import NamedTuple
 
 from redstart.app.proof.schema import AttemptRecord, CheckMark, CheckName, EditSummary, Proof
 from redstart.core.change import EditFit, EditKind
-from redstart.core.noun import many
-from redstart.core.visible import visible_line
+from redstart.core.frozen import format_count
+from redstart.core.safe_text import escape_line
 
-SHOWN = 20
+MAX_LISTED = 20
 """The maximum number of IDs, files and other names in a list."""
 DIFF = 30_000
 """The maximum length of the diff in characters, if there is room."""
-ROOM = 56_000
+MAX_TEXT_LENGTH = 56_000
 """The maximum length of all lists and the diff: a pull request body has 65,536, and the table and fences need some."""
 
 TITLES = {
@@ -44,7 +44,7 @@ _FORMS = {
     EditKind.whole: "whole file",
     EditKind.envelope: "apply_patch",
 }
-_FITS = {
+_FIT_TEXTS = {
     EditFit.exact: "fitted as written",
     EditFit.whitespace: "fitted with other whitespace",
     EditFit.recount: "fitted with its line counts corrected",
@@ -53,7 +53,7 @@ _FITS = {
     EditFit.node: "replaced a definition by its name",
     None: "did not fit",
 }
-_PLAIN = re.compile(r"[A-Za-z0-9 .,:;()/'+-]")
+_SAFE_CHARACTER = re.compile(r"[A-Za-z0-9 .,:;()/'+-]")
 
 
 class TextBlock(NamedTuple):
@@ -78,25 +78,27 @@ def as_text(proof: Proof) -> str:
 
 def text_lines(proof: Proof) -> Iterator[TextLine]:
     """Yield the lines of a proof for a terminal, which wraps them."""
-    yield TextLine(visible_line(proof.sentence))
+    yield TextLine(escape_line(proof.sentence))
     yield TextLine("")
     yield TextLine("What was checked")
     for check in proof.checks:
-        said = f": {visible_line(check.said)}" if check.said else ""
-        yield TextLine(f"  {RESULTS[check.mark]:<8}  {TITLES[check.name]}{said}", hang=12)
-    for block in _blocks(proof):
+        detail = f": {escape_line(check.said)}" if check.said else ""
+        yield TextLine(f"  {RESULTS[check.mark]:<8}  {TITLES[check.name]}{detail}", hang=12)
+    for block in _build_blocks(proof):
         yield TextLine("")
         yield TextLine(block.title)
-        yield from (TextLine(f"    {visible_line(line)}".rstrip(), hang=8) for line in block.lines)
+        yield from (TextLine(f"    {escape_line(line)}".rstrip(), hang=8) for line in block.lines)
 
 
 def as_markdown(proof: Proof) -> str:
     """Render a proof as Markdown for the body of a pull request."""
-    rows = (f"| {TITLES[check.name]} | {RESULTS[check.mark]} | {_inert(check.said)} |" for check in proof.checks)
+    rows = (
+        f"| {TITLES[check.name]} | {RESULTS[check.mark]} | {_escape_markdown(check.said)} |" for check in proof.checks
+    )
     table = "\n".join(("| What was checked | Result | |", "|---|---|---|", *rows))
-    parts = [f"**{_inert(proof.sentence)}**", table]
-    for block in _blocks(proof):
-        lines = [visible_line(line) for line in block.lines]
+    parts = [f"**{_escape_markdown(proof.sentence)}**", table]
+    for block in _build_blocks(proof):
+        lines = [escape_line(line) for line in block.lines]
         longest = max((len(run) for line in lines for run in re.findall("`+", line)), default=0)
         fence = "`" * max(3, longest + 1)
         parts.append("\n".join((f"### {block.title}", "", f"{fence}{block.language}", *lines, fence)))
@@ -108,105 +110,116 @@ def as_json(proof: Proof) -> str:
     return json.dumps(proof.model_dump(mode="json"), indent=2) + "\n"
 
 
-def _inert(text: str) -> str:
+def _escape_markdown(text: str) -> str:
     """Escape text so that Markdown shows it literally: every character with a possible meaning becomes an entity."""
-    return "".join(item if _PLAIN.match(item) else f"&#{ord(item)};" for item in visible_line(text))
+    return "".join(item if _SAFE_CHARACTER.match(item) else f"&#{ord(item)};" for item in escape_line(text))
 
 
-def _blocks(proof: Proof) -> list[TextBlock]:
-    above = [
-        TextBlock("Why it is not verified" if not proof.by_person else "What a person accepted", _against(proof)),
-        TextBlock(f"Target tests ({_fixed(proof)})", _cases(proof, target=True)),
-        TextBlock("Other tests with a different result than before", _cases(proof, target=False)),
-        TextBlock("Flaky tests, never counted as fixed", _first([f"flaky: {item}" for item in proof.flaky])),
+def _build_blocks(proof: Proof) -> list[TextBlock]:
+    leading_blocks = [
         TextBlock(
-            "Tests written for this run, before the code", _first([f"written: {item}" for item in proof.written])
+            "Why it is not verified" if not proof.by_person else "What a person accepted", _list_objections(proof)
+        ),
+        TextBlock(f"Target tests ({_format_fixed_count(proof)})", _format_cases(proof, target=True)),
+        TextBlock("Other tests with a different result than before", _format_cases(proof, target=False)),
+        TextBlock("Flaky tests, never counted as fixed", _limit_lines([f"flaky: {item}" for item in proof.flaky])),
+        TextBlock(
+            "Tests written for this run, before the code", _limit_lines([f"written: {item}" for item in proof.written])
         ),
         TextBlock("Confidence that they match the issue", [f"confidence: {proof.sure}"] if proof.sure else []),
         TextBlock(
             "Mutants of the program that no test noticed",
-            _first([f"unnoticed: {survivor}" for survivor in _survivors(proof)]),
+            _limit_lines([f"unnoticed: {survivor}" for survivor in _list_survivors(proof)]),
         ),
-        TextBlock("Files in the patch", _first([_file(file.path, file.protected) for file in proof.files])),
+        TextBlock(
+            "Files in the patch", _limit_lines([_format_file(file.path, file.protected) for file in proof.files])
+        ),
     ]
-    below = [TextBlock("How it was made", _made(proof)), TextBlock("How to check it", _how_to_check(proof))]
-    taken = sum(len(visible_line(line)) + 1 for block in (*above, *below) for line in block.lines)
+    trailing_blocks = [
+        TextBlock("How it was made", _format_origin(proof)),
+        TextBlock("How to check it", _format_check_instructions(proof)),
+    ]
+    used_length = sum(
+        len(escape_line(line)) + 1 for block in (*leading_blocks, *trailing_blocks) for line in block.lines
+    )
     title = "The patch" if proof.verified or proof.by_person else "The last patch"
-    patch = TextBlock(title, _diff(proof, min(DIFF, ROOM - taken)), "diff")
-    return [block for block in (*above, patch, *below) if block.lines]
+    patch = TextBlock(title, _diff(proof, min(DIFF, MAX_TEXT_LENGTH - used_length)), "diff")
+    return [block for block in (*leading_blocks, patch, *trailing_blocks) if block.lines]
 
 
-def _survivors(proof: Proof) -> Sequence[str]:
+def _list_survivors(proof: Proof) -> Sequence[str]:
     return proof.mutants.survivors if proof.mutants else ()
 
 
-def _against(proof: Proof) -> list[str]:
-    return [] if proof.verified else [f"the run ended: {proof.reason}", *_first(proof.lacking)]
+def _list_objections(proof: Proof) -> list[str]:
+    return [] if proof.verified else [f"the run ended: {proof.reason}", *_limit_lines(proof.lacking)]
 
 
-def _fixed(proof: Proof) -> str:
-    wanted = [case for case in proof.cases if case.target]
-    return f"{sum(item.after == 'passed' for item in wanted):,} of {len(wanted):,} pass"
+def _format_fixed_count(proof: Proof) -> str:
+    targets = [case for case in proof.cases if case.target]
+    return f"{sum(item.after == 'passed' for item in targets):,} of {len(targets):,} pass"
 
 
-def _cases(proof: Proof, *, target: bool) -> list[str]:
-    mine = [case for case in proof.cases if case.target is target]
-    return _first([f"{item.before} -> {item.after}  {item.id}" for item in mine])
+def _format_cases(proof: Proof, *, target: bool) -> list[str]:
+    cases = [case for case in proof.cases if case.target is target]
+    return _limit_lines([f"{item.before} -> {item.after}  {item.id}" for item in cases])
 
 
-def _file(path: str, why: str) -> str:
-    return f"protected: {path}: {why}" if why else f"changes: {path}"
+def _format_file(path: str, reason: str) -> str:
+    return f"protected: {path}: {reason}" if reason else f"changes: {path}"
 
 
-def _first(lines: Sequence[str]) -> list[str]:
-    more = len(lines) - SHOWN
-    return [*lines[:SHOWN], *([f"... and {more:,} more"] if more > 0 else [])]
+def _limit_lines(lines: Sequence[str]) -> list[str]:
+    remaining = len(lines) - MAX_LISTED
+    return [*lines[:MAX_LISTED], *([f"... and {remaining:,} more"] if remaining > 0 else [])]
 
 
-def _diff(proof: Proof, room: int) -> list[str]:
+def _diff(proof: Proof, remaining: int) -> list[str]:
     lines = proof.diff.removesuffix("\n").split("\n") if proof.diff else []
-    kept: list[str] = []
+    kept_lines: list[str] = []
     for line in lines:
-        room -= len(visible_line(line)) + 1
-        if room < 0:
-            return [*kept, f"... and {len(lines) - len(kept):,} more lines: redstart show {proof.run}"]
-        kept.append(line)
-    return kept
+        remaining -= len(escape_line(line)) + 1
+        if remaining < 0:
+            return [*kept_lines, f"... and {len(lines) - len(kept_lines):,} more lines: redstart show {proof.run}"]
+        kept_lines.append(line)
+    return kept_lines
 
 
-def _made(proof: Proof) -> list[str]:
+def _format_origin(proof: Proof) -> list[str]:
     cost = proof.cost
-    unknown = f" and {many(cost.unpriced, 'call')} of unknown price" if cost.unpriced else ""
+    unpriced_text = f" and {format_count(cost.unpriced, 'call')} of unknown price" if cost.unpriced else ""
     tokens = f"{cost.input_tokens:,} tokens in, {cost.output_tokens:,} out"
     attempts = [_attempt(item) for item in proof.attempts]
-    kept = attempts if len(attempts) <= SHOWN else [*attempts[: SHOWN - 1], ["..."], attempts[-1]]
+    shown_attempts = attempts if len(attempts) <= MAX_LISTED else [*attempts[: MAX_LISTED - 1], ["..."], attempts[-1]]
     return [
         f"run:      {proof.run}, {proof.mode.value}, {proof.runner}, level {proof.level.value}",
         f"repo:     {proof.repo}",
         *([f"forked:   from run {proof.parent}, whose records hold the earlier steps"] if proof.parent else []),
-        *(f"model:    {many(model.calls, 'call')} to {model.name}" for model in proof.models[:SHOWN]),
-        f"cost:     {tokens}, ${cost.usd:.4f}{unknown}, {cost.seconds:.1f} s",
-        f"tests:    {many(proof.suite_runs, 'run')} on the last patch",
-        *(line for attempt in kept for line in attempt),
+        *(f"model:    {format_count(model.calls, 'call')} to {model.name}" for model in proof.models[:MAX_LISTED]),
+        f"cost:     {tokens}, ${cost.usd:.4f}{unpriced_text}, {cost.seconds:.1f} s",
+        f"tests:    {format_count(proof.suite_runs, 'run')} on the last patch",
+        *(line for attempt in shown_attempts for line in attempt),
     ]
 
 
-def _attempt(tried: AttemptRecord) -> list[str]:
+def _attempt(attempt: AttemptRecord) -> list[str]:
     """Format the outcome of an attempt, followed by the model's explanation."""
-    said = tried.reflection
-    parts = {} if said is None else {"root cause": said.root_cause, "try next": said.try_next}
-    why = [f"  {name}, by the model: {text}" for name, text in parts.items() if text]
-    return [f"attempt {tried.number}: {tried.outcome}{_edits(tried.edits)}", *why]
+    reflection = attempt.reflection
+    parts = {} if reflection is None else {"root cause": reflection.root_cause, "try next": reflection.try_next}
+    explanations = [f"  {name}, by the model: {text}" for name, text in parts.items() if text]
+    return [f"attempt {attempt.number}: {attempt.outcome}{_format_edits(attempt.edits)}", *explanations]
 
 
-def _edits(edits: Sequence[EditSummary]) -> str:
-    return "".join(f"; {many(edit.count, 'edit')} ({_FORMS[edit.form]}) {_FITS[edit.fit]}" for edit in edits)
+def _format_edits(edits: Sequence[EditSummary]) -> str:
+    return "".join(
+        f"; {format_count(edit.count, 'edit')} ({_FORMS[edit.form]}) {_FIT_TEXTS[edit.fit]}" for edit in edits
+    )
 
 
-def _how_to_check(proof: Proof) -> list[str]:
+def _format_check_instructions(proof: Proof) -> list[str]:
     return [
         f"made on git tree {proof.tree_before}" + (f", produces {proof.tree_after}" if proof.tree_after else ""),
-        f"journal: {many(proof.journal.records, 'record')}, SHA-256 {proof.journal.sha256}",
+        f"journal: {format_count(proof.journal.records, 'record')}, SHA-256 {proof.journal.sha256}",
         f"redstart runs replay {proof.run}    repeats every step from the journal and compares; asks no model",
         f"redstart show {proof.run} --proof   derives this again from the stored records; names any that changed",
     ]

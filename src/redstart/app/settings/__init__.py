@@ -21,17 +21,23 @@ from redstart.app.objects import refuse_object_name
 from redstart.app.settings import layers
 from redstart.app.settings.layers import Layer, LayerValue, SettingNames
 from redstart.app.settings.models import Models
-from redstart.app.settings.store import HOME, MemorySettings, StoreSettings, Tenant
+from redstart.app.settings.store import DEFAULT_TENANT, MemorySettings, StoreSettings, Tenant
 from redstart.core.errors import ConfigError
 from redstart.core.finding import Checks
 from redstart.core.learning import ReflectionPolicy
 from redstart.core.run import Level, Limits
 from redstart.core.shell import SandboxLimits
-from redstart.ports.model.endpoints import ENDPOINTS, PLUGIN, WITHOUT_ENDPOINT, refuse_unknown_form, without_credentials
-from redstart.toolkit.installs.allowed import ALLOWED, is_name
+from redstart.ports.model.endpoints import (
+    ENDPOINTS,
+    PLUGIN,
+    PREFIXES_WITHOUT_ENDPOINT,
+    refuse_unknown_form,
+    without_credentials,
+)
+from redstart.toolkit.installs.default_packages import ALLOWED_PACKAGES, is_name
 
 
-def command_line(text: str) -> str:
+def validate_command_line(text: str) -> str:
     """Check a command line as typed in a shell. Raises `ValueError` if a closing quote is missing."""
     shlex.split(text)
     return text
@@ -42,7 +48,7 @@ class ChecksSettings(BaseModel):
 
     model_config = ConfigDict(extra="forbid", use_attribute_docstrings=True)
 
-    commands: dict[str, Annotated[str, AfterValidator(command_line)]] = {}
+    commands: dict[str, Annotated[str, AfterValidator(validate_command_line)]] = {}
     """More tools by name, as command lines; they run in the sandbox. The name of a built-in tool (ruff, bandit,
     secrets, rules) replaces that tool, and an empty command disables it."""
     block: tuple[str, ...] = ("eval", "exec", "os.system")
@@ -88,9 +94,9 @@ class AllowSettings(BaseModel):
 
     model_config = ConfigDict(extra="forbid", use_attribute_docstrings=True)
 
-    python: Names = ALLOWED["python"]
+    python: Names = ALLOWED_PACKAGES["python"]
     """Package names in the Python index."""
-    node: Names = ALLOWED["node"]
+    node: Names = ALLOWED_PACKAGES["node"]
     """Package names in the npm registry."""
 
 
@@ -115,13 +121,13 @@ NO_MODEL = """set a key or name a model; one of these lines is enough:
   redstart fix -m ollama:qwen2.5-coder     # local model, no key"""
 
 
-def _glob(text: str) -> str:
+def _validate_glob(text: str) -> str:
     if not text.strip() or "\0" in text:
         raise ValueError("a glob must not be empty or contain a zero byte")
     return text
 
 
-def _service(text: str) -> str:
+def _validate_service(text: str) -> str:
     host, _, port = text.rpartition(":")
     if not (port.isascii() and port.isdigit() and 1024 <= int(port) < 65536):
         raise ValueError(f"{text!r} is not host:port with a port from 1024 to 65535")
@@ -135,23 +141,23 @@ def _service(text: str) -> str:
 
 
 def _pair(text: str) -> str:
-    here, found, there = text.partition("=")
-    if not (found and here.startswith("/") and there.startswith("/")):
+    local_path, separator, daemon_path = text.partition("=")
+    if not (separator and local_path.startswith("/") and daemon_path.startswith("/")):
         raise ValueError(f"{text!r} is not a pair of directories; write it as /here=/there")
     return text
 
 
-def _bytes(value: object) -> object:
+def _parse_bytes(value: object) -> object:
     """Parse a size such as `1g`, `512m` or `2GiB`; return a number unchanged."""
     if not isinstance(value, str):
         return value
-    found = re.fullmatch(r"\s*(\d+(?:\.\d+)?)\s*([kmgt]?)(?:i?b)?\s*", value.lower())
-    if not found:
+    match = re.fullmatch(r"\s*(\d+(?:\.\d+)?)\s*([kmgt]?)(?:i?b)?\s*", value.lower())
+    if not match:
         raise ValueError(f"{value!r} is not a size; write it as 1g, 512m or a number of bytes")
-    return int(float(found[1]) * 1024 ** " kmgt".index(found[2] or " "))
+    return int(float(match[1]) * 1024 ** " kmgt".index(match[2] or " "))
 
 
-def _folder(path: Path) -> Path:
+def _expand_folder(path: Path) -> Path:
     try:
         return path.expanduser()
     except RuntimeError as error:
@@ -161,13 +167,13 @@ def _folder(path: Path) -> Path:
 BACKENDS = ("auto", "bwrap", "docker", "seatbelt", "process")
 
 
-def _backend(text: str) -> str:
+def _validate_backend(text: str) -> str:
     if text in BACKENDS or (text.startswith(f"{PLUGIN}:") and text != f"{PLUGIN}:"):
         return text
     raise ValueError(f"unknown sandbox {text!r}; use {', '.join(BACKENDS)} or {PLUGIN}:NAME")
 
 
-Size = Annotated[int, BeforeValidator(_bytes, json_schema_input_type=int | str)]
+Size = Annotated[int, BeforeValidator(_parse_bytes, json_schema_input_type=int | str)]
 
 _LIMITS = SandboxLimits()
 _LEAST_MEMORY = 16 << 20
@@ -179,9 +185,9 @@ class SuiteSettings(BaseModel):
 
     model_config = ConfigDict(extra="forbid", use_attribute_docstrings=True)
 
-    command: Annotated[str, AfterValidator(command_line)] = ""
+    command: Annotated[str, AfterValidator(validate_command_line)] = ""
     """The command that runs the tests; empty to detect it."""
-    files: tuple[Annotated[str, AfterValidator(_glob)], ...] = ()
+    files: tuple[Annotated[str, AfterValidator(_validate_glob)], ...] = ()
     """Globs of test files that no patch may change, for files that are not recognized by their names."""
 
 
@@ -190,7 +196,7 @@ class SandboxSettings(BaseModel):
 
     model_config = ConfigDict(extra="forbid", use_attribute_docstrings=True)
 
-    backend: Annotated[str, AfterValidator(_backend)] = "auto"
+    backend: Annotated[str, AfterValidator(_validate_backend)] = "auto"
     """`auto` takes the strongest that works here; `bwrap`, `docker`, `seatbelt` or `plugin:NAME` only that sandbox."""
     image: str = ""
     """The image of Docker containers; empty for the one that `redstart sandbox build` builds."""
@@ -200,7 +206,7 @@ class SandboxSettings(BaseModel):
     """A sandbox has no network; `services` opens single ports."""
     path_map: tuple[Annotated[str, AfterValidator(_pair)], ...] = ()
     """If Redstart runs in a container: its folders and their paths on the daemon's machine, as /here=/there."""
-    services: tuple[Annotated[str, AfterValidator(_service)], ...] = ()
+    services: tuple[Annotated[str, AfterValidator(_validate_service)], ...] = ()
     """Services of this machine that the tests need, as host:port on loopback."""
     wall: float = Field(default=_LIMITS.wall, gt=0, allow_inf_nan=False)
     """The time limit of one test run, in seconds."""
@@ -240,9 +246,9 @@ class Settings(BaseSettings):
         env_prefix=layers.PREFIX, env_nested_delimiter="__", extra="forbid", use_attribute_docstrings=True
     )
 
-    home: Annotated[Path, AfterValidator(_folder)] = Field(default_factory=lambda: _data_home(os.environ))
+    home: Annotated[Path, AfterValidator(_expand_folder)] = Field(default_factory=lambda: _find_data_home(os.environ))
     """The directory of runs, blobs, snapshots and patches."""
-    data: Annotated[Path, AfterValidator(_folder)] | None = None
+    data: Annotated[Path, AfterValidator(_expand_folder)] | None = None
     """The directory of the public task sets of `redstart eval`; None if there are none."""
     models: Models = Models()
     limits: Limits = Limits()
@@ -252,14 +258,14 @@ class Settings(BaseSettings):
     checks: ChecksSettings = ChecksSettings()
     store: StoreSettings = StoreSettings()
     memory: MemorySettings = MemorySettings()
-    tenant: Tenant = HOME
+    tenant: Tenant = DEFAULT_TENANT
     """The owner of the runs if several users share one database; a tenant cannot see another tenant's runs."""
     fleet: FleetSettings = FleetSettings()
     reflect: ReflectionPolicy = ReflectionPolicy.auto
     """When the strong model is asked why an attempt failed: auto (from the second on), always or never."""
     verify: Level = Level.standard
     """How thoroughly a fix is verified: quick, standard or strict."""
-    protect: tuple[Annotated[str, AfterValidator(_glob)], ...] = ()
+    protect: tuple[Annotated[str, AfterValidator(_validate_glob)], ...] = ()
     """Globs of files that no patch may change, in addition to those that are always protected. Every layer adds some.
     """
 
@@ -297,21 +303,23 @@ def resolve(
     target's folder, whose file may set only a few settings. Raises `ConfigError`, naming the file, variable or flag,
     for an unknown key, an unusable value, or a setting that a project may not set.
     """
-    keys, file = keys_of(Settings), layers.user_file(os.environ)
-    below = layers.of_user_file(file, keys)
-    own = layers.of_project(project, keys) if project else {}
-    layers.refuse_untrusted(own, _made(below).limits, file)
-    own = layers.with_tools(below, own)
-    given = layers.merged(below, own, layers.of_variables(os.environ, _variables(), keys))
-    given |= {name: LayerValue(value, "flag") for name, value in (flags or {}).items()}
+    keys, file = collect_setting_names(Settings), layers.find_user_file(os.environ)
+    user_layer = layers.read_user_layer(file, keys)
+    project_layer = layers.read_project_layer(project, keys) if project else {}
+    layers.refuse_untrusted(project_layer, _build_settings(user_layer).limits, file)
+    project_layer = layers.with_tools(user_layer, project_layer)
+    layer = layers.merge_layers(
+        user_layer, project_layer, layers.build_variable_layer(os.environ, _read_variables(), keys)
+    )
+    layer |= {name: LayerValue(value, "flag") for name, value in (flags or {}).items()}
     if model:
         # If the user names one model, no other model is asked.
-        given = {name: value for name, value in given.items() if not name.startswith("models.steps.")}
-        given |= {name: LayerValue(model, "flag") for name in ("models.strong", "models.fast")}
-        given["models.fallback"] = LayerValue((), "flag")
-    settings = _made(given)
-    origins = {name: given[name].origin if name in given else "default" for name in sorted(keys.settings)}
-    if "home" not in given and os.environ.get("XDG_DATA_HOME"):
+        layer = {name: value for name, value in layer.items() if not name.startswith("models.steps.")}
+        layer |= {name: LayerValue(model, "flag") for name in ("models.strong", "models.fast")}
+        layer["models.fallback"] = LayerValue((), "flag")
+    settings = _build_settings(layer)
+    origins = {name: layer[name].origin if name in layer else "default" for name in sorted(keys.settings)}
+    if "home" not in layer and os.environ.get("XDG_DATA_HOME"):
         origins["home"] = "XDG_DATA_HOME"
     return _with_models(settings, origins)
 
@@ -321,14 +329,14 @@ def require_model(settings: Settings) -> None:
     models = settings.models
     if not models.strong:
         raise ConfigError("no model is configured", remedy=NO_MODEL)
-    alone = models.strong.partition(":")[0] in ("manual", "replay")
-    for name in [models.strong] if alone else models.roster.names:
+    replaces_all = models.strong.partition(":")[0] in ("manual", "replay")
+    for name in [models.strong] if replaces_all else models.roster.names:
         refuse_object_name(name, "model")
-        if name.partition(":")[0] not in WITHOUT_ENDPOINT:
+        if name.partition(":")[0] not in PREFIXES_WITHOUT_ENDPOINT:
             refuse_unknown_form(name, tuple(ENDPOINTS))
 
 
-def api_key(model: str, environ: Mapping[str, str], variable: str = "") -> str | None:
+def find_api_key(model: str, environ: Mapping[str, str], variable: str = "") -> str | None:
     """Find the key of the model: in `variable` if that is given, else in its provider's usual variable. None if
     unset."""
     provider = model.partition(":")[0]
@@ -337,15 +345,15 @@ def api_key(model: str, environ: Mapping[str, str], variable: str = "") -> str |
 
 def check_user_settings(table: Mapping[str, object], origin: str) -> None:
     """Raise `ConfigError` if this content of the user's file cannot be used. The error names it by `origin`."""
-    _made(layers.of_table(table, origin, keys_of(Settings)))
+    _build_settings(layers.build_table_layer(table, origin, collect_setting_names(Settings)))
 
 
-def public_values(settings: Settings) -> dict[str, Any]:
+def list_public_values(settings: Settings) -> dict[str, Any]:
     """List every value by its dotted name in a form that is safe to print: JSON values, addresses without
     credentials."""
     values: dict[str, Any] = {}
     dumped = settings.model_dump(mode="json")
-    for name in sorted(keys_of(Settings).settings):
+    for name in sorted(collect_setting_names(Settings).settings):
         values[name] = reduce(getitem, name.split("."), dumped)
     # Only the fields of a profile that were set: the defaults of the others are not in force.
     values["models.profiles"] = {
@@ -361,49 +369,49 @@ def public_values(settings: Settings) -> dict[str, Any]:
     return values
 
 
-def keys_of(shape: type[BaseModel], prefix: str = "") -> SettingNames:
+def collect_setting_names(shape: type[BaseModel], prefix: str = "") -> SettingNames:
     settings: set[str] = set()
     groups: set[str] = set()
     for name, field in shape.model_fields.items():
         if isinstance(field.annotation, type) and issubclass(field.annotation, BaseModel):
-            inner = keys_of(field.annotation, f"{prefix}{name}.")
-            groups |= {prefix + name, *inner.groups}
-            settings |= inner.settings
+            group_names = collect_setting_names(field.annotation, f"{prefix}{name}.")
+            groups |= {prefix + name, *group_names.groups}
+            settings |= group_names.settings
         else:
             settings.add(prefix + name)
     return SettingNames(frozenset(settings), frozenset(groups))
 
 
-def _variables() -> dict[str, Any]:
+def _read_variables() -> dict[str, Any]:
     try:
         return EnvSettingsSource(Settings)()
     except SettingsError as error:
         field = str(error).partition('"')[2].partition('"')[0]
-        found = sorted(name for name in os.environ if name.upper().startswith(layers.variable_of(field)))
+        names = sorted(name for name in os.environ if name.upper().startswith(layers.to_variable_name(field)))
         raise ConfigError(
-            f"{' or '.join(found)} cannot be read", remedy='write a list as JSON: ["one", "two"]'
+            f"{' or '.join(names)} cannot be read", remedy='write a list as JSON: ["one", "two"]'
         ) from error
 
 
-def _made(given: Layer) -> Settings:
+def _build_settings(layer: Layer) -> Settings:
     """Make the settings of a layer. Raises `ConfigError` with the origin of the first value that cannot be used."""
     try:
-        settings = Settings(**layers.nested(given))  # pyright: ignore[reportArgumentType]  (validated here)
+        settings = Settings(**layers.nest_values(layer))  # pyright: ignore[reportArgumentType]  (validated here)
     except ValidationError as error:
-        first = error.errors(include_url=False, include_input=False)[0]
-        place = [str(part) for part in first["loc"]]
-        name = next(".".join(place[:end]) for end in range(len(place), -1, -1) if ".".join(place[:end]) in given)
-        raise _unusable(name, given[name].origin, first["msg"].removeprefix("Value error, ")) from error
+        first_error = error.errors(include_url=False, include_input=False)[0]
+        place = [str(part) for part in first_error["loc"]]
+        name = next(".".join(place[:end]) for end in range(len(place), -1, -1) if ".".join(place[:end]) in layer)
+        raise _create_value_error(name, layer[name].origin, first_error["msg"].removeprefix("Value error, ")) from error
     for key, value in settings.limits:
-        least = 1 if key in ("attempts", "stall", "stall_warning") else 0
-        if value is not None and not least <= value < math.inf:
+        minimum = 1 if key in ("attempts", "stall", "stall_warning") else 0
+        if value is not None and not minimum <= value < math.inf:
             name = f"limits.{key}"
-            raise _unusable(name, given[name].origin, f"must be {least} or more")
+            raise _create_value_error(name, layer[name].origin, f"must be {minimum} or more")
     return settings
 
 
-def _unusable(name: str, origin: str, why: str) -> ConfigError:
-    return ConfigError(f"{origin}: {why}" if origin.startswith(layers.PREFIX) else f"{origin}: {name}: {why}")
+def _create_value_error(name: str, origin: str, reason: str) -> ConfigError:
+    return ConfigError(f"{origin}: {reason}" if origin.startswith(layers.PREFIX) else f"{origin}: {name}: {reason}")
 
 
 def _with_models(settings: Settings, origins: dict[str, str]) -> ResolvedSettings:
@@ -417,10 +425,10 @@ def _with_models(settings: Settings, origins: dict[str, str]) -> ResolvedSetting
     if not fast:
         fast = strong
         changed["models.fast"] = "as models.strong" if strong else "default"
-    chosen = models.model_copy(update={"strong": strong, "fast": fast})
-    return ResolvedSettings(settings.model_copy(update={"models": chosen}), changed)
+    resolved_models = models.model_copy(update={"strong": strong, "fast": fast})
+    return ResolvedSettings(settings.model_copy(update={"models": resolved_models}), changed)
 
 
-def _data_home(environ: Mapping[str, str]) -> Path:
+def _find_data_home(environ: Mapping[str, str]) -> Path:
     base = environ.get("XDG_DATA_HOME")
     return (Path(base) if base else Path.home() / ".local" / "share") / "redstart"

@@ -76,7 +76,7 @@ class Models(BaseModel):
     """By `provider:name`, where `*` matches any letters: facts about that model, which override the built-in profile.
     """
 
-    def option(self, name: str) -> ModelOptions:
+    def get_model_options(self, name: str) -> ModelOptions:
         return self.options.get(name, ModelOptions())
 
     @property

@@ -8,7 +8,7 @@ from typing import Annotated, Literal
 
 from pydantic import AfterValidator, BaseModel, ConfigDict, Field
 
-HOME = "home"
+DEFAULT_TENANT = "home"
 """The tenant if none is named."""
 DATABASE = "redstart.db"
 """The database file in `home`, used if no `url` is set."""
@@ -17,13 +17,13 @@ DEMO = "demo"
 _TENANT = re.compile(r"[a-z0-9][a-z0-9._-]{0,62}")
 
 
-def _address(text: str) -> str:
+def _validate_address(text: str) -> str:
     if text and not text.startswith("postgresql://"):
         raise ValueError("the address must begin with postgresql://")
     return text
 
 
-def _tenant(text: str) -> str:
+def _validate_tenant(text: str) -> str:
     if not _TENANT.fullmatch(text):
         raise ValueError(
             "a tenant's name has up to 63 lowercase letters, digits, dots and dashes and begins with a letter or digit"
@@ -31,7 +31,7 @@ def _tenant(text: str) -> str:
     return text
 
 
-Tenant = Annotated[str, AfterValidator(_tenant)]
+Tenant = Annotated[str, AfterValidator(_validate_tenant)]
 
 
 class StoreSettings(BaseModel):
@@ -39,7 +39,7 @@ class StoreSettings(BaseModel):
 
     model_config = ConfigDict(extra="forbid", use_attribute_docstrings=True)
 
-    url: Annotated[str, AfterValidator(_address)] = ""
+    url: Annotated[str, AfterValidator(_validate_address)] = ""
     """A Postgres database, as postgresql://user:password@host/database; empty for a file in `home`."""
     blobs: Literal["", "folder", "database"] = ""
     """Where blobs are stored: in a `folder` of `home` or in the `database`. If empty, in the database if `url` is set,
@@ -51,12 +51,12 @@ class StoreSettings(BaseModel):
         return self.blobs == "database" or bool(self.url and not self.blobs)
 
 
-def folder_of(home: Path, tenant: str) -> Path:
+def find_tenant_folder(home: Path, tenant: str) -> Path:
     """Find the folder of a tenant's files: a folder of its own, or `home` itself for the default tenant."""
-    return home if tenant == HOME else home / "tenants" / tenant
+    return home if tenant == DEFAULT_TENANT else home / "tenants" / tenant
 
 
-def _model(text: str) -> str:
+def _validate_model(text: str) -> str:
     if text and not all(text.partition(":")):
         raise ValueError("write an embedder as provider:name, such as ollama:nomic-embed-text")
     return text
@@ -69,7 +69,7 @@ class MemorySettings(BaseModel):
 
     explore: bool = True
     """Whether an applicable lesson is sometimes withheld to measure its effect. 0 shows all lessons."""
-    embedder: Annotated[str, AfterValidator(_model)] = ""
+    embedder: Annotated[str, AfterValidator(_validate_model)] = ""
     """The embedding model as `provider:model`; empty for the built-in embedder, which needs nothing."""
     near: float | None = Field(default=None, ge=0, le=1)
     """The cosine from which two failures count as similar; None for the embedder's own value."""

@@ -13,8 +13,8 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import NamedTuple, cast
 
-from redstart.app.settings import Settings, check_user_settings, keys_of
-from redstart.app.settings.layers import shown, suggested, user_file
+from redstart.app.settings import Settings, check_user_settings, collect_setting_names
+from redstart.app.settings.layers import escape_key, find_user_file, suggest_setting
 from redstart.core.errors import ConfigError
 
 EDITORS = ("nano", "vi")
@@ -36,8 +36,8 @@ class SettingChange(NamedTuple):
     value: object
 
 
-def path_of(environ: Mapping[str, str]) -> Path:
-    return user_file(environ)
+def get_file_path(environ: Mapping[str, str]) -> Path:
+    return find_user_file(environ)
 
 
 def set_value(name: str, text: str, environ: Mapping[str, str]) -> SettingChange:
@@ -47,43 +47,45 @@ def set_value(name: str, text: str, environ: Mapping[str, str]) -> SettingChange
     setting, a value that cannot be used, or a file that cannot be changed safely.
     """
     refuse_unknown(name)
-    path = user_file(environ)
-    before = _text(path)
-    value, after = _changed(path, before, name, text)
+    path = find_user_file(environ)
+    before = _read_text(path)
+    value, after = _change_value(path, before, name, text)
     _write(path, after)
     return SettingChange(path, name, value)
 
 
 def refuse_unknown(name: str) -> None:
     """Raise `ConfigError` if this is not the dotted name of one setting."""
-    keys = keys_of(Settings)
+    keys = collect_setting_names(Settings)
     if name in keys.settings:
         return
-    table = next((known for known in ("models.options", "models.profiles") if name.startswith(f"{known}.")), "")
+    table = next(
+        (candidate for candidate in ("models.options", "models.profiles") if name.startswith(f"{candidate}.")), ""
+    )
     if table:
         raise ConfigError(
             f"{table} is a table with one entry per model", remedy="edit it by hand: redstart config edit"
         )
     if name in keys.groups:
-        inner = sorted(known for known in keys.settings if known.startswith(f"{name}."))
-        raise ConfigError(f"{name} is a group of settings", remedy=f"name one of them, such as {inner[0]}")
-    raise ConfigError(f"unknown setting {shown(name)}", remedy=suggested(name, sorted(keys.settings)))
+        members = sorted(candidate for candidate in keys.settings if candidate.startswith(f"{name}."))
+        raise ConfigError(f"{name} is a group of settings", remedy=f"name one of them, such as {members[0]}")
+    raise ConfigError(f"unknown setting {escape_key(name)}", remedy=suggest_setting(name, sorted(keys.settings)))
 
 
-def editor_command(environ: Mapping[str, str]) -> list[str]:
+def find_editor_command(environ: Mapping[str, str]) -> list[str]:
     """Return the arguments that start the user's editor. Raises `ConfigError` if there is none."""
     for variable in ("VISUAL", "EDITOR"):
-        if words := shlex.split(environ.get(variable, "")):
-            return words
+        if arguments := shlex.split(environ.get(variable, "")):
+            return arguments
     for program in EDITORS:
-        if found := shutil.which(program, path=environ.get("PATH")):
-            return [found]
+        if executable := shutil.which(program, path=environ.get("PATH")):
+            return [executable]
     raise ConfigError("no editor is set", remedy="export EDITOR=nano")
 
 
 def prepare_file(environ: Mapping[str, str]) -> Path:
     """Return the path of the user's file. Create it with a few comments if it does not exist."""
-    path = user_file(environ)
+    path = find_user_file(environ)
     if not path.exists():
         _write(path, STARTING_TEXT)
     return path
@@ -91,17 +93,17 @@ def prepare_file(environ: Mapping[str, str]) -> Path:
 
 def check_file(environ: Mapping[str, str]) -> None:
     """Raise `ConfigError` if the file contains something that cannot be used."""
-    path = user_file(environ)
-    check_user_settings(_parsed(path, _text(path)), str(path))
+    path = find_user_file(environ)
+    check_user_settings(_parse_toml(path, _read_text(path)), str(path))
 
 
-def _changed(path: Path, before: str, name: str, text: str) -> tuple[object, str]:
+def _change_value(path: Path, before: str, name: str, text: str) -> tuple[object, str]:
     """Return the parsed value and the new text, which is checked as a whole."""
     failures: list[ConfigError] = []
-    for value in _readings(text):
+    for value in _parse_candidates(text):
         after = _with_value(before, name, value)
-        expected = _with_key(_parsed(path, before), name, value)
-        if _parsed(path, after) != expected:
+        expected = _with_key(_parse_toml(path, before), name, value)
+        if _parse_toml(path, after) != expected:
             remedy = "edit it by hand: redstart config edit"
             raise ConfigError(f"{path} is written in a way that cannot be changed safely", remedy=remedy)
         try:
@@ -113,7 +115,7 @@ def _changed(path: Path, before: str, name: str, text: str) -> tuple[object, str
     raise failures[0]
 
 
-def _readings(text: str) -> list[object]:
+def _parse_candidates(text: str) -> list[object]:
     """Return the possible values of a text: a TOML value such as a number or a list, then the text itself."""
     try:
         table = tomllib.loads(f"value = {text}")
@@ -126,40 +128,40 @@ def _with_value(text: str, name: str, value: object) -> str:
     *groups, key = name.split(".")
     table = ".".join(groups)
     lines = text.splitlines()
-    begin, end = _table_lines(lines, table)
+    begin, end = _find_table_lines(lines, table)
     if begin is None:
         if not table:
-            at = next((number for number, line in enumerate(lines) if _ANY_HEADER.match(line)), len(lines))
-            lines[at:at] = [f"{key} = {_toml(value)}", *([""] if at < len(lines) else [])]
+            index = next((number for number, line in enumerate(lines) if _ANY_HEADER.match(line)), len(lines))
+            lines[index:index] = [f"{key} = {_format_toml(value)}", *([""] if index < len(lines) else [])]
         else:
-            lines += [*([""] if lines and lines[-1].strip() else []), f"[{table}]", f"{key} = {_toml(value)}"]
+            lines += [*([""] if lines and lines[-1].strip() else []), f"[{table}]", f"{key} = {_format_toml(value)}"]
         return "\n".join(lines) + "\n"
-    place = _value_lines(lines, begin, end, key)
+    place = _find_value_lines(lines, begin, end, key)
     if place is None:
         while end > begin and not lines[end - 1].strip():
             end -= 1
-        lines.insert(end, f"{key} = {_toml(value)}")
+        lines.insert(end, f"{key} = {_format_toml(value)}")
     else:
         comment = _comment(lines[place[1] - 1]) if place[1] == place[0] + 1 else ""
-        lines[place[0] : place[1]] = [f"{key} = {_toml(value)}{comment}"]
+        lines[place[0] : place[1]] = [f"{key} = {_format_toml(value)}{comment}"]
     return "\n".join(lines) + "\n"
 
 
-def _table_lines(lines: list[str], table: str) -> tuple[int | None, int]:
+def _find_table_lines(lines: list[str], table: str) -> tuple[int | None, int]:
     """Find the lines below the table's header, up to the next header; None if the file has no such table."""
     headers = [number for number, line in enumerate(lines) if _ANY_HEADER.match(line)]
     if not table:
-        first = headers[0] if headers else len(lines)
-        has_keys = any(line.strip() and not line.lstrip().startswith("#") for line in lines[:first])
-        return (0, first) if has_keys else (None, first)
+        first_header = headers[0] if headers else len(lines)
+        has_keys = any(line.strip() and not line.lstrip().startswith("#") for line in lines[:first_header])
+        return (0, first_header) if has_keys else (None, first_header)
     for number in headers:
-        matched = _HEADER.fullmatch(lines[number])
-        if matched and re.sub(r"\s|\"|'", "", matched[1]) == table:
-            return number + 1, next((later for later in headers if later > number), len(lines))
+        match = _HEADER.fullmatch(lines[number])
+        if match and re.sub(r"\s|\"|'", "", match[1]) == table:
+            return number + 1, next((header for header in headers if header > number), len(lines))
     return None, len(lines)
 
 
-def _value_lines(lines: list[str], begin: int, end: int, key: str) -> tuple[int, int] | None:
+def _find_value_lines(lines: list[str], begin: int, end: int, key: str) -> tuple[int, int] | None:
     """Find the lines of `key = value`, which may be several for a list; None if the key is not set."""
     start = re.compile(rf"\s*[\"']?{re.escape(key)}[\"']?\s*=")
     first = next((number for number in range(begin, end) if start.match(lines[number])), None)
@@ -176,22 +178,22 @@ def _value_lines(lines: list[str], begin: int, end: int, key: str) -> tuple[int,
 
 def _comment(line: str) -> str:
     """Find the comment after a one-line value, with the space before it."""
-    for at in (place for place, sign in enumerate(line) if sign == "#"):
+    for index in (place for place, char in enumerate(line) if char == "#"):
         try:
-            tomllib.loads(line[:at])
+            tomllib.loads(line[:index])
         except tomllib.TOMLDecodeError:
             continue
-        return line[len(line[:at].rstrip()) :]
+        return line[len(line[:index].rstrip()) :]
     return ""
 
 
-def _toml(value: object) -> str:
+def _format_toml(value: object) -> str:
     """Format a value as TOML. JSON's strings, numbers and lists are valid TOML; tables are written inline."""
     if isinstance(value, dict):
         entries = cast("dict[str, object]", value).items()
-        return "{ " + ", ".join(f"{_toml(key)} = {_toml(inner)}" for key, inner in entries) + " }"
+        return "{ " + ", ".join(f"{_format_toml(key)} = {_format_toml(item)}" for key, item in entries) + " }"
     if isinstance(value, list):
-        return "[" + ", ".join(map(_toml, cast("list[object]", value))) + "]"
+        return "[" + ", ".join(map(_format_toml, cast("list[object]", value))) + "]"
     if isinstance(value, float):
         return repr(value)
     # TOML allows neither this control character unescaped nor an escaped surrogate.
@@ -199,21 +201,24 @@ def _toml(value: object) -> str:
 
 
 def _with_key(table: Mapping[str, object], name: str, value: object) -> dict[str, object]:
-    key, _, rest = name.partition(".")
-    inner = table.get(key, {})
-    if not rest:
+    key, _, remaining = name.partition(".")
+    subtable = table.get(key, {})
+    if not remaining:
         return {**table, key: value}
-    return {**table, key: _with_key(cast("dict[str, object]", inner if isinstance(inner, dict) else {}), rest, value)}
+    return {
+        **table,
+        key: _with_key(cast("dict[str, object]", subtable if isinstance(subtable, dict) else {}), remaining, value),
+    }
 
 
-def _parsed(path: Path, text: str) -> dict[str, object]:
+def _parse_toml(path: Path, text: str) -> dict[str, object]:
     try:
         return tomllib.loads(text)
     except tomllib.TOMLDecodeError as error:
         raise ConfigError(f"{path} is not valid TOML: {error}", remedy="repair it: redstart config edit") from error
 
 
-def _text(path: Path) -> str:
+def _read_text(path: Path) -> str:
     try:
         return path.read_text(encoding="utf-8")
     except FileNotFoundError:

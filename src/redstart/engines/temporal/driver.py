@@ -22,7 +22,7 @@ from redstart.core.errors import (
     RedstartError,
     ReplayDiverged,
 )
-from redstart.core.standing import HaltReason
+from redstart.core.run_status import HaltReason
 from redstart.engines.temporal.orders import REASON, DriveOrder, DriveReport
 from redstart.engines.temporal.supervisor import DRIVE
 from redstart.flow.loop import StepAdvance
@@ -34,8 +34,9 @@ BEAT = 5.0
 
 
 class DriveFunction(Protocol):
-    def __call__(self, order: DriveOrder, halting: Callable[[], HaltReason]) -> Awaitable[StepAdvance]:
-        """Claim the run and drive it as far as this worker can. `halting` says between two steps whether to stop.
+    def __call__(self, order: DriveOrder, get_halt_reason: Callable[[], HaltReason]) -> Awaitable[StepAdvance]:
+        """Claim the run and drive it as far as this worker can. `get_halt_reason` says between two steps whether to
+        stop.
 
         Raises what the machinery raises.
         """
@@ -61,32 +62,32 @@ class DriveActivity:
         solve, and a run that another process took over, are reported.
         """
         try:
-            done = asyncio.run(self._beating(order))
+            result = asyncio.run(self._drive_with_heartbeats(order))
         except Fenced:
             return DriveReport(HaltReason.fenced, "running")
         except (ModelRefused, ConfigError, PolicyViolation, ReplayDiverged) as error:
-            return _trouble(error)
+            return _make_trouble_report(error)
         except (PortError, OSError) as error:
             # Without the cause, whose full text would go into the history.
-            raise ApplicationError(_words(error), type=type(error).__name__) from None
+            raise ApplicationError(_describe_error(error), type=type(error).__name__) from None
         except ApplicationError:
             raise
         except Exception as error:
             # A defect of ours: a retry would fail again, so the run waits until it is fixed.
             _log.exception("run %s", order.run_id)
-            return _trouble(error)
-        state = done.state
-        return DriveReport(done.halt, state.status.value, state.result.value if state.result else "")
+            return _make_trouble_report(error)
+        state = result.state
+        return DriveReport(result.halt, state.status.value, state.result.value if state.result else "")
 
-    async def _beating(self, order: DriveOrder) -> StepAdvance:
+    async def _drive_with_heartbeats(self, order: DriveOrder) -> StepAdvance:
         pulse = _Pulse(asyncio.current_task())
 
-        def halting() -> HaltReason:
-            return pulse.asked or (HaltReason.drain if self._draining.is_set() else HaltReason.none)
+        def get_halt_reason() -> HaltReason:
+            return pulse.halt_reason or (HaltReason.drain if self._draining.is_set() else HaltReason.none)
 
         with pulse:
             try:
-                return await self._go(order, halting)
+                return await self._go(order, get_halt_reason)
             except asyncio.CancelledError:
                 # The server considers this driver lost, or the worker had to end: another one continues.
                 raise ApplicationError("the drive was interrupted", type="BrokenOff") from None
@@ -100,9 +101,11 @@ class _Pulse:
 
     def __init__(self, drive: asyncio.Task[object] | None) -> None:
         self._drive, self._loop = drive, asyncio.get_running_loop()
-        self._over = threading.Event()
-        self._thread = threading.Thread(target=contextvars.copy_context().run, args=(self._beat,), daemon=True)
-        self.asked = HaltReason.none
+        self._stop_event = threading.Event()
+        self._thread = threading.Thread(
+            target=contextvars.copy_context().run, args=(self._send_heartbeats,), daemon=True
+        )
+        self.halt_reason = HaltReason.none
         """Why the supervisor wants the drive to end after the current step."""
 
     def __enter__(self) -> _Pulse:
@@ -110,29 +113,29 @@ class _Pulse:
         return self
 
     def __exit__(self, *_: object) -> None:
-        self._over.set()
+        self._stop_event.set()
         self._thread.join()
 
-    def _beat(self) -> None:
-        while not self._over.is_set():
+    def _send_heartbeats(self) -> None:
+        while not self._stop_event.is_set():
             with suppress(TimeoutError):  # The worker is too busy to send it: the next one may succeed.
                 activity.heartbeat()
-            self._over.wait(BEAT)
+            self._stop_event.wait(BEAT)
             if not activity.is_cancelled():
                 continue
             details = activity.cancellation_details()
             if details is not None and details.cancel_requested:
-                self.asked = HaltReason.stopped
+                self.halt_reason = HaltReason.stopped
             elif self._drive is not None:
                 self._loop.call_soon_threadsafe(self._drive.cancel)
                 return
 
 
-def _trouble(error: Exception) -> DriveReport:
-    return DriveReport(HaltReason.trouble, "running", reason=_words(error))
+def _make_trouble_report(error: Exception) -> DriveReport:
+    return DriveReport(HaltReason.trouble, "running", reason=_describe_error(error))
 
 
-def _words(error: Exception) -> str:
+def _describe_error(error: Exception) -> str:
     """Describe the error. The text of a foreign error may contain anything, so only its type is reported."""
     if not isinstance(error, RedstartError):
         return f"{type(error).__name__} on the worker; see its log"

@@ -6,7 +6,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from redstart.core.standing import HaltReason
+from redstart.core.run_status import HaltReason
 
 if TYPE_CHECKING:
     from redstart.core.run import RunState
@@ -46,14 +46,14 @@ class DriveReport:
     """With `trouble`: what is wrong, without secrets."""
 
     @property
-    def ended(self) -> bool:
+    def has_ended(self) -> bool:
         # Earlier versions say `ended`, and their reports are in the histories of supervisors.
         return self.status in ("finished", "ended")
 
     @property
     def outcome(self) -> str:
         """The outcome in one word, for lists of runs."""
-        return self.result if self.ended else self.halt.value or "waits"
+        return self.result if self.has_ended else self.halt.value or "waits"
 
 
 @dataclass(frozen=True)
@@ -81,10 +81,10 @@ class SupervisorState:
     drives: int
 
 
-def order_of(state: RunState) -> DriveOrder:
+def create_order(state: RunState) -> DriveOrder:
     return DriveOrder(state.spec.tenant, state.run_id)
 
 
-def workflow_id(order: DriveOrder) -> str:
+def make_workflow_id(order: DriveOrder) -> str:
     """Return the name of the run's supervisor. A run has at most one."""
     return f"{order.tenant}/{order.run_id}"

@@ -15,7 +15,7 @@ from temporalio.common import Priority, RetryPolicy, SearchAttributeKey
 from temporalio.exceptions import ActivityError, is_cancelled_exception
 
 with workflow.unsafe.imports_passed_through():
-    from redstart.core.standing import HaltReason
+    from redstart.core.run_status import HaltReason
     from redstart.engines.temporal.orders import (
         OUTCOME,
         QUEUES,
@@ -48,25 +48,25 @@ class RunSupervisor:
         self._watch = watch
         self._phase = "queued"
         self._last = DriveReport(HaltReason.none, "running")
-        self._told = HaltReason.none
+        self._requested_halt = HaltReason.none
         self._going_on = False
 
     @workflow.run
     async def run(self, watch: SupervisorOrder) -> DriveReport:
-        begun = watch.drives
+        drives_at_start = watch.drives
         while True:
             report = await self._drive()
             # A signal that arrived while the drive ended counts too.
-            told, self._told = self._told, HaltReason.none
+            halt_signal, self._requested_halt = self._requested_halt, HaltReason.none
             self._watch = replace(self._watch, drives=self._watch.drives + 1)
-            if report.ended or (told or report.halt) in _ENDS:
-                return self._end(report if report.ended else replace(report, halt=told or report.halt))
+            if report.has_ended or (halt_signal or report.halt) in _ENDS:
+                return self._end(report if report.has_ended else replace(report, halt=halt_signal or report.halt))
             if report.halt.needed:
                 self._watch = replace(self._watch, pool=report.halt.needed)
-            waits = told is HaltReason.pause or not (report.halt.needed or report.halt is HaltReason.drain)
-            if waits and (over := await self._wait(replace(report, halt=told or report.halt))):
-                return self._end(replace(report, halt=over))
-            if workflow.info().is_continue_as_new_suggested() or self._watch.drives - begun >= watch.history:
+            waits = halt_signal is HaltReason.pause or not (report.halt.needed or report.halt is HaltReason.drain)
+            if waits and (end_reason := await self._wait(replace(report, halt=halt_signal or report.halt))):
+                return self._end(replace(report, halt=end_reason))
+            if workflow.info().is_continue_as_new_suggested() or self._watch.drives - drives_at_start >= watch.history:
                 workflow.continue_as_new(self._watch)
 
     async def _drive(self) -> DriveReport:
@@ -84,17 +84,17 @@ class RunSupervisor:
             cancellation_type=workflow.ActivityCancellationType.WAIT_CANCELLATION_COMPLETED,
             priority=Priority(fairness_key=self._watch.order.tenant),
         )
-        told = asyncio.create_task(workflow.wait_condition(lambda: bool(self._told)))
-        await workflow.wait([drive, told], return_when=asyncio.FIRST_COMPLETED)
-        told.cancel()
+        signal_task = asyncio.create_task(workflow.wait_condition(lambda: bool(self._requested_halt)))
+        await workflow.wait([drive, signal_task], return_when=asyncio.FIRST_COMPLETED)
+        signal_task.cancel()
         if not drive.done():
             # A driver in a step finishes it and reports; an activity that waits for a worker ends at once.
             drive.cancel()
         try:
             return await drive
         except (ActivityError, asyncio.CancelledError) as error:
-            if self._told and is_cancelled_exception(error):
-                return DriveReport(self._told, "running")
+            if self._requested_halt and is_cancelled_exception(error):
+                return DriveReport(self._requested_halt, "running")
             return DriveReport(
                 HaltReason.trouble, "running", reason=f"no driver could say how it ended: {error}"[:REASON]
             )
@@ -102,14 +102,14 @@ class RunSupervisor:
     async def _wait(self, report: DriveReport) -> HaltReason:
         """Wait until the run can continue. Return the reason if the supervisor must end instead."""
         self._phase, self._last = "waits", report
-        _tell(report.outcome)
-        await workflow.wait_condition(lambda: self._going_on or self._told in _ENDS)
-        told, self._told = self._told, HaltReason.none
-        return told if told in _ENDS else HaltReason.none
+        _set_outcome(report.outcome)
+        await workflow.wait_condition(lambda: self._going_on or self._requested_halt in _ENDS)
+        halt_signal, self._requested_halt = self._requested_halt, HaltReason.none
+        return halt_signal if halt_signal in _ENDS else HaltReason.none
 
     def _end(self, report: DriveReport) -> DriveReport:
         self._phase, self._last = "ended", report
-        _tell(report.outcome)
+        _set_outcome(report.outcome)
         return report
 
     @workflow.signal
@@ -119,23 +119,25 @@ class RunSupervisor:
 
     @workflow.signal
     def pause(self) -> None:
-        self._told = self._told or HaltReason.pause
+        self._requested_halt = self._requested_halt or HaltReason.pause
 
     @workflow.signal
     def cancel(self) -> None:
-        self._told = HaltReason.cancel
+        self._requested_halt = HaltReason.cancel
 
     @workflow.signal
     def let_go(self) -> None:
         """End the supervisor: the run is driven elsewhere."""
-        self._told = HaltReason.let_go
+        self._requested_halt = HaltReason.let_go
 
     @workflow.query
     def standing(self) -> SupervisorState:
-        last = self._last
-        return SupervisorState(self._phase, self._watch.pool, last.halt, last.reason[:REASON], self._watch.drives)
+        last_report = self._last
+        return SupervisorState(
+            self._phase, self._watch.pool, last_report.halt, last_report.reason[:REASON], self._watch.drives
+        )
 
 
-def _tell(outcome: str) -> None:
+def _set_outcome(outcome: str) -> None:
     """Set the outcome as a search attribute, by which runs can be listed."""
     workflow.upsert_search_attributes([_OUTCOME.value_set(outcome)])  # pyright: ignore[reportUnknownMemberType]

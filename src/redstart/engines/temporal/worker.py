@@ -17,7 +17,7 @@ from redstart.engines.temporal.driver import BEAT, DriveActivity
 from redstart.engines.temporal.orders import QUEUES
 from redstart.engines.temporal.supervisor import RunSupervisor
 
-PATIENCE = timedelta(minutes=30)
+DRAIN_TIMEOUT = timedelta(minutes=30)
 """How long a draining worker waits for its current steps."""
 
 
@@ -34,7 +34,7 @@ class WorkerOptions(NamedTuple):
 
 
 async def serve(
-    client: Client, drives: DriveActivity, post: WorkerOptions, stop: asyncio.Event, ready: Callable[[], None]
+    client: Client, drive_activity: DriveActivity, post: WorkerOptions, stop: asyncio.Event, ready: Callable[[], None]
 ) -> None:
     """Serve until `stop` is set; then every drive ends after its current step.
 
@@ -45,16 +45,18 @@ async def serve(
         workers: list[Worker] = []
         for pool in post.pools:
             executor = stack.enter_context(ThreadPoolExecutor(post.at_once, thread_name_prefix=f"drive-{pool}"))
-            workers.append(await stack.enter_async_context(_worker(client, drives, post, pool, executor)))
+            workers.append(
+                await stack.enter_async_context(_create_worker(client, drive_activity, post, pool, executor))
+            )
         ready()
         await stop.wait()
-        drives.drain()
+        drive_activity.drain()
         # All at once: while one pool ends its steps, the other must not take new ones.
         await asyncio.gather(*(worker.shutdown() for worker in workers))
 
 
-def _worker(
-    client: Client, drives: DriveActivity, post: WorkerOptions, pool: str, executor: ThreadPoolExecutor
+def _create_worker(
+    client: Client, drive_activity: DriveActivity, post: WorkerOptions, pool: str, executor: ThreadPoolExecutor
 ) -> Worker:
     versioned = WorkerDeploymentConfig(
         version=WorkerDeploymentVersion(post.deployment, post.build),
@@ -65,10 +67,10 @@ def _worker(
         client,
         task_queue=QUEUES[pool],
         workflows=[RunSupervisor] if pool == "think" else [],
-        activities=[drives.drive],
+        activities=[drive_activity.drive],
         activity_executor=executor,
         max_concurrent_activities=post.at_once,
-        graceful_shutdown_timeout=PATIENCE,
+        graceful_shutdown_timeout=DRAIN_TIMEOUT,
         # Heartbeats are sent at once: by default the library delays them for most of the server's timeout.
         max_heartbeat_throttle_interval=timedelta(seconds=BEAT),
         default_heartbeat_throttle_interval=timedelta(seconds=BEAT),

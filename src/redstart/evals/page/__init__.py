@@ -12,18 +12,18 @@ from importlib.resources import files
 from statistics import fmean
 from typing import NamedTuple
 
-from redstart.core.noun import many
-from redstart.evals.intervals import Estimate, short
+from redstart.core.frozen import format_count
+from redstart.evals.intervals import Estimate, format_number
 from redstart.evals.metrics import COSTS, EvaluationFigures
 from redstart.evals.outcome import EndPoint, EvaluationPlan, RunKey, RunOutcome
-from redstart.evals.report import ReportFigure, footnotes, heading, said
+from redstart.evals.report import ReportFigure, format_heading, list_figures, list_footnotes
 
 
 class TaskPoint(NamedTuple):
     """A task: the mean cost of its runs, and the share of them that solved it."""
 
     cost: float
-    solved: float
+    solve_rate: float
     task: str
 
 
@@ -31,7 +31,7 @@ class CostPoint(NamedTuple):
     """The share that is solved by runs that cost no more than this."""
 
     cost: float
-    solved: float
+    solve_rate: float
 
 
 class CostPlot(NamedTuple):
@@ -59,11 +59,11 @@ def cost_plots(rows: Sequence[RunOutcome]) -> list[CostPlot]:
     for row in rows:
         if row.place is not EndPoint.broken:
             by_task[row.key.task].append(row)
-    counted = {name: count for name, count in COSTS.items() if any(count(row) for row in rows)}
-    return [_plot(name, count, by_task) for name, count in counted.items()] if by_task else []
+    used_costs = {name: count for name, count in COSTS.items() if any(count(row) for row in rows)}
+    return [_build_plot(name, count, by_task) for name, count in used_costs.items()] if by_task else []
 
 
-def _plot(name: str, count: Callable[[RunOutcome], float], by_task: dict[str, list[RunOutcome]]) -> CostPlot:
+def _build_plot(name: str, count: Callable[[RunOutcome], float], by_task: dict[str, list[RunOutcome]]) -> CostPlot:
     points = [
         TaskPoint(fmean(map(count, group)), fmean(float(row.solved) for row in group), task)
         for task, group in by_task.items()
@@ -74,7 +74,7 @@ def _plot(name: str, count: Callable[[RunOutcome], float], by_task: dict[str, li
     )
     curve = [CostPoint(0.0, 0.0)]
     for cost, weight in weighed:
-        total = curve[-1].solved + weight
+        total = curve[-1].solve_rate + weight
         if curve[-1].cost == cost:
             curve[-1] = CostPoint(cost, total)
         else:
@@ -82,22 +82,22 @@ def _plot(name: str, count: Callable[[RunOutcome], float], by_task: dict[str, li
     return CostPlot(name, sorted(points), curve)
 
 
-def grid(plan: EvaluationPlan, rows: Sequence[RunOutcome]) -> list[TaskRow]:
+def build_grid(plan: EvaluationPlan, rows: Sequence[RunOutcome]) -> list[TaskRow]:
     """Return every task that has a row, those with the fewest solved runs first."""
-    known = {row.key: row for row in rows}
+    rows_by_key = {row.key: row for row in rows}
     tasks = sorted({row.key.task for row in rows})
-    found = [TaskRow(task, [known.get(key) for key in plan.keys([task])]) for task in tasks]
-    return sorted(found, key=lambda item: (item.solved, item.task))
+    task_rows = [TaskRow(task, [rows_by_key.get(key) for key in plan.list_run_keys([task])]) for task in tasks]
+    return sorted(task_rows, key=lambda item: (item.solved, item.task))
 
 
-def rounds(plan: EvaluationPlan) -> list[RunKey]:
+def list_columns(plan: EvaluationPlan) -> list[RunKey]:
     """List the columns of the grid."""
-    return plan.keys([""])
+    return plan.list_run_keys([""])
 
 
 NOT_RUN = "not run"
-_NAME_SHOWN = 300
-_TROUBLE_SHOWN = 600
+_MAX_NAME_LENGTH = 300
+_MAX_PROBLEM_LENGTH = 600
 
 
 class EndPointSign(NamedTuple):
@@ -123,34 +123,36 @@ SIGNS: dict[EndPoint, EndPointSign] = {
 """Signs in the order in which they are listed."""
 
 
-def figures_table(figures: Sequence[ReportFigure]) -> str:
+def render_figures_table(figures: Sequence[ReportFigure]) -> str:
     """Render each figure with its interval, as text and as a drawing."""
     return (
         '<div class="wide"><table class="figures"><thead><tr><th scope="col">figure</th><th scope="col">value</th>'
         '<th scope="col">interval</th><th scope="col" class="drawn">a share from 0 to 100 %, anything else from 0</th>'
-        f"</tr></thead><tbody>{''.join(map(_figure, figures))}</tbody></table></div>"
+        f"</tr></thead><tbody>{''.join(map(_render_figure, figures))}</tbody></table></div>"
     )
 
 
-def _figure(one: ReportFigure) -> str:
-    name = f'<th scope="row">{escape(one.name.strip())}</th>'
-    if one.estimate is None and not one.value[0].isdigit():
-        return f'<tr>{name}<td class="alone" colspan="3">{escape(one.value)}</td></tr>'
+def _render_figure(figure: ReportFigure) -> str:
+    name = f'<th scope="row">{escape(figure.name.strip())}</th>'
+    if figure.estimate is None and not figure.value[0].isdigit():
+        return f'<tr>{name}<td class="alone" colspan="3">{escape(figure.value)}</td></tr>'
     return (
-        f'<tr>{name}<td class="value">{escape(one.value)}</td><td class="interval">{escape(one.interval)}</td>'
-        f'<td class="drawn">{_interval(one)}</td></tr>'
+        f'<tr>{name}<td class="value">{escape(figure.value)}</td><td class="interval">{escape(figure.interval)}</td>'
+        f'<td class="drawn">{_render_interval(figure)}</td></tr>'
     )
 
 
-def _interval(one: ReportFigure) -> str:
+def _render_interval(figure: ReportFigure) -> str:
     """Render a dot at the value and a bar over the interval: on 0 to 100 % for a share, else to a bit past its end."""
-    found = one.estimate
-    if found is None:
+    estimate = figure.estimate
+    if estimate is None:
         return ""
-    end = 1.0 if one.share else _end_of(found)
-    low, high, value = (100 * min(max(at / end, 0.0), 1.0) for at in (found.low, found.high, found.value))
-    scale = "0 to 100 %" if one.share else f"0 to {short(end)}"
-    label = f"{one.value} {one.interval}, on {scale}"
+    end = 1.0 if figure.share else _get_scale_end(estimate)
+    low, high, value = (
+        100 * min(max(number / end, 0.0), 1.0) for number in (estimate.low, estimate.high, estimate.value)
+    )
+    scale = "0 to 100 %" if figure.share else f"0 to {format_number(end)}"
+    label = f"{figure.value} {figure.interval}, on {scale}"
     return (
         f'<span class="track" role="img" aria-label="{escape(label)}" title="{escape(label)}">'
         f'<i class="bar" style="left:{low:.2f}%;width:{high - low:.2f}%"></i>'
@@ -158,37 +160,40 @@ def _interval(one: ReportFigure) -> str:
     )
 
 
-def _end_of(found: Estimate) -> float:
-    return 1.25 * max(found.high, found.value) or 1.0
+def _get_scale_end(estimate: Estimate) -> float:
+    return 1.25 * max(estimate.high, estimate.value) or 1.0
 
 
-def places_part(found: EvaluationFigures) -> str:
+def render_places(figures: EvaluationFigures) -> str:
     """Render the number of runs by where they ended, each with a bar."""
-    total = max(found.runs, 1)
+    total = max(figures.runs, 1)
     lines = "".join(
-        f'<tr><td>{_cell(place.value, "")}</td><th scope="row">{place.value}<small>{escape(sign.means)}</small></th>'
+        f"<tr><td>{_render_cell(place.value, '')}</td><th "
+        f'scope="row">{place.value}<small>{escape(sign.means)}</small></th>'
         f'<td class="value">{count}</td><td class="drawn"><span class="track" aria-hidden="true">'
-        f'<i class="bar {_style(place.value)}" style="left:0;width:{100 * count / total:.2f}%"></i></span></td>'
+        f'<i class="bar {_get_style_class(place.value)}" '
+        f'style="left:0;width:{100 * count / total:.2f}%"></i></span></td>'
         f'<td class="value">{100 * count / total:.1f} %</td></tr>'
         for place, sign in SIGNS.items()
-        if (count := found.places.get(place.value, 0))
+        if (count := figures.places.get(place.value, 0))
     )
     return f'<div class="wide"><table class="places"><tbody>{lines}</tbody></table></div>'
 
 
-def grid_part(rows: Sequence[TaskRow], columns: Sequence[RunKey]) -> str:
+def render_grid(rows: Sequence[TaskRow], columns: Sequence[RunKey]) -> str:
     """Render tasks by runs, each a lettered cell whose title states the cause. Legend buttons highlight one kind."""
-    present = {cell.place for row in rows for cell in row.cells if cell is not None}
+    places = {cell.place for row in rows for cell in row.cells if cell is not None}
     missing = any(cell is None for row in rows for cell in row.cells)
-    names = [place.value for place in SIGNS if place in present] + [NOT_RUN] * missing
+    names = [place.value for place in SIGNS if place in places] + [NOT_RUN] * missing
     legend = "".join(
-        f'<button type="button" data-pick="{_style(name)}" aria-pressed="false">{_cell(name, "")} {name}</button>'
+        f'<button type="button" data-pick="{_get_style_class(name)}" '
+        f'aria-pressed="false">{_render_cell(name, "")} {name}</button>'
         for name in names
     )
     lines = "".join(
-        f'<li><span class="task" title="{_text(row.task)}">{_text(row.task)}</span><span class="cells">'
+        f'<li><span class="task" title="{_escape_name(row.task)}">{_escape_name(row.task)}</span><span class="cells">'
         + "".join(
-            _cell(cell.place.value if cell else NOT_RUN, _title(row.task, key, cell))
+            _render_cell(cell.place.value if cell else NOT_RUN, _format_title(row.task, key, cell))
             for key, cell in zip(columns, row.cells, strict=True)
         )
         + "</span></li>"
@@ -203,12 +208,12 @@ def grid_part(rows: Sequence[TaskRow], columns: Sequence[RunKey]) -> str:
     )
 
 
-def every_run(rows: Sequence[RunOutcome]) -> str:
+def render_runs_table(rows: Sequence[RunOutcome]) -> str:
     """Render all runs as a collapsed table."""
     lines = "".join(
-        f"<tr><td>{_text(row.key.task)}</td><td>{row.key.seed}</td><td>{row.key.run}</td><td>{row.place.value}</td>"
-        f"<td>{_text(row.result)}</td><td>{row.attempts}</td><td>{short(row.seconds)}</td><td>{row.tokens:,}</td>"
-        f"<td>{row.usd:.4f}</td><td>{escape(row.trouble[:_TROUBLE_SHOWN])}</td></tr>"
+        f"<tr><td>{_escape_name(row.key.task)}</td><td>{row.key.seed}</td><td>{row.key.run}</td><td>{row.place.value}</td>"
+        f"<td>{_escape_name(row.result)}</td><td>{row.attempts}</td><td>{format_number(row.seconds)}</td><td>{row.tokens:,}</td>"
+        f"<td>{row.usd:.4f}</td><td>{escape(row.trouble[:_MAX_PROBLEM_LENGTH])}</td></tr>"
         for row in rows
     )
     names = ("task", "seed", "run", "ended", "reported", "attempts", "seconds", "tokens", "usd", "trouble")
@@ -219,78 +224,85 @@ def every_run(rows: Sequence[RunOutcome]) -> str:
     )
 
 
-def _title(task: str, key: RunKey, cell: RunOutcome | None) -> str:
-    name = f"{task[:_NAME_SHOWN]}, seed {key.seed} run {key.run}"
+def _format_title(task: str, key: RunKey, cell: RunOutcome | None) -> str:
+    name = f"{task[:_MAX_NAME_LENGTH]}, seed {key.seed} run {key.run}"
     if cell is None:
         return f"{name}: {NOT_RUN}"
-    what = f"{name}: {cell.place.value} ({SIGNS[cell.place].means})"
+    outcome = f"{name}: {cell.place.value} ({SIGNS[cell.place].means})"
     price = f", ${cell.usd:.4f}" if cell.usd else ""
-    told = f"{what}; {many(cell.attempts, 'attempt')}, {short(cell.seconds)} s, {cell.tokens:,} tokens{price}"
-    ended = f"; the run reported: {cell.result}" if cell.result else ""
-    return f"{told}{ended}; {cell.trouble[:_TROUBLE_SHOWN]}" if cell.trouble else told + ended
+    summary = (
+        f"{outcome}; {format_count(cell.attempts, 'attempt')}, {format_number(cell.seconds)} s, "
+        f"{cell.tokens:,} tokens{price}"
+    )
+    result = f"; the run reported: {cell.result}" if cell.result else ""
+    return f"{summary}{result}; {cell.trouble[:_MAX_PROBLEM_LENGTH]}" if cell.trouble else summary + result
 
 
-def _cell(name: str, title: str) -> str:
+def _render_cell(name: str, title: str) -> str:
     letter = "·" if name == NOT_RUN else SIGNS[EndPoint(name)].letter
-    told = f' title="{escape(title)}"' if title else ' aria-hidden="true"'
-    return f'<b class="cell {_style(name)}"{told}>{letter}</b>'
+    attribute = f' title="{escape(title)}"' if title else ' aria-hidden="true"'
+    return f'<b class="cell {_get_style_class(name)}"{attribute}>{letter}</b>'
 
 
-def _style(name: str) -> str:
+def _get_style_class(name: str) -> str:
     return "p-" + name.replace(" ", "-")
 
 
-def _text(text: str) -> str:
-    return escape(text[:_NAME_SHOWN])
+def _escape_name(text: str) -> str:
+    return escape(text[:_MAX_NAME_LENGTH])
 
 
-def html_page(plan: EvaluationPlan, rows: Sequence[RunOutcome], found: EvaluationFigures, planned: int) -> str:
+def render_html_page(
+    plan: EvaluationPlan, rows: Sequence[RunOutcome], figures: EvaluationFigures, planned_runs: int
+) -> str:
     """Render the page. Task names and messages of runs are escaped.
 
     Its content security policy loads nothing and runs only these scripts, so that unescaped code would not run either.
     """
-    title, extent = heading(plan, found, planned)
+    title, extent = format_heading(plan, figures, planned_runs)
     plots = cost_plots(rows)
-    scripts = [_file("uplot", "uPlot.iife.min.js"), _file("page.js")]
-    notes = "".join(f"<p class=note>{escape(footnote)}</p>" for footnote in footnotes(found))
+    scripts = [_read_file("uplot", "uPlot.iife.min.js"), _read_file("page.js")]
+    notes = "".join(f"<p class=note>{escape(footnote)}</p>" for footnote in list_footnotes(figures))
     body = [
         f"<header><h1>{escape(plan.name)}</h1><p>{escape(title.removeprefix(f'{plan.name}: '))}</p>"
         f"<p class=note>{escape(extent)}</p></header>",
-        f"<section><h2>Figures</h2>{figures_table(said(found))}{notes}</section>",
-        f"<section><h2>Where runs ended</h2>{places_part(found)}</section>",
-        _costs_part(plots),
-        f'<section id="tasks"><h2>Tasks and runs</h2>{grid_part(grid(plan, rows), rounds(plan))}</section>',
-        f"<section>{every_run(rows)}</section>",
+        f"<section><h2>Figures</h2>{render_figures_table(list_figures(figures))}{notes}</section>",
+        f"<section><h2>Where runs ended</h2>{render_places(figures)}</section>",
+        _render_costs(plots),
+        f'<section id="tasks"><h2>Tasks and '
+        f"runs</h2>{render_grid(build_grid(plan, rows), list_columns(plan))}</section>",
+        f"<section>{render_runs_table(rows)}</section>",
     ]
     return "\n".join(
         [
             "<!doctype html>",
             '<html lang="en"><head><meta charset="utf-8">',
-            f'<meta http-equiv="Content-Security-Policy" content="{_policy(scripts)}">',
+            f'<meta http-equiv="Content-Security-Policy" content="{_build_content_policy(scripts)}">',
             '<meta name="viewport" content="width=device-width, initial-scale=1">',
             '<meta name="color-scheme" content="light dark">',
             f"<title>{escape(title)}</title>",
-            f"<style>{_file('uplot', 'uPlot.min.css')}\n{_file('page.css')}</style></head><body><main>",
+            f"<style>{_read_file('uplot', 'uPlot.min.css')}\n{_read_file('page.css')}</style></head><body><main>",
             *body,
-            f'</main><script type="application/json" id="drawn">{json_in_script(_drawn(plots, found))}</script>',
+            f'</main><script type="application/json" '
+            f'id="drawn">{encode_script_json(_collect_plot_data(plots, figures))}</script>',
             *(f"<script>{script}</script>" for script in scripts),
             "</body></html>\n",
         ]
     )
 
 
-def json_in_script(value: object) -> str:
+def encode_script_json(value: object) -> str:
     """Encode JSON for a script element: nothing in it ends the element or opens a comment."""
     text = json.dumps(value, ensure_ascii=True, allow_nan=False)
     return text.replace("<", "\\u003c").replace(">", "\\u003e").replace("&", "\\u0026")
 
 
-def _costs_part(plots: Sequence[CostPlot]) -> str:
+def _render_costs(plots: Sequence[CostPlot]) -> str:
     if not plots:
         return ""
-    chosen = "tokens" if any(plot.name == "tokens" for plot in plots) else plots[0].name
+    selected = "tokens" if any(plot.name == "tokens" for plot in plots) else plots[0].name
     buttons = "".join(
-        f'<button type="button" data-cost="{plot.name}" aria-pressed="{"true" if plot.name == chosen else "false"}">'
+        f'<button type="button" data-cost="{plot.name}" aria-pressed="{"true" if plot.name == selected else "false"}">'
         f"{plot.name}</button>"
         for plot in plots
     )
@@ -305,18 +317,18 @@ def _costs_part(plots: Sequence[CostPlot]) -> str:
     )
 
 
-def _drawn(plots: Sequence[CostPlot], found: EvaluationFigures) -> dict[str, object]:
+def _collect_plot_data(plots: Sequence[CostPlot], figures: EvaluationFigures) -> dict[str, object]:
     return {
         "costs": {plot.name: {"points": plot.points, "curve": plot.curve} for plot in plots},
-        "solved": found.pass_at_1.model_dump() if found.pass_at_1 else None,
+        "solved": figures.pass_at_1.model_dump() if figures.pass_at_1 else None,
     }
 
 
-def _policy(scripts: Sequence[str]) -> str:
+def _build_content_policy(scripts: Sequence[str]) -> str:
     hashes = [base64.b64encode(hashlib.sha256(script.encode()).digest()).decode() for script in scripts]
-    allowed = " ".join(f"'sha256-{item}'" for item in hashes)
-    return f"default-src 'none'; style-src 'unsafe-inline'; script-src {allowed}; base-uri 'none'; form-action 'none'"
+    sources = " ".join(f"'sha256-{item}'" for item in hashes)
+    return f"default-src 'none'; style-src 'unsafe-inline'; script-src {sources}; base-uri 'none'; form-action 'none'"
 
 
-def _file(*names: str) -> str:
+def _read_file(*names: str) -> str:
     return files("redstart.evals.page").joinpath(*names).read_text(encoding="utf-8")

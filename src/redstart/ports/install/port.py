@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Protocol
 
-from redstart.core.noun import FrozenValue
+from redstart.core.frozen import FrozenValue
 
 
 class Requirement(FrozenValue):

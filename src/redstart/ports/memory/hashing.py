@@ -16,7 +16,7 @@ PART = 3
 """The number of characters of a word part."""
 PART_WEIGHT = 0.4
 """The weight of a part relative to a whole word: a slightly different spelling is still similar."""
-SILENT = frozenset(("error", "exception", "py"))
+STOP_WORDS = frozenset(("error", "exception", "py"))
 """Words that nearly every failure contains and that carry no information."""
 _WORD = re.compile(r"[A-Z]+(?![a-z])|[A-Z]?[a-z]+|\d+|[^\W\d_a-zA-Z]+")
 _SPREAD = 2_654_435_761
@@ -38,18 +38,18 @@ class HashingEmbedder:
             self.near = near
 
     async def embed(self, texts: Sequence[str]) -> list[Sequence[float]]:
-        return [embedded(text) for text in texts]
+        return [embed_text(text) for text in texts]
 
-    def under(self, meter: Meter) -> HashingEmbedder:
+    def with_meter(self, meter: Meter) -> HashingEmbedder:
         """Return the same embedder: it costs nothing."""
         del meter
         return self
 
 
-def embedded(text: str) -> list[float]:
+def embed_text(text: str) -> list[float]:
     total = [0.0] * DIMENSION
     for line in text.splitlines():
-        features = _features(line)
+        features = _extract_features(line)
         length = math.sqrt(sum(weight * weight for weight in features.values()))
         for place, weight in features.items():
             total[place] += weight / length if length else 0.0
@@ -57,20 +57,20 @@ def embedded(text: str) -> list[float]:
     return [weight / length for weight in total] if length else total
 
 
-def _features(line: str) -> dict[int, float]:
+def _extract_features(line: str) -> dict[int, float]:
     """Return the weights of the line's words and their parts, by index. Repeated words count once."""
-    found: dict[int, float] = defaultdict(float)
-    words = dict.fromkeys(word.lower() for word in _WORD.findall(line) if word.lower() not in SILENT)
-    for feature, weight in dict(item for word in words for item in _of_word(word)).items():
+    weights: dict[int, float] = defaultdict(float)
+    words = dict.fromkeys(word.lower() for word in _WORD.findall(line) if word.lower() not in STOP_WORDS)
+    for feature, weight in dict(item for word in words for item in _split_word(word)).items():
         spread = crc32(feature.encode()) * _SPREAD & 0xFFFF_FFFF
         sign = 1.0 if spread & 0x80_0000 else -1.0
-        found[spread >> 24] += sign * weight
-    return found
+        weights[spread >> 24] += sign * weight
+    return weights
 
 
-def _of_word(word: str) -> Iterator[tuple[str, float]]:
+def _split_word(word: str) -> Iterator[tuple[str, float]]:
     yield word, 1.0
-    bounded = f"<{word}>"
+    delimited = f"<{word}>"
     if len(word) > PART:
-        for start in range(len(bounded) - PART + 1):
-            yield bounded[start : start + PART], PART_WEIGHT
+        for start in range(len(delimited) - PART + 1):
+            yield delimited[start : start + PART], PART_WEIGHT

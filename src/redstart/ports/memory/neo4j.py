@@ -17,7 +17,7 @@ from redstart.core.learning import EdgeKind
 
 AT_ONCE = 1000
 """The most rows of one statement."""
-PATIENCE = 10.0
+TIMEOUT_SECONDS = 10.0
 """The timeout in seconds of a connection, and of retries of a statement after a temporary failure."""
 
 # Its other parameters have no type annotations.
@@ -63,21 +63,21 @@ def mirror(graph: Graph, server: Neo4jServer) -> MirrorCounts:
     Every key starts with the tenant: data of others is not touched. Raises `ConfigError` for an address or name that
     the server does not accept, and `PortError` if it cannot be reached.
     """
-    with _connected(server) as driver:
+    with _open_driver(server) as driver:
         removed = 0
-        for statement in statements(graph):
-            done = driver.execute_query(statement.text, statement.bound, database_=server.database or None)
-            removed += done.summary.counters.nodes_deleted
+        for statement in generate_statements(graph):
+            result = driver.execute_query(statement.text, statement.bound, database_=server.database or None)
+            removed += result.summary.counters.nodes_deleted
     return MirrorCounts(len(graph.nodes), len(graph.links), removed)
 
 
-def reach(server: Neo4jServer, seconds: float = PATIENCE) -> None:
+def reach(server: Neo4jServer, seconds: float = TIMEOUT_SECONDS) -> None:
     """Connect once. Raises as `mirror` does."""
-    with _connected(server, seconds):
+    with _open_driver(server, seconds):
         pass
 
 
-def statements(graph: Graph) -> Iterator[Statement]:
+def generate_statements(graph: Graph) -> Iterator[Statement]:
     """Generate the statements for the server, in order. Names are parameters, never part of the text."""
     for kind, label in _LABELS.items():
         yield Statement(f"CREATE CONSTRAINT IF NOT EXISTS FOR (n:{label}) REQUIRE n.key IS UNIQUE", {})
@@ -86,9 +86,9 @@ def statements(graph: Graph) -> Iterator[Statement]:
             f"UNWIND $rows AS row MERGE (n:{label} {{key: row.key}}) "
             "SET n.tenant = $tenant, n.name = row.name, n.repo = row.repo"
         )
-        yield from (Statement(text, {"rows": some, "tenant": graph.tenant}) for some in _some_of(rows))
+        yield from (Statement(text, {"rows": batch, "tenant": graph.tenant}) for batch in _split_batches(rows))
     for kind, type_ in _TYPES.items():
-        begins, ends = _LABELS[ENDS[kind][0]], _LABELS[ENDS[kind][1]]
+        source_label, ends = _LABELS[ENDS[kind][0]], _LABELS[ENDS[kind][1]]
         links = (
             {
                 "source": link.source,
@@ -100,19 +100,19 @@ def statements(graph: Graph) -> Iterator[Statement]:
             if link.kind is kind
         )
         text = (
-            f"UNWIND $rows AS row MATCH (a:{begins} {{key: row.source}}) MATCH (b:{ends} {{key: row.target}}) "
+            f"UNWIND $rows AS row MATCH (a:{source_label} {{key: row.source}}) MATCH (b:{ends} {{key: row.target}}) "
             f"MERGE (a)-[r:{type_}]->(b) SET r.repo = row.repo, r.created = row.created"
         )
-        yield from (Statement(text, {"rows": some}) for some in _some_of(links))
-    kept = [node.key for node in graph.nodes if node.kind is NodeKind.fix_card]
+        yield from (Statement(text, {"rows": batch}) for batch in _split_batches(links))
+    card_keys = [node.key for node in graph.nodes if node.kind is NodeKind.fix_card]
     yield Statement(
         "MATCH (n:FixCard {tenant: $tenant}) WHERE NOT n.key IN $kept DETACH DELETE n",
-        {"tenant": graph.tenant, "kept": kept},
+        {"tenant": graph.tenant, "kept": card_keys},
     )
 
 
 @contextmanager
-def _connected(server: Neo4jServer, seconds: float = PATIENCE) -> Generator[Driver]:
+def _open_driver(server: Neo4jServer, seconds: float = TIMEOUT_SECONDS) -> Generator[Driver]:
     if not _ADDRESS.fullmatch(server.url):
         raise ConfigError(
             "the address of the graph database is invalid, or contains a user name or a password",
@@ -126,19 +126,19 @@ def _connected(server: Neo4jServer, seconds: float = PATIENCE) -> Generator[Driv
             yield driver
     except (AuthError, ConfigurationError, ValueError) as error:
         raise ConfigError(
-            f"the graph database does not accept the login or the settings: {_line(error)}",
+            f"the graph database does not accept the login or the settings: {_get_first_line(error)}",
             remedy="Set NEO4J_USERNAME and NEO4J_PASSWORD in the environment.",
         ) from error
     except (Neo4jError, DriverError, OSError) as error:
-        raise PortError(f"the graph database does not work: {_line(error)}") from error
+        raise PortError(f"the graph database does not work: {_get_first_line(error)}") from error
 
 
-def _line(error: Exception) -> str:
-    said = error.message if isinstance(error, Neo4jError) else str(error)
-    return ((said or "").strip().splitlines() or [type(error).__name__])[0]
+def _get_first_line(error: Exception) -> str:
+    message = error.message if isinstance(error, Neo4jError) else str(error)
+    return ((message or "").strip().splitlines() or [type(error).__name__])[0]
 
 
-def _some_of(rows: Iterable[dict[str, str]]) -> Iterator[Sequence[dict[str, str]]]:
+def _split_batches(rows: Iterable[dict[str, str]]) -> Iterator[Sequence[dict[str, str]]]:
     waiting = iter(rows)
-    while some := list(islice(waiting, AT_ONCE)):
-        yield some
+    while batch := list(islice(waiting, AT_ONCE)):
+        yield batch

@@ -25,7 +25,7 @@ class Memory(Protocol):
         """
         ...
 
-    async def patterns(self, goal: str, *, tenant: str, repo: str, limit: int = 3) -> list[RecalledPattern]:
+    async def recall_patterns(self, goal: str, *, tenant: str, repo: str, limit: int = 3) -> list[RecalledPattern]:
         """Find how verified runs of this tenant reached similar goals in any repo, at most `limit`.
 
         The most similar come first (to a hundredth), then those of the same repo, then the newest. Of patterns with the
@@ -34,7 +34,9 @@ class Memory(Protocol):
         """
         ...
 
-    async def failures(self, query: FailureQuery, *, tenant: str, repo: str, limit: int = 3) -> list[RecalledFailure]:
+    async def recall_failures(
+        self, query: FailureQuery, *, tenant: str, repo: str, limit: int = 3
+    ) -> list[RecalledFailure]:
         """Find attempts of this tenant that failed to fix one of these failures, at most `limit`, each patch once.
 
         First those with the same signature, those of the same repo before others; then those of the same repo with a
@@ -63,7 +65,7 @@ class Meter(Protocol):
         """Release what `reserve` held, and count `used`."""
         ...
 
-    def lacks(self, why: str) -> None:
+    def lacks(self, reason: str) -> None:
         """Report that texts could not be compared, or not those of all cards."""
         ...
 
@@ -77,7 +79,7 @@ class Metered(Protocol):
         """The model's name; empty if it asks none."""
         ...
 
-    def under(self, meter: Meter) -> Memory:
+    def with_meter(self, meter: Meter) -> Memory:
         """Return the same memory, with its usage reported to this meter."""
         ...
 
@@ -85,11 +87,11 @@ class Metered(Protocol):
 class Lessons(Protocol):
     """Lessons as a step sees them. Journaled."""
 
-    async def offered(self, situation: Situation) -> LessonOffer:
+    async def offer_lessons(self, situation: Situation) -> LessonOffer:
         """Return the lessons that may apply, best first, each with the status that its outcomes so far justify."""
         ...
 
-    async def placed(self, lesson: Lesson) -> LessonPlacement:
+    async def place_lesson(self, lesson: Lesson) -> LessonPlacement:
         """Return a proposed lesson as it should be stored, or the reason why it is rejected.
 
         The stored lesson is dated, and names in `same_as` an earlier lesson that says the same.
@@ -99,29 +101,29 @@ class Lessons(Protocol):
 
 class LessonUse(NamedTuple):
     use: LessonOutcome
-    at: float
+    ended_at: float
     """When the run ended, in seconds since the epoch."""
 
 
 class LessonStore(Protocol):
     """All lessons that a tenant may see: its own, and those approved for everyone."""
 
-    async def lessons(self) -> list[Lesson]:
+    async def list_lessons(self) -> list[Lesson]:
         """List the lessons, oldest first, with their last stored status. Counts and sources are not filled in."""
         ...
 
-    async def uses(self, lesson_ids: Sequence[str]) -> dict[str, list[LessonUse]]:
+    async def list_uses(self, lesson_ids: Sequence[str]) -> dict[str, list[LessonUse]]:
         """List the outcomes of these lessons in the tenant's own runs, in the order in which the runs ended."""
         ...
 
-    async def put(self, lesson: Lesson, *, unless: LessonStatus | None = None) -> bool:
+    async def put(self, lesson: Lesson, *, unless_status: LessonStatus | None = None) -> bool:
         """Update status, scope or date of one of the tenant's own lessons. Returns whether a lesson was updated.
 
-        A lesson that now has the status `unless` is not changed.
+        A lesson that now has the status `unless_status` is not changed.
         """
         ...
 
-    async def told(self, lesson_id: str) -> ForgottenTexts | None:
+    async def preview_forget(self, lesson_id: str) -> ForgottenTexts | None:
         """Return what `forget` would return, without removing anything. Raises as `forget` does."""
         ...
 
@@ -161,7 +163,7 @@ class Embedder(Protocol):
         """
         ...
 
-    def under(self, meter: Meter) -> Embedder:
+    def with_meter(self, meter: Meter) -> Embedder:
         """Return the same embedder, with its costs reserved at this meter."""
         ...
 

@@ -11,7 +11,7 @@ from redstart.core.chat import Answer, AnswerFault, Ask, Tier, Usage
 from redstart.core.errors import BudgetExceeded, ModelError
 from redstart.core.run import Limits, Spend
 from redstart.ports.model.port import Ledger, Model
-from redstart.ports.model.prices import most
+from redstart.ports.model.prices import estimate_max_usage
 
 
 class CallUsage:
@@ -22,7 +22,7 @@ class CallUsage:
 
 
 @contextmanager
-def held(ledger: Ledger, reserve: Usage) -> Generator[CallUsage]:
+def reserve_usage(ledger: Ledger, reserve: Usage) -> Generator[CallUsage]:
     """Reserve `reserve` during a call; afterwards hold what the call used until it is counted.
 
     Raises `BudgetExceeded` if it does not fit. A call that fails with `ModelError` used what the error says; an
@@ -46,15 +46,15 @@ class BudgetedModel:
     (`provider:model`) that a tier's calls are priced by.
     """
 
-    def __init__(self, model: Model, ledger: Ledger, name_of: Callable[[Tier], str]) -> None:
+    def __init__(self, model: Model, ledger: Ledger, get_name: Callable[[Tier], str]) -> None:
         self._model = model
         self._ledger = ledger
-        self._name_of = name_of
+        self._get_model_name = get_name
 
     async def ask(self, ask: Ask) -> Answer:
-        name = self._name_of(ask.tier)
+        name = self._get_model_name(ask.tier)
         try:
-            with held(self._ledger, most(name, ask)) as used:
+            with reserve_usage(self._ledger, estimate_max_usage(name, ask)) as used:
                 answer = await self._model.ask(ask)
                 used.usage = answer.usage
                 return answer
@@ -74,40 +74,50 @@ class RunLedger:
         self._caps = caps
         self._clock = clock
         self._ends = math.inf if caps.minutes is None else clock() + caps.minutes * 60 - spent.seconds
-        self._spent = spent
+        self._prior_spend = spent
         self._step = Spend()
-        self._held: list[tuple[float | None, int]] = []
+        self._reservations: list[tuple[float | None, int]] = []
         self._used_tokens = 0
         self._used_usd = 0.0
 
     @property
-    def spend_of_step(self) -> Spend:
+    def step_spend(self) -> Spend:
         return self._step
 
-    def left(self) -> float:
+    def get_remaining_seconds(self) -> float:
         return max(self._ends - self._clock(), 0.0)
 
     def reserve(self, usd: float | None, tokens: int) -> None:
-        if self.left() <= 0:
+        if self.get_remaining_seconds() <= 0:
             raise BudgetExceeded("the run's time is used up", remedy="raise the run's minutes to go on")
-        tokens_gone = self._spent.tokens + self._step.tokens + self._used_tokens + sum(held for _, held in self._held)
-        if self._caps.tokens is not None and tokens_gone + tokens > self._caps.tokens:
-            left = max(self._caps.tokens - tokens_gone, 0)
+        tokens_used = (
+            self._prior_spend.tokens
+            + self._step.tokens
+            + self._used_tokens
+            + sum(reserved for _, reserved in self._reservations)
+        )
+        if self._caps.tokens is not None and tokens_used + tokens > self._caps.tokens:
+            remaining = max(self._caps.tokens - tokens_used, 0)
             raise BudgetExceeded(
-                f"the next model call could take {tokens:,} tokens; {left:,} of {self._caps.tokens:,} are left",
+                f"the next model call could take {tokens:,} tokens; {remaining:,} of {self._caps.tokens:,} are left",
                 remedy="raise the run's token limit to go on",
             )
-        usd_gone = self._spent.usd + self._step.usd + self._used_usd + sum(held or 0.0 for held, _ in self._held)
-        if self._caps.usd is not None and usd is not None and usd_gone + usd > self._caps.usd:
-            left = max(self._caps.usd - usd_gone, 0.0)
+        usd_used = (
+            self._prior_spend.usd
+            + self._step.usd
+            + self._used_usd
+            + sum(reserved or 0.0 for reserved, _ in self._reservations)
+        )
+        if self._caps.usd is not None and usd is not None and usd_used + usd > self._caps.usd:
+            remaining = max(self._caps.usd - usd_used, 0.0)
             raise BudgetExceeded(
-                f"the next model call could cost ${usd:.4f}; ${left:.4f} of ${self._caps.usd:.2f} is left",
+                f"the next model call could cost ${usd:.4f}; ${remaining:.4f} of ${self._caps.usd:.2f} is left",
                 remedy="raise the run's dollar limit to go on",
             )
-        self._held.append((usd, tokens))
+        self._reservations.append((usd, tokens))
 
     def settle(self, usd: float | None, tokens: int, used: Usage) -> None:
-        self._held.remove((usd, tokens))
+        self._reservations.remove((usd, tokens))
         self._used_tokens += used.tokens
         self._used_usd += used.usd or 0.0
 

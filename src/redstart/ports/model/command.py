@@ -17,11 +17,11 @@ from pydantic import ValidationError
 
 from redstart.core.chat import Answer, AnswerFault, Ask, Message, Role, ToolCall, Usage
 from redstart.core.errors import ConfigError, ModelBusy, ModelGarbled, ModelRefused, ModelTimeout, ModelUnreachable
-from redstart.core.noun import FrozenValue, clip
-from redstart.ports.model.mask import mask, secrets_of
+from redstart.core.frozen import FrozenValue, clip
 from redstart.ports.model.prices import estimate_input, estimate_tokens
+from redstart.ports.model.secret_mask import find_secrets, mask
 
-LARGEST = 8 << 20
+MAX_OUTPUT_BYTES = 8 << 20
 """The most bytes that a program may print, about a thousand times the size of an answer."""
 TRY_LATER = 75
 """The exit code of a temporary failure: EX_TEMPFAIL in sysexits.h."""
@@ -52,23 +52,23 @@ def read_answer(printed: str, ask: Ask, *, name: str, usage: Usage | None = None
     `usage` applies if the envelope contains none; None means an estimate without a price. Raises `ModelGarbled` if the
     envelope is truncated or invalid.
     """
-    envelope = _envelope(printed)
+    envelope = _parse_envelope(printed)
     text = printed if envelope is None else envelope.text
-    calls = _calls(envelope.calls, ask) if envelope else ()
+    calls = _convert_calls(envelope.calls, ask) if envelope else ()
     fault = envelope.fault if envelope else None
     if fault is None and not text.strip() and not calls:
         fault = AnswerFault.empty
-    said = Envelope() if envelope is None else envelope
+    parsed = Envelope() if envelope is None else envelope
     return Answer(
         text=text,
-        model=said.model or name,
+        model=parsed.model or name,
         calls=calls,
-        usage=said.usage or usage or _estimated(ask, text),
+        usage=parsed.usage or usage or _estimate_usage(ask, text),
         fault=fault,
     )
 
 
-def _envelope(printed: str) -> Envelope | None:
+def _parse_envelope(printed: str) -> Envelope | None:
     """Parse an envelope. Returns None for plain text, including JSON with other fields: some answers are JSON."""
     try:
         value = json.loads(printed)
@@ -82,12 +82,12 @@ def _envelope(printed: str) -> Envelope | None:
     try:
         return Envelope.model_validate(value)
     except ValidationError as error:
-        first = error.errors(include_url=False, include_input=False)[0]
-        where = ".".join(str(part) for part in first["loc"])
-        raise ModelGarbled(f"the JSON of the answer is invalid: {where}: {first['msg']}") from error
+        first_error = error.errors(include_url=False, include_input=False)[0]
+        location = ".".join(str(part) for part in first_error["loc"])
+        raise ModelGarbled(f"the JSON of the answer is invalid: {location}: {first_error['msg']}") from error
 
 
-def _calls(called: tuple[_Called, ...], ask: Ask) -> tuple[ToolCall, ...]:
+def _convert_calls(calls: tuple[_Called, ...], ask: Ask) -> tuple[ToolCall, ...]:
     """Convert the calls and add missing ids. The ids of a turn differ from those of earlier turns."""
     turn = len(ask.messages)
     return tuple(
@@ -96,13 +96,13 @@ def _calls(called: tuple[_Called, ...], ask: Ask) -> tuple[ToolCall, ...]:
             name=item.name,
             arguments=item.arguments if isinstance(item.arguments, str) else json.dumps(item.arguments),
         )
-        for number, item in enumerate(called)
+        for number, item in enumerate(calls)
     )
 
 
-def _estimated(ask: Ask, text: str) -> Usage:
-    said = Message(role=Role.assistant, text=text)
-    return Usage(input_tokens=estimate_input(ask), output_tokens=estimate_tokens([said]), usd=None)
+def _estimate_usage(ask: Ask, text: str) -> Usage:
+    message = Message(role=Role.assistant, text=text)
+    return Usage(input_tokens=estimate_input(ask), output_tokens=estimate_tokens([message]), usd=None)
 
 
 class _Ended(NamedTuple):
@@ -125,31 +125,31 @@ class Command:
     def __init__(self, command: str, *, name: str, deadline: float, environ: Mapping[str, str] | None = None) -> None:
         """Set up the program. `command` is written as in a shell. Raises `ConfigError` if it names no program."""
         try:
-            self._words = tuple(shlex.split(command))
+            self._argv = tuple(shlex.split(command))
         except ValueError as error:
             raise ConfigError(f"{name!r} cannot be read: {error}", remedy="write it as command:'PROGRAM …'") from error
-        if not self._words or shutil.which(self._words[0]) is None:
-            said = f"there is no program {self._words[0]}" if self._words else "no program is named"
-            raise ConfigError(f"{name!r}: {said}", remedy="write it as command:'PROGRAM …'")
+        if not self._argv or shutil.which(self._argv[0]) is None:
+            reason = f"there is no program {self._argv[0]}" if self._argv else "no program is named"
+            raise ConfigError(f"{name!r}: {reason}", remedy="write it as command:'PROGRAM …'")
         self._name, self._deadline = name, deadline
         self._environ = dict(os.environ if environ is None else environ)
 
     async def ask(self, ask: Ask) -> Answer:
-        ended = await self._run(ask.model_dump_json().encode())
-        program = self._words[0]
-        if ended.code < 0:
-            killed = signal.Signals(-ended.code).name
-            raise ModelUnreachable(f"{program} was killed by {killed}{self._last_words(ended.err)}")
-        if ended.code:
-            failed = ModelBusy if ended.code == TRY_LATER else ModelRefused
+        result = await self._run(ask.model_dump_json().encode())
+        program = self._argv[0]
+        if result.code < 0:
+            killed = signal.Signals(-result.code).name
+            raise ModelUnreachable(f"{program} was killed by {killed}{self._get_last_error_line(result.err)}")
+        if result.code:
+            failed = ModelBusy if result.code == TRY_LATER else ModelRefused
             raise failed(
-                f"{program} failed with exit code {ended.code}{self._last_words(ended.err)}",
+                f"{program} failed with exit code {result.code}{self._get_last_error_line(result.err)}",
                 remedy="run it by hand: it reads a question as JSON from its standard input",
             )
-        if len(ended.out) > LARGEST:
-            raise ModelGarbled(f"{program} printed more than {LARGEST >> 20} MB")
+        if len(result.out) > MAX_OUTPUT_BYTES:
+            raise ModelGarbled(f"{program} printed more than {MAX_OUTPUT_BYTES >> 20} MB")
         try:
-            printed = ended.out.decode()
+            printed = result.out.decode()
         except UnicodeDecodeError as error:
             raise ModelGarbled(f"the output of {program} is not UTF-8 text") from error
         return read_answer(printed, ask, name=self._name)
@@ -157,7 +157,7 @@ class Command:
     async def _run(self, question: bytes) -> _Ended:
         try:
             process = await asyncio.create_subprocess_exec(
-                *self._words,
+                *self._argv,
                 stdin=asyncio.subprocess.PIPE,
                 stdout=asyncio.subprocess.PIPE,
                 stderr=asyncio.subprocess.PIPE,
@@ -165,13 +165,13 @@ class Command:
                 start_new_session=True,
             )
         except OSError as error:
-            raise ModelRefused(f"{self._words[0]} cannot be started: {error.strerror}") from error
+            raise ModelRefused(f"{self._argv[0]} cannot be started: {error.strerror}") from error
         try:
             async with asyncio.timeout(self._deadline):
-                return await _talk(process, question)
+                return await _communicate(process, question)
         except TimeoutError as error:
             raise ModelTimeout(
-                f"{self._words[0]} did not answer within {self._deadline:g} seconds",
+                f"{self._argv[0]} did not answer within {self._deadline:g} seconds",
                 remedy="raise models.deadline, the time limit of one call",
             ) from error
         finally:
@@ -180,51 +180,51 @@ class Command:
                     os.killpg(process.pid, signal.SIGKILL)
                 await process.wait()
 
-    def _last_words(self, err: bytes) -> str:
+    def _get_last_error_line(self, err: bytes) -> str:
         """Return the last line of its error output, with secrets masked."""
         lines = err.decode(errors="replace").strip().splitlines()
         if not lines:
             return ""
-        said = mask(lines[-1].strip(), secrets_of(self._environ))
-        return f": {clip(said, 300)}"
+        line = mask(lines[-1].strip(), find_secrets(self._environ))
+        return f": {clip(line, 300)}"
 
 
-async def _talk(process: asyncio.subprocess.Process, question: bytes) -> _Ended:
+async def _communicate(process: asyncio.subprocess.Process, question: bytes) -> _Ended:
     assert process.stdin is not None  # noqa: S101  (asked for above)
     assert process.stdout is not None  # noqa: S101
     assert process.stderr is not None  # noqa: S101
-    told = asyncio.ensure_future(_tell(process.stdin, question))
-    complained = asyncio.ensure_future(_tail(process.stderr))
+    sending = asyncio.ensure_future(_send_question(process.stdin, question))
+    complained = asyncio.ensure_future(_read_tail(process.stderr))
     try:
-        out = await _head(process.stdout, LARGEST + 1)
-        if len(out) > LARGEST:
+        out = await _read_head(process.stdout, MAX_OUTPUT_BYTES + 1)
+        if len(out) > MAX_OUTPUT_BYTES:
             return _Ended(0, out, b"")
-        await told
+        await sending
         err = await complained
         return _Ended(await process.wait(), out, err)
     finally:
-        told.cancel()
+        sending.cancel()
         complained.cancel()
 
 
-async def _tell(stdin: asyncio.StreamWriter, question: bytes) -> None:
+async def _send_question(stdin: asyncio.StreamWriter, question: bytes) -> None:
     with suppress(BrokenPipeError, ConnectionResetError):  # The program need not read the whole question.
         stdin.write(question)
         await stdin.drain()
     stdin.close()
 
 
-async def _head(stream: asyncio.StreamReader, limit: int) -> bytes:
+async def _read_head(stream: asyncio.StreamReader, limit: int) -> bytes:
     """Read the stream to its end, but at most `limit` bytes."""
-    kept = bytearray()
-    while len(kept) < limit and (part := await stream.read(min(1 << 16, limit - len(kept)))):
-        kept += part
-    return bytes(kept)
+    content = bytearray()
+    while len(content) < limit and (part := await stream.read(min(1 << 16, limit - len(content)))):
+        content += part
+    return bytes(content)
 
 
-async def _tail(stream: asyncio.StreamReader) -> bytes:
+async def _read_tail(stream: asyncio.StreamReader) -> bytes:
     """Read the stream to its end and return the last bytes."""
-    kept = b""
+    content = b""
     while part := await stream.read(1 << 16):
-        kept = (kept + part)[-(1 << 13) :]
-    return kept
+        content = (content + part)[-(1 << 13) :]
+    return content

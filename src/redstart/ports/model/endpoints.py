@@ -13,7 +13,7 @@ from redstart.core.errors import ConfigError
 
 PLUGIN = "plugin"
 """The prefix of a model from another package. A separate word, so that a plug-in never replaces a built-in provider."""
-WITHOUT_ENDPOINT = ("manual", "command", "replay", PLUGIN, "python")
+PREFIXES_WITHOUT_ENDPOINT = ("manual", "command", "replay", PLUGIN, "python")
 """Prefixes (`manual`, `command:…`, `plugin:…` and so on) of models for which Redstart itself uses no network."""
 
 _FAMILIES = (
@@ -36,16 +36,16 @@ def refuse_unknown_form(name: str, providers: Sequence[str]) -> None:
         f"write it as provider:name (providers: {', '.join(providers)}), "
         "or as manual (you answer), command:PROGRAM, replay:FILE or plugin:NAME:MODEL"
     )
-    suggestion = _suggested(name, providers)
+    suggestion = _suggest_name(name, providers)
     raise ConfigError(f"unknown model {name!r}", remedy=f"did you mean {suggestion}?\n{forms}" if suggestion else forms)
 
 
-def _suggested(name: str, providers: Sequence[str]) -> str:
+def _suggest_name(name: str, providers: Sequence[str]) -> str:
     provider, colon, model = name.partition(":")
-    known = [*providers, *WITHOUT_ENDPOINT]
-    near = difflib.get_close_matches(provider.lower(), known, n=1, cutoff=0.75)
-    if near and (model or near[0] == "manual"):
-        return f"{near[0]}:{model}" if model else near[0]
+    prefixes = [*providers, *PREFIXES_WITHOUT_ENDPOINT]
+    matches = difflib.get_close_matches(provider.lower(), prefixes, n=1, cutoff=0.75)
+    if matches and (model or matches[0] == "manual"):
+        return f"{matches[0]}:{model}" if model else matches[0]
     if colon and not model:
         return ""
     return next((f"{owner}:{name}" for pattern, owner in _FAMILIES if pattern.match(name.lower())), "")
@@ -96,7 +96,7 @@ class ModelAddress(NamedTuple):
     """Empty if none is needed: then no key is sent."""
     variable: str
     """The environment variable that the key came from, for messages."""
-    own: bool
+    is_official: bool
     """Whether it is the provider's own endpoint, not another one with the same API."""
 
     @property
@@ -105,10 +105,10 @@ class ModelAddress(NamedTuple):
 
     @property
     def host(self) -> str:
-        return host_of(self.url)
+        return get_host(self.url)
 
 
-def route_of(provider: str, settings_url: str | None, environ: Mapping[str, str], origin: str = "") -> Route:
+def resolve_route(provider: str, settings_url: str | None, environ: Mapping[str, str], origin: str = "") -> Route:
     """Resolve where calls to this provider go: to the address of the settings, the SDK's variable or the provider.
 
     `origin` names the setting that `settings_url` comes from. Raises `ConfigError` if the variable contains no usable
@@ -121,12 +121,12 @@ def route_of(provider: str, settings_url: str | None, environ: Mapping[str, str]
     value = environ.get(endpoint.url_variable, "").strip().strip("\"'").strip() if endpoint.url_variable else ""
     if not value:
         return Route(endpoint.url, "")
-    url = _ollama_url(value) if provider == "ollama" else value
+    url = _parse_ollama_url(value) if provider == "ollama" else value
     _refuse_unusable(url, endpoint.url_variable)
     return Route(url.rstrip("/") + endpoint.url_suffix if endpoint.url_suffix else url, endpoint.url_variable)
 
 
-def address(
+def resolve_address(
     name: str, *, base_url: str | None, api_key: str | None, variable: str = "", origin: str = "the base URL"
 ) -> ModelAddress:
     """Resolve the address of the model named `provider:model`.
@@ -155,7 +155,7 @@ def address(
     return ModelAddress(provider, model, url, key, variable, url.rstrip("/") == endpoint.url)
 
 
-def host_of(url: str) -> str:
+def get_host(url: str) -> str:
     """Return host and port for display, without credentials."""
     return urlsplit(url).netloc.rpartition("@")[2]
 
@@ -175,45 +175,46 @@ def is_loopback(url: str) -> bool:
         return False
 
 
-def _refuse_unusable(url: str, where: str) -> None:
+def _refuse_unusable(url: str, origin: str) -> None:
     try:
         parts = urlsplit(url)
-        usable = parts.scheme in ("http", "https") and bool(parts.hostname) and parts.port != 0
+        is_usable = parts.scheme in ("http", "https") and bool(parts.hostname) and parts.port != 0
     except ValueError:
-        usable = False
-    if not usable or not url.isprintable() or " " in url:
+        is_usable = False
+    if not is_usable or not url.isprintable() or " " in url:
         raise ConfigError(
-            f"{where} is not an http address: {_shown(url)}", remedy="write it as https://host/path or http://host:port"
+            f"{origin} is not an http address: {_redact_url(url)}",
+            remedy="write it as https://host/path or http://host:port",
         )
 
 
-def _shown(url: str) -> str:
+def _redact_url(url: str) -> str:
     """Format an invalid address for display, without credentials and query."""
     return ascii(re.sub(r"\?.*", "?…", re.sub(r"//.*@", "//", url), flags=re.DOTALL))
 
 
-def _ollama_url(value: str) -> str:
+def _parse_ollama_url(value: str) -> str:
     """Convert `OLLAMA_HOST` as Ollama does: host, host:port or :port, each with or without scheme and path.
 
     A listening address (0.0.0.0, ::) becomes this machine's loopback address.
     """
-    scheme, found, rest = value.partition("://")
-    scheme, rest = (scheme.lower(), rest) if found else ("http", value)
+    scheme, separator, rest = value.partition("://")
+    scheme, rest = (scheme.lower(), rest) if separator else ("http", value)
     place, _, path = rest.partition("/")
-    user, at, place = place.rpartition("@")
-    default = {"http": "80", "https": "443"}.get(scheme, OLLAMA_PORT) if found else OLLAMA_PORT
-    if place == "ollama.com" and not found:
+    user, at_sign, place = place.rpartition("@")
+    default = {"http": "80", "https": "443"}.get(scheme, OLLAMA_PORT) if separator else OLLAMA_PORT
+    if place == "ollama.com" and not separator:
         scheme, default = "https", "443"
-    host, port = _host_and_port(place)
+    host, port = _split_host_and_port(place)
     host = {"": "127.0.0.1", "0.0.0.0": "127.0.0.1", "::": "::1"}.get(host, host)  # noqa: S104  (never listened on)
     port = port if port.isascii() and port.isdigit() and 0 < int(port) < 65536 else default
-    shown = f"[{host}]" if ":" in host else host
-    return f"{scheme}://{user}{at}{shown}:{port}" + (f"/{path}" if path else "")
+    formatted_host = f"[{host}]" if ":" in host else host
+    return f"{scheme}://{user}{at_sign}{formatted_host}:{port}" + (f"/{path}" if path else "")
 
 
-def _host_and_port(place: str) -> tuple[str, str]:
-    if matched := re.fullmatch(r"\[([^\]]*)\](?::(.*))?", place):
-        return matched[1], matched[2] or ""
+def _split_host_and_port(place: str) -> tuple[str, str]:
+    if match := re.fullmatch(r"\[([^\]]*)\](?::(.*))?", place):
+        return match[1], match[2] or ""
     if place.count(":") > 1:  # an IPv6 address without brackets
         return place, ""
     host, _, port = place.partition(":")

@@ -13,18 +13,18 @@ from typing import NamedTuple
 
 from redstart.core.chat import Answer, AnswerFault, Ask, Usage
 from redstart.core.errors import BudgetExceeded, ModelBusy, ModelError, ModelTimeout, ModelUnreachable
-from redstart.ports.model.budget import held
-from redstart.ports.model.lanes import CircuitBreaker, LocalRateLimits, ModelRoute, RateLimits
+from redstart.ports.model.budget import reserve_usage
 from redstart.ports.model.port import Model, TimedLedger
-from redstart.ports.model.prices import added
+from redstart.ports.model.prices import add_usage
+from redstart.ports.model.routes import CircuitBreaker, LocalRateLimits, ModelRoute, RateLimits
 
 
 class RetryPolicy(NamedTuple):
     """Limits of retries. Times are in seconds."""
 
-    tries: int = 6
+    max_calls: int = 6
     """The most calls to one model for one question."""
-    patience: float = 900.0
+    timeout: float = 900.0
     """The time limit of the whole question, including waits."""
     first_wait: float = 1.0
     """The longest wait after the first failure. It doubles with each further failure."""
@@ -32,7 +32,7 @@ class RetryPolicy(NamedTuple):
     """The longest wait before a model is asked again, unless it asks for more and there is no other model."""
     failures: int = 8
     """The number of consecutive failures, of any questions, after which a model is not asked for a while."""
-    rest: float = 60.0
+    cooldown: float = 60.0
     """How long a failing model is not asked."""
 
 
@@ -44,7 +44,7 @@ class TimeAndChance:
     clock: Callable[[], float] = time.time
     """The clock for state that is shared with other machines."""
     sleep: Callable[[float], Awaitable[None]] = asyncio.sleep
-    luck: Callable[[], float] = random.random
+    get_random: Callable[[], float] = random.random
     """Returns a number between 0 and 1."""
 
 
@@ -79,120 +79,124 @@ class Gateway:
     async def ask(self, ask: Ask) -> Answer:
         return await self._answer(ask, _NoLedger())
 
-    def under(self, ledger: TimedLedger) -> Model:
+    def with_ledger(self, ledger: TimedLedger) -> Model:
         return _Under(self._answer, ledger)
 
     async def _answer(self, ask: Ask, ledger: TimedLedger) -> Answer:
-        course = _Course(self._chance.now(), self._policy.patience, ledger.left())
-        lanes = list(self._choose(ask))
-        for number, lane in enumerate(lanes):
+        course = _Course(self._chance.now(), self._policy.timeout, ledger.get_remaining_seconds())
+        routes = list(self._choose(ask))
+        for number, route in enumerate(routes):
             try:
-                answer = await self._tried(lane, lane.adapted(ask), ledger, course, last=number == len(lanes) - 1)
+                answer = await self._try_route(
+                    route, route.adapt(ask), ledger, course, is_last=number == len(routes) - 1
+                )
             except BudgetExceeded:
-                if course.never_reached():
-                    raise course.error() from None
-                return Answer(text="", model=lane.name, fault=AnswerFault.budget, usage=added(course.used))
+                if course.is_unreachable():
+                    raise course.build_error() from None
+                return Answer(text="", model=route.name, fault=AnswerFault.budget, usage=add_usage(course.used))
             if answer is not None:
-                return answer.model_copy(update={"usage": added([*course.used, answer.usage])})
-        if course.out_of_budget(self._chance.now()) and not course.never_reached():
-            return Answer(text="", model=lanes[0].name, fault=AnswerFault.budget, usage=added(course.used))
-        raise course.error()
+                return answer.model_copy(update={"usage": add_usage([*course.used, answer.usage])})
+        if course.is_out_of_budget(self._chance.now()) and not course.is_unreachable():
+            return Answer(text="", model=routes[0].name, fault=AnswerFault.budget, usage=add_usage(course.used))
+        raise course.build_error()
 
-    async def _tried(
-        self, lane: ModelRoute, ask: Ask, ledger: TimedLedger, course: _Course, *, last: bool
+    async def _try_route(
+        self, route: ModelRoute, ask: Ask, ledger: TimedLedger, course: _Course, *, is_last: bool
     ) -> Answer | None:
         """Ask this model, with retries. Returns None if the next model should be asked."""
         failures: list[ModelError] = []
-        while len(failures) < self._policy.tries:
+        while len(failures) < self._policy.max_calls:
             now = self._chance.now()
-            wait, left = self._wait(lane, failures), course.left(now)
-            if wait >= left:
-                course.miss(now + wait)
-            if wait >= left or (wait > self._policy.longest_wait and not last):
+            wait, remaining = self._wait(route, failures), course.get_remaining_seconds(now)
+            if wait >= remaining:
+                course.record_miss(now + wait)
+            if wait >= remaining or (wait > self._policy.longest_wait and not is_last):
                 if not failures:
-                    course.note(lane, _not_asked(lane, left), 0)
+                    course.note(route, _make_not_asked_error(route, remaining), 0)
                 break
             if wait:
                 await self._chance.sleep(wait)
             try:
-                return await self._once(lane, ask, ledger, course)
+                return await self._call_once(route, ask, ledger, course)
             except ModelError as error:
                 failures.append(error)
                 course.used.append(error.usage)
-                course.note(lane, self._telling(failures, course), len(failures))
-                if not error.passing:
+                course.note(route, self._pick_failure(failures, course), len(failures))
+                if not error.is_transient:
                     break
         return None
 
-    def _telling(self, failures: list[ModelError], course: _Course) -> ModelError:
+    def _pick_failure(self, failures: list[ModelError], course: _Course) -> ModelError:
         """Return the last failure, or the one before it if the last try was interrupted by the time limit."""
-        is_broken_off = isinstance(failures[-1], ModelTimeout) and course.left(self._chance.now()) <= 0
+        is_broken_off = isinstance(failures[-1], ModelTimeout) and course.get_remaining_seconds(self._chance.now()) <= 0
         return failures[-2] if is_broken_off and len(failures) > 1 else failures[-1]
 
-    def _wait(self, lane: ModelRoute, failures: list[ModelError]) -> float:
+    def _wait(self, route: ModelRoute, failures: list[ModelError]) -> float:
         """Return the seconds to wait before the next try.
 
         Full jitter: a random time up to a bound that doubles, so that calls that failed together do not retry together.
         """
-        rest = self._breaker(lane).wait(self._chance.now())
+        breaker_wait = self._get_breaker(route).wait(self._chance.now())
         if not failures:
-            return rest
-        policy, asked = self._policy, failures[-1].retry_after or 0.0
+            return breaker_wait
+        policy, requested = self._policy, failures[-1].retry_after or 0.0
         bound = min(policy.longest_wait, policy.first_wait * 2 ** (len(failures) - 1))
-        return max(self._chance.luck() * bound, asked, rest)
+        return max(self._chance.get_random() * bound, requested, breaker_wait)
 
-    async def _once(self, lane: ModelRoute, ask: Ask, ledger: TimedLedger, course: _Course) -> Answer:
-        breaker, most = self._breaker(lane), lane.most(ask)
+    async def _call_once(self, route: ModelRoute, ask: Ask, ledger: TimedLedger, course: _Course) -> Answer:
+        breaker, max_usage = self._get_breaker(route), route.get_max_usage(ask)
         async with AsyncExitStack() as stack:
-            if slot := lane.slot():
-                await self._in_turn(lane, slot, stack, course)
-            used = stack.enter_context(held(ledger, most))
-            await self._paced(lane, most, course)
-            stack.enter_context(breaker.trying())
+            if slot := route.get_slot():
+                await self._in_turn(route, slot, stack, course)
+            used = stack.enter_context(reserve_usage(ledger, max_usage))
+            await self._wait_for_rate(route, max_usage, course)
+            stack.enter_context(breaker.wrap_call())
             try:
-                answer = await _within(course.left(self._chance.now()), lane, ask, most)
+                answer = await _ask_within(course.get_remaining_seconds(self._chance.now()), route, ask, max_usage)
             except ModelError as error:
-                if error.passing:
-                    breaker.failed(self._chance.now())
-                self._paid(lane, most, error.usage)
+                if error.is_transient:
+                    breaker.record_failure(self._chance.now())
+                self._return_unused(route, max_usage, error.usage)
                 raise
             used.usage = answer.usage
-            breaker.answered()
-            self._paid(lane, most, answer.usage)
+            breaker.record_success()
+            self._return_unused(route, max_usage, answer.usage)
             return answer
 
-    async def _in_turn(self, lane: ModelRoute, slot: asyncio.Semaphore, stack: AsyncExitStack, course: _Course) -> None:
+    async def _in_turn(
+        self, route: ModelRoute, slot: asyncio.Semaphore, stack: AsyncExitStack, course: _Course
+    ) -> None:
         """Wait for a free slot for the call. Raises `ModelBusy` if there is none before the deadline."""
         try:
-            async with asyncio.timeout(course.left(self._chance.now())):
+            async with asyncio.timeout(course.get_remaining_seconds(self._chance.now())):
                 await slot.acquire()
         except TimeoutError:
-            raise ModelBusy(f"{lane.name} was busy with other calls until the deadline") from None
+            raise ModelBusy(f"{route.name} was busy with other calls until the deadline") from None
         stack.callback(slot.release)
 
-    async def _paced(self, lane: ModelRoute, most: Usage, course: _Course) -> None:
+    async def _wait_for_rate(self, route: ModelRoute, max_usage: Usage, course: _Course) -> None:
         """Wait until the model's rate limits allow the call. Raises `ModelBusy` if that is after the deadline."""
         now = self._rate_time()
-        rates = _rates_of(lane, most)
+        rates = _list_rates(route, max_usage)
         waits = [(self._rates.take(rate.name, rate.tokens, rate.a_minute, now), rate) for rate in rates]
         wait, slowest = max(waits, key=lambda item: item[0], default=(0.0, None))
-        if slowest and wait >= course.left(self._chance.now()):
+        if slowest and wait >= course.get_remaining_seconds(self._chance.now()):
             for rate in rates:
                 self._rates.give_back(rate.name, rate.tokens, rate.a_minute, now)
             raise ModelBusy(
-                f"{lane.name} cannot be asked for {wait:.0f} s because of its limit of {slowest.unit} per minute",
+                f"{route.name} cannot be asked for {wait:.0f} s because of its limit of {slowest.unit} per minute",
                 remedy=f"raise its {slowest.unit}_a_minute, or use another model",
                 retry_after=wait,
             )
         if wait:
             await self._chance.sleep(wait)
 
-    def _paid(self, lane: ModelRoute, most: Usage, used: Usage) -> None:
-        if a_minute := lane.options.tokens_a_minute:
-            self._rates.give_back(lane.name, most.tokens - used.tokens, a_minute, self._rate_time())
+    def _return_unused(self, route: ModelRoute, max_usage: Usage, used: Usage) -> None:
+        if a_minute := route.options.tokens_a_minute:
+            self._rates.give_back(route.name, max_usage.tokens - used.tokens, a_minute, self._rate_time())
 
-    def _breaker(self, lane: ModelRoute) -> CircuitBreaker:
-        return self._breakers.setdefault(lane.name, CircuitBreaker(self._policy.failures, self._policy.rest))
+    def _get_breaker(self, route: ModelRoute) -> CircuitBreaker:
+        return self._breakers.setdefault(route.name, CircuitBreaker(self._policy.failures, self._policy.cooldown))
 
 
 class _Rate(NamedTuple):
@@ -204,50 +208,52 @@ class _Rate(NamedTuple):
     a_minute: int
 
 
-def _rates_of(lane: ModelRoute, most: Usage) -> list[_Rate]:
-    options, found = lane.options, list[_Rate]()
+def _list_rates(route: ModelRoute, max_usage: Usage) -> list[_Rate]:
+    options, rates = route.options, list[_Rate]()
     if options.tokens_a_minute:
-        found.append(_Rate(lane.name, "tokens", most.tokens, options.tokens_a_minute))
+        rates.append(_Rate(route.name, "tokens", max_usage.tokens, options.tokens_a_minute))
     if options.requests_a_minute:
-        found.append(_Rate(f"{lane.name} requests", "requests", 1, options.requests_a_minute))
-    return found
+        rates.append(_Rate(f"{route.name} requests", "requests", 1, options.requests_a_minute))
+    return rates
 
 
 class _Course:
     """The progress of one question: its deadline, failures and usage."""
 
-    def __init__(self, begins: float, patience: float, budget: float) -> None:
-        self._patient_until = begins + patience
-        self._ends = min(self._patient_until, begins + budget)
+    def __init__(self, start: float, patience: float, budget: float) -> None:
+        self._patient_until = start + patience
+        self._ends = min(self._patient_until, start + budget)
         self._missed = False
         self._failed: dict[str, tuple[ModelError, int]] = {}
         self.used: list[Usage] = []
 
-    def left(self, now: float) -> float:
+    def get_remaining_seconds(self, now: float) -> float:
         return max(self._ends - now, 0.0)
 
-    def miss(self, moment: float) -> None:
+    def record_miss(self, moment: float) -> None:
         """Record that a model could have been asked only at this moment, which is after the end."""
         self._missed = self._missed or moment < self._patient_until
 
-    def out_of_budget(self, now: float) -> bool:
+    def is_out_of_budget(self, now: float) -> bool:
         """Return whether the question has no answer because the run's time is over, while its own time is not."""
         return self._missed or self._ends <= now < self._patient_until
 
-    def never_reached(self) -> bool:
+    def is_unreachable(self) -> bool:
         """Return whether no model could be reached. Then the error reports that instead of the time limit."""
         errors = [error for error, _ in self._failed.values()]
         return bool(errors) and all(isinstance(error, ModelUnreachable) for error in errors)
 
-    def note(self, lane: ModelRoute, error: ModelError, tries: int) -> None:
-        self._failed[lane.name] = (error, tries)
+    def note(self, route: ModelRoute, error: ModelError, tries: int) -> None:
+        self._failed[route.name] = (error, tries)
 
-    def error(self) -> ModelError:
+    def build_error(self) -> ModelError:
         """Build the error: the first model's last error, followed by those of the other models."""
-        (first, tries), *others = self._failed.values()
-        said = str(first) + (f", {tries} times" if tries > 1 else "")
-        message = "; ".join((said, *(str(error) for error, _ in others)))
-        return type(first)(message, remedy=first.remedy, retry_after=first.retry_after, usage=added(self.used))
+        (first_error, tries), *other_failures = self._failed.values()
+        text = str(first_error) + (f", {tries} times" if tries > 1 else "")
+        message = "; ".join((text, *(str(error) for error, _ in other_failures)))
+        return type(first_error)(
+            message, remedy=first_error.remedy, retry_after=first_error.retry_after, usage=add_usage(self.used)
+        )
 
 
 class _Under:
@@ -261,7 +267,7 @@ class _Under:
 class _NoLedger:
     """A ledger without limits."""
 
-    def left(self) -> float:
+    def get_remaining_seconds(self) -> float:
         return math.inf
 
     def reserve(self, usd: float | None, tokens: int) -> None: ...
@@ -269,21 +275,21 @@ class _NoLedger:
     def settle(self, usd: float | None, tokens: int, used: Usage) -> None: ...
 
 
-def _not_asked(lane: ModelRoute, left: float) -> ModelError:
-    if left <= 0:
-        return ModelTimeout(f"{lane.name} was not asked: the time limit of the question was reached")
-    return ModelBusy(f"{lane.name} was not asked: it failed too often recently")
+def _make_not_asked_error(route: ModelRoute, remaining: float) -> ModelError:
+    if remaining <= 0:
+        return ModelTimeout(f"{route.name} was not asked: the time limit of the question was reached")
+    return ModelBusy(f"{route.name} was not asked: it failed too often recently")
 
 
-async def _within(seconds: float, lane: ModelRoute, ask: Ask, most: Usage) -> Answer:
+async def _ask_within(seconds: float, route: ModelRoute, ask: Ask, max_usage: Usage) -> Answer:
     if seconds <= 0:
-        raise _not_asked(lane, seconds)
+        raise _make_not_asked_error(route, seconds)
     try:
         async with asyncio.timeout(seconds):
-            return await lane.model.ask(ask)
+            return await route.model.ask(ask)
     except TimeoutError:
         raise ModelTimeout(
-            f"{lane.name} did not answer before the time limit of the question",
+            f"{route.name} did not answer before the time limit of the question",
             remedy="try again, or raise the time limit of a question",
-            usage=most,
+            usage=max_usage,
         ) from None

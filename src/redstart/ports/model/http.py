@@ -19,29 +19,29 @@ class HttpResponse(NamedTuple):
 class BrokenConnection(Exception):
     """The connection failed or broke. `sent` says whether the request may have reached the server."""
 
-    def __init__(self, why: str, *, sent: bool) -> None:
-        super().__init__(why)
-        self.sent = sent
+    def __init__(self, reason: str, *, sent: bool) -> None:
+        super().__init__(reason)
+        self.was_sent = sent
 
 
 class AnswerTooLong(Exception):
     """The answer is longer than the limit."""
 
 
-def trusted() -> ssl.SSLContext:
+def create_ssl_context() -> ssl.SSLContext:
     """Create an SSL context. This is slow; one context serves every call."""
     import httpx2
 
     return httpx2.create_ssl_context()
 
 
-def client(trusted: ssl.SSLContext, timeout: float) -> httpx2.AsyncClient:
+def create_client(ssl_context: ssl.SSLContext, timeout: float) -> httpx2.AsyncClient:
     """Create a client for one call. The caller closes it after the call."""
     import httpx2
 
     # A model on this machine is reached directly, even if the environment sets a proxy.
-    here: dict[str, None] = {"all://localhost": None, "all://127.0.0.1": None, "all://[::1]": None}
-    return httpx2.AsyncClient(verify=trusted, timeout=timeout, mounts=here)
+    mounts: dict[str, None] = {"all://localhost": None, "all://127.0.0.1": None, "all://[::1]": None}
+    return httpx2.AsyncClient(verify=ssl_context, timeout=timeout, mounts=mounts)
 
 
 async def post(
@@ -67,8 +67,8 @@ async def _exchange(
 
     try:
         # Not compressed, so that the counted bytes are the received bytes.
-        sent = {**headers, "Accept-Encoding": "identity"}
-        async with http.stream(method, url, json=document, headers=sent) as response:
+        request_headers = {**headers, "Accept-Encoding": "identity"}
+        async with http.stream(method, url, json=document, headers=request_headers) as response:
             body = bytearray()
             async for chunk in response.aiter_bytes():
                 body += chunk

@@ -12,13 +12,13 @@ from typing import NamedTuple
 
 from redstart.core.chat import Answer, Ask, Message, Role, Usage
 from redstart.core.errors import ConfigError, ModelGarbled, ModelTimeout
-from redstart.core.noun import many
+from redstart.core.frozen import format_count
 from redstart.ports.model.command import read_answer
-from redstart.ports.model.plain import listed
+from redstart.ports.model.text_tools import format_tools
 
 LAST_LINE = "END"
 DAY = 24 * 60 * 60.0
-QUIET = 10.0
+QUIET_SECONDS = 10.0
 """The seconds that an answer without its last line must stay unchanged before it is read."""
 POLL = 0.2
 
@@ -33,7 +33,7 @@ _TURNS = {
 class _Files(NamedTuple):
     question: Path
     answer: Path
-    taken: Path
+    archived_answer: Path
 
 
 class ManualModel:
@@ -50,59 +50,59 @@ class ManualModel:
     def __init__(
         self,
         folder: Path,
-        tell: Callable[[str], None],
+        notify: Callable[[str], None],
         *,
         name: str = "manual",
         deadline: float = DAY,
-        quiet: float = QUIET,
+        quiet_seconds: float = QUIET_SECONDS,
     ) -> None:
-        self._folder, self._tell, self._name = folder.resolve(), tell, name
-        self._deadline, self._quiet = deadline, quiet
+        self._folder, self._notify, self._name = folder.resolve(), notify, name
+        self._deadline, self._quiet_seconds = deadline, quiet_seconds
         try:
             self._folder.mkdir(parents=True, exist_ok=True)
         except OSError as error:
             raise ConfigError(f"{name}: the directory {folder} cannot be created: {error.strerror}") from error
 
     async def ask(self, ask: Ask) -> Answer:
-        files = self._files(ask)
+        files = self._get_files(ask)
         try:
-            _write(files.question, _page(ask, files.answer.name))
+            _write(files.question, _format_page(ask, files.answer.name))
         except OSError as error:
             raise ConfigError(f"{self._name}: {files.question} cannot be written: {error.strerror}") from error
-        self._tell(
+        self._notify(
             "give a model this question:\n"
             f"  {files.question}\n"
             "and put its answer into:\n"
             f"  {files.answer}\n"
             f"The answer is read when its last line is {LAST_LINE},\n"
-            f"or when it has not changed for {self._quiet:g} seconds.\n"
+            f"or when it has not changed for {self._quiet_seconds:g} seconds.\n"
             "Ctrl-C stops the run; redstart resume continues it."
         )
-        answer = await self._awaited(ask, files)
-        files.answer.replace(files.taken)
-        self._tell(f"read the answer: {many(len(answer.text.splitlines()), 'line')}")
+        answer = await self._await_answer(ask, files)
+        files.answer.replace(files.archived_answer)
+        self._notify(f"read the answer: {format_count(len(answer.text.splitlines()), 'line')}")
         return answer
 
-    def _files(self, ask: Ask) -> _Files:
+    def _get_files(self, ask: Ask) -> _Files:
         """Return the files of a question, named by its position in the run and its text, so that none are shared."""
         key = hashlib.sha256(ask.model_dump_json().encode()).hexdigest()[:8]
         stem = f"{ask.site.replace('/', '-') or ask.question}-{key}"
         return _Files(*(self._folder / f"{stem}.{kind}.md" for kind in ("question", "answer", "answered")))
 
-    async def _awaited(self, ask: Ask, files: _Files) -> Answer:
-        watch = _Watch(files.answer, self._quiet)
-        until = time.monotonic() + self._deadline
-        said = ""
-        while time.monotonic() < until:
-            text, trouble = watch.look()
+    async def _await_answer(self, ask: Ask, files: _Files) -> Answer:
+        watch = _Watch(files.answer, self._quiet_seconds)
+        deadline = time.monotonic() + self._deadline
+        last_problem = ""
+        while time.monotonic() < deadline:
+            text, problem = watch.poll()
             if text is not None:
                 try:
                     return read_answer(text, ask, name=self._name, usage=Usage())
                 except ModelGarbled as error:
-                    trouble = str(error)
-            if trouble and trouble != said:
-                self._tell(f"{files.answer.name}: {trouble}; waiting for a new answer")
-            said = trouble
+                    problem = str(error)
+            if problem and problem != last_problem:
+                self._notify(f"{files.answer.name}: {problem}; waiting for a new answer")
+            last_problem = problem
             await asyncio.sleep(POLL)
         raise ModelTimeout(
             f"no answer appeared in {files.answer} within {self._deadline / 3600:g} hours",
@@ -113,11 +113,11 @@ class ManualModel:
 class _Watch:
     """Polls the file of an answer until it is complete."""
 
-    def __init__(self, path: Path, quiet: float) -> None:
-        self._path, self._quiet = path, quiet
-        self._seen, self._since = b"", time.monotonic()
+    def __init__(self, path: Path, quiet_seconds: float) -> None:
+        self._path, self._quiet_seconds = path, quiet_seconds
+        self._last_data, self._changed_at = b"", time.monotonic()
 
-    def look(self) -> tuple[str | None, str]:
+    def poll(self) -> tuple[str | None, str]:
         """Return the text if it is complete, else None and the problem, if there is one.
 
         A file that has just changed is never complete: its writer may not be done.
@@ -128,17 +128,17 @@ class _Watch:
             data = b""
         except OSError as error:
             return None, f"the file cannot be read: {error.strerror}"
-        if data != self._seen:
-            self._seen, self._since = data, time.monotonic()
+        if data != self._last_data:
+            self._last_data, self._changed_at = data, time.monotonic()
             return None, ""
         try:
             text = data.decode("utf-8-sig")
         except UnicodeDecodeError:
             return None, "the file is not UTF-8 text"
-        body, _, last = text.rstrip().rpartition("\n")
-        if last.strip() == LAST_LINE:
+        body, _, last_line = text.rstrip().rpartition("\n")
+        if last_line.strip() == LAST_LINE:
             return body.removesuffix("\r"), ""
-        ready = text.strip() and time.monotonic() - self._since >= self._quiet
+        ready = text.strip() and time.monotonic() - self._changed_at >= self._quiet_seconds
         return (text, "") if ready else (None, "")
 
 
@@ -149,7 +149,7 @@ def _write(path: Path, text: str) -> None:
     draft.replace(path)
 
 
-def _page(ask: Ask, answer: str) -> str:
+def _format_page(ask: Ask, answer: str) -> str:
     """Format the whole question as Markdown, ready to paste into a chat."""
     head = (
         f"<!-- A question of redstart ({ask.question}). Give all of this to a model, and put its answer, nothing else, "
@@ -160,13 +160,13 @@ def _page(ask: Ask, answer: str) -> str:
 
 def _turn(message: Message) -> str:
     calls = [f"{call.name} {call.arguments}" for call in message.calls]
-    said = [_TURNS[message.role], message.text.strip(), *calls]
-    return "---\n\n" + "\n\n".join(part for part in said if part)
+    parts = [_TURNS[message.role], message.text.strip(), *calls]
+    return "---\n\n" + "\n\n".join(part for part in parts if part)
 
 
 def _offer(ask: Ask) -> list[str]:
     if not ask.tools:
         return []
     form = json.dumps({"calls": [{"name": ask.tools[0].name, "arguments": {}}]})
-    how = f"Instead of answering you may call these; then answer with nothing but JSON such as `{form}`:"
-    return ["---", how, listed(ask.tools)]
+    instruction = f"Instead of answering you may call these; then answer with nothing but JSON such as `{form}`:"
+    return ["---", instruction, format_tools(ask.tools)]

@@ -8,7 +8,7 @@ from pydantic import Field
 
 from redstart.core.change import EditKind
 from redstart.core.chat import Answer, Ask, Usage
-from redstart.core.noun import FrozenValue
+from redstart.core.frozen import FrozenValue
 
 
 class Model(Protocol):
@@ -46,7 +46,7 @@ class Ledger(Protocol):
 class TimedLedger(Ledger, Protocol):
     """A ledger whose `reserve` also raises if no time is left."""
 
-    def left(self) -> float:
+    def get_remaining_seconds(self) -> float:
         """Return the seconds until the time is used up; infinite if there is no time limit."""
         ...
 

@@ -7,7 +7,7 @@ import math
 from collections.abc import Iterable
 
 from redstart.core.chat import Answer, Ask, Message, Usage
-from redstart.core.noun import FrozenValue
+from redstart.core.frozen import FrozenValue
 from redstart.ports.model.port import Rates
 
 _LOCAL = frozenset({"ollama"})
@@ -38,7 +38,7 @@ def price(
     cached = min(cached_tokens, input_tokens)
     written = min(written_tokens, input_tokens - cached)
     if rates is not None:
-        return _by(rates, input_tokens - cached - written, cached, written, output_tokens)
+        return _apply_rates(rates, input_tokens - cached - written, cached, written, output_tokens)
     provider, _, name = model.partition(":")
     if provider in _LOCAL:
         return 0.0
@@ -57,51 +57,51 @@ def price(
         return None
 
 
-def _by(rates: Rates, plain: int, cached: int, written: int, said: int) -> float:
+def _apply_rates(rates: Rates, uncached: int, cached: int, written: int, output_tokens: int) -> float:
     read = rates.input if rates.cached is None else rates.cached
     write = rates.input if rates.written is None else rates.written
-    return (plain * rates.input + cached * read + written * write + said * rates.output) / 1_000_000
+    return (uncached * rates.input + cached * read + written * write + output_tokens * rates.output) / 1_000_000
 
 
-def most(model: str, ask: Ask, *, caching: bool = False, rates: Rates | None = None) -> Usage:
+def estimate_max_usage(model: str, ask: Ask, *, caching: bool = False, rates: Rates | None = None) -> Usage:
     """Estimate, before the call, the most that this question can use of `model`.
 
     With `caching`, the whole question may have to be written to the provider's cache, which costs more than sending it.
     """
-    sent = estimate_input(ask)
-    usd = price(model, sent, ask.max_tokens, 0, sent if caching else 0, rates=rates)
-    return Usage(input_tokens=sent, output_tokens=ask.max_tokens, usd=usd)
+    input_tokens = estimate_input(ask)
+    usd = price(model, input_tokens, ask.max_tokens, 0, input_tokens if caching else 0, rates=rates)
+    return Usage(input_tokens=input_tokens, output_tokens=ask.max_tokens, usd=usd)
 
 
-def added(parts: Iterable[Usage]) -> Usage:
+def add_usage(parts: Iterable[Usage]) -> Usage:
     """Add up the usage of several calls. The price is the sum of the known prices, or None if none is known."""
     used = [part for part in parts if part.input_tokens or part.output_tokens or part.usd]
-    known = [part.usd for part in used if part.usd is not None]
+    prices = [part.usd for part in used if part.usd is not None]
     return Usage(
         input_tokens=sum(part.input_tokens for part in used),
         output_tokens=sum(part.output_tokens for part in used),
         cached_tokens=sum(part.cached_tokens for part in used),
-        usd=None if used and not known else sum(known),
+        usd=None if used and not prices else sum(prices),
     )
 
 
 def estimate_tokens(messages: Iterable[Message]) -> int:
     """Estimate the most tokens that these messages take, without the model's own tokenizer."""
-    return sum(_tokens(_said(message)) + _TOKENS_PER_MESSAGE for message in messages)
+    return sum(_count_tokens(_get_message_text(message)) + _TOKENS_PER_MESSAGE for message in messages)
 
 
 def estimate_input(ask: Ask) -> int:
     """Estimate the most tokens that the question takes: its messages, its tools and its answer schema."""
-    tools = sum(_tokens(tool.model_dump_json()) + _TOKENS_PER_MESSAGE for tool in ask.tools)
-    shape = _tokens(json.dumps(ask.shape)) if ask.shape else 0
+    tools = sum(_count_tokens(tool.model_dump_json()) + _TOKENS_PER_MESSAGE for tool in ask.tools)
+    shape = _count_tokens(json.dumps(ask.shape)) if ask.shape else 0
     return estimate_tokens(ask.messages) + tools + shape
 
 
-def _said(message: Message) -> str:
+def _get_message_text(message: Message) -> str:
     return message.text + "".join(call.id + call.name + call.arguments for call in message.calls)
 
 
-def _tokens(text: str) -> int:
+def _count_tokens(text: str) -> int:
     return math.ceil(len(text) / _CHARS_PER_TOKEN)
 
 
@@ -123,20 +123,20 @@ class ModelShare(FrozenValue):
         return self.cached_tokens / self.input_tokens if self.input_tokens else 0.0
 
 
-def by_model(answers: Iterable[Answer]) -> list[ModelShare]:
+def list_model_shares(answers: Iterable[Answer]) -> list[ModelShare]:
     """List the shares in the order in which the models first answered. Questions that were not asked are left out."""
-    of_model: dict[str, list[Answer]] = {}
+    answers_by_model: dict[str, list[Answer]] = {}
     for answer in answers:
-        if answer.asked:
-            of_model.setdefault(answer.model, []).append(answer)
-    return [_share(model, given) for model, given in of_model.items()]
+        if answer.was_asked:
+            answers_by_model.setdefault(answer.model, []).append(answer)
+    return [_share(model, model_answers) for model, model_answers in answers_by_model.items()]
 
 
-def _share(model: str, given: list[Answer]) -> ModelShare:
-    used = added(answer.usage for answer in given)
+def _share(model: str, answers: list[Answer]) -> ModelShare:
+    used = add_usage(answer.usage for answer in answers)
     return ModelShare(
         model=model,
-        answers=len(given),
+        answers=len(answers),
         input_tokens=used.input_tokens,
         output_tokens=used.output_tokens,
         cached_tokens=used.cached_tokens,

@@ -12,10 +12,17 @@ from pydantic import BeforeValidator, Field, PlainSerializer, StringConstraints,
 
 from redstart.core.chat import Answer, AnswerFault, Ask, Message, Role, ToolCall, Usage
 from redstart.core.errors import ConfigError, ModelError, NewerFormat
-from redstart.core.formats import CASSETTE, StorageFormat, StoredValue, read, recorder, this_version
-from redstart.core.noun import FrozenValue, clip
+from redstart.core.formats import (
+    CASSETTE,
+    StorageFormat,
+    StoredValue,
+    describe_recorded_version,
+    get_current_version,
+    read,
+)
+from redstart.core.frozen import FrozenValue, clip
 
-Site = Annotated[str, StringConstraints(pattern=r"^\d+/[a-z]+(@\d+)?/\d+$")]
+CallSite = Annotated[str, StringConstraints(pattern=r"^\d+/[a-z]+(@\d+)?/\d+$")]
 """The position of a call in a run: `attempt/step/ordinal`, such as `1/patch/0`."""
 
 DIFF_LINES = 12
@@ -25,7 +32,7 @@ _VOLATILE = re.compile(r"0x[0-9a-fA-F]+|\b\d+\.\d+ ?s(?:ec|econds)?\b|pytest-of-
 """Text that differs between two runs of the same tests: addresses, times, temporary directories. It is not compared."""
 
 
-def _joined(value: object) -> object:
+def _join_lines(value: object) -> object:
     return "\n".join(str(line) for line in value) if isinstance(value, list) else value  # pyright: ignore[reportUnknownVariableType, reportUnknownArgumentType]
 
 
@@ -33,7 +40,7 @@ def _in_lines(text: str) -> str | list[str]:
     return text.split("\n") if "\n" in text else text
 
 
-Text = Annotated[str, BeforeValidator(_joined), PlainSerializer(_in_lines)]
+Text = Annotated[str, BeforeValidator(_join_lines), PlainSerializer(_in_lines)]
 """A text that is stored as a list of lines if it has several, so that a person can read and edit it."""
 
 
@@ -46,15 +53,15 @@ class RecordedMessage(FrozenValue):
     reply_to: str = Field(default="", exclude_if=lambda id_: not id_)
 
     @classmethod
-    def of(cls, message: Message) -> RecordedMessage:
+    def from_message(cls, message: Message) -> RecordedMessage:
         return cls(role=message.role, text=message.text, calls=message.calls, reply_to=message.reply_to)
 
     @property
-    def shown(self) -> str:
+    def comparable_text(self) -> str:
         """The whole message as text, for comparison. Text that changes with every run is replaced by `…`."""
         calls = (f"\ncalls {call.name} {call.arguments} as {call.id}" for call in self.calls)
-        answered = f"in reply to {self.reply_to}\n" if self.reply_to else ""
-        return _VOLATILE.sub("…", answered + self.text + "".join(calls))
+        prefix = f"in reply to {self.reply_to}\n" if self.reply_to else ""
+        return _VOLATILE.sub("…", prefix + self.text + "".join(calls))
 
 
 class RecordedAnswer(FrozenValue):
@@ -80,7 +87,7 @@ class Cassette(StoredValue):
     recorded_by: str = Field(default="", exclude_if=lambda version: not version)
     """The version of Redstart. Empty if it is unknown or a person wrote the file."""
     model: str
-    calls: dict[Site, RecordedAnswer] = {}
+    calls: dict[CallSite, RecordedAnswer] = {}
 
     @classmethod
     def load(cls, path: Path) -> Cassette:
@@ -92,17 +99,17 @@ class Cassette(StoredValue):
         except OSError as error:
             raise ConfigError(f"the recording {path.name} cannot be read: {error.strerror}") from error
         except ValidationError as error:
-            first = error.errors(include_url=False)[0]
-            where = "/".join(str(part) for part in first["loc"])
-            raise ConfigError(f"{path.name} is not a recording of a model: {where}: {first['msg']}") from error
+            first_error = error.errors(include_url=False)[0]
+            location = "/".join(str(part) for part in first_error["loc"])
+            raise ConfigError(f"{path.name} is not a recording of a model: {location}: {first_error['msg']}") from error
 
     def save(self, path: Path) -> None:
         path.write_text(self.model_dump_json(indent=2, exclude_none=True) + "\n", encoding="utf-8")
 
-    def with_call(self, site: Site, answer: Answer, asked: Sequence[Message] | None = None) -> Cassette:
-        """Return a copy with one more call. With `asked`, only an identical question gets this answer."""
+    def with_call(self, site: CallSite, answer: Answer, question: Sequence[Message] | None = None) -> Cassette:
+        """Return a copy with one more call. With `question`, only an identical question gets this answer."""
         taped = RecordedAnswer(
-            messages=None if asked is None else tuple(RecordedMessage.of(message) for message in asked),
+            messages=None if question is None else tuple(RecordedMessage.from_message(message) for message in question),
             text=answer.text,
             calls=answer.calls,
             model="" if answer.model == self.model else answer.model,
@@ -138,73 +145,80 @@ class ReplayModel:
         self._cassette = cassette
 
     async def ask(self, ask: Ask) -> Answer:
-        asked = tuple(RecordedMessage.of(message) for message in ask.messages)
-        taped = self._found(ask.site, asked)
+        question = tuple(RecordedMessage.from_message(message) for message in ask.messages)
+        taped = self._find_call(ask.site, question)
         if taped is None:
             raise ModelError(
-                f"the recording of {self._cassette.model} {self._miss(ask.site, asked)}",
+                f"the recording of {self._cassette.model} {self._explain_miss(ask.site, question)}",
                 remedy="this run differs from the recorded one: its repo, its lessons (REDSTART_HOME) or "
                 "redstart itself changed; restore them, or record the run again",
             )
         return Answer(text=taped.text, model=taped.model or self._cassette.model, calls=taped.calls, fault=taped.fault)
 
-    def _found(self, site: str, asked: Sequence[RecordedMessage]) -> RecordedAnswer | None:
-        here = self._cassette.calls.get(site)
-        if here is not None and (here.messages is None or _first_difference(here.messages, asked) is None):
-            return here
-        same = (
+    def _find_call(self, site: str, question: Sequence[RecordedMessage]) -> RecordedAnswer | None:
+        recorded = self._cassette.calls.get(site)
+        if recorded is not None and (
+            recorded.messages is None or _find_first_difference(recorded.messages, question) is None
+        ):
+            return recorded
+        matches = (
             call
             for call in self._cassette.calls.values()
-            if call.messages is not None and _first_difference(call.messages, asked) is None
+            if call.messages is not None and _find_first_difference(call.messages, question) is None
         )
-        return next(same, None)
+        return next(matches, None)
 
-    def _miss(self, site: str, asked: Sequence[RecordedMessage]) -> str:
+    def _explain_miss(self, site: str, question: Sequence[RecordedMessage]) -> str:
         """Explain why there is no answer: name the nearest call and where the question differs from it."""
-        named = site or "(without a site)"
-        nearest = self._nearest(site, asked)
+        label = site or "(without a site)"
+        nearest = self._find_nearest(site, question)
         if nearest is None:
-            return f"has no call {named!r}"
+            return f"has no call {label!r}"
         recorded = self._cassette.calls[nearest].messages or ()
-        at = _first_difference(recorded, asked) or 0
-        place = f"has another question at {named!r}"
+        index = _find_first_difference(recorded, question) or 0
+        place = f"has another question at {label!r}"
         if nearest != site:
-            place = f"has no call {named!r}; the nearest is {nearest!r}"
-        by = self._cassette.recorded_by
-        if by != this_version():
-            place = f"was made by {recorder(by)}, and {recorder(this_version())} asks different questions: it {place}"
-        return f"{place}: {_told(recorded, asked, at)}"
+            place = f"has no call {label!r}; the nearest is {nearest!r}"
+        version = self._cassette.recorded_by
+        if version != get_current_version():
+            place = (
+                f"was made by {describe_recorded_version(version)}, and "
+                f"{describe_recorded_version(get_current_version())} asks different questions: it {place}"
+            )
+        return f"{place}: {_describe_difference(recorded, question, index)}"
 
-    def _nearest(self, site: str, asked: Sequence[RecordedMessage]) -> str | None:
+    def _find_nearest(self, site: str, question: Sequence[RecordedMessage]) -> str | None:
         """Return the call at this site, else the call of the same step that has the most in common with it."""
         calls = {name: call.messages for name, call in self._cassette.calls.items() if call.messages}
         if site in calls or not calls:
             return site if site in calls else None
         step = site.split("/")[1] if "/" in site else ""
-        alike: Callable[[str], int] = lambda name: _first_difference(calls[name], asked) or 0  # noqa: E731
-        of_step = [name for name in calls if name.split("/")[1] == step]
-        return max(of_step or calls, key=alike)
+        alike: Callable[[str], int] = lambda name: _find_first_difference(calls[name], question) or 0  # noqa: E731
+        same_step = [name for name in calls if name.split("/")[1] == step]
+        return max(same_step or calls, key=alike)
 
 
-def _first_difference(recorded: Sequence[RecordedMessage], asked: Sequence[RecordedMessage]) -> int | None:
+def _find_first_difference(recorded: Sequence[RecordedMessage], question: Sequence[RecordedMessage]) -> int | None:
     """Return the index of the first message that differs, or None if all are equal."""
-    for number, (old, new) in enumerate(zip(recorded, asked, strict=False)):
-        if (old.role, old.shown) != (new.role, new.shown):
+    for number, (old, new) in enumerate(zip(recorded, question, strict=False)):
+        if (old.role, old.comparable_text) != (new.role, new.comparable_text):
             return number
-    return None if len(recorded) == len(asked) else min(len(recorded), len(asked))
+    return None if len(recorded) == len(question) else min(len(recorded), len(question))
 
 
-def _told(recorded: Sequence[RecordedMessage], asked: Sequence[RecordedMessage], at: int) -> str:
-    if at >= len(asked):
-        return f"message {at + 1} ({recorded[at].role.value}) was recorded but is missing now"
-    new = asked[at]
-    if at >= len(recorded):
-        return f"message {at + 1} ({new.role.value}) is not in the recording: {clip(new.shown, 200)}"
-    old = recorded[at]
+def _describe_difference(recorded: Sequence[RecordedMessage], question: Sequence[RecordedMessage], index: int) -> str:
+    if index >= len(question):
+        return f"message {index + 1} ({recorded[index].role.value}) was recorded but is missing now"
+    new = question[index]
+    if index >= len(recorded):
+        return f"message {index + 1} ({new.role.value}) is not in the recording: {clip(new.comparable_text, 200)}"
+    old = recorded[index]
     if old.role is not new.role:
-        return f"message {at + 1} has role {new.role.value}, but was recorded with role {old.role.value}"
-    lines = difflib.unified_diff(old.shown.splitlines(), new.shown.splitlines(), "recorded", "asked now", "", "", 1, "")
-    shown = [clip(line, 200) for line in lines]
-    left = len(shown) - DIFF_LINES
-    more = [f"… and {left} more lines"] if left > 0 else []
-    return "\n".join((f"message {at + 1} ({new.role.value}) differs", *shown[:DIFF_LINES], *more))
+        return f"message {index + 1} has role {new.role.value}, but was recorded with role {old.role.value}"
+    lines = difflib.unified_diff(
+        old.comparable_text.splitlines(), new.comparable_text.splitlines(), "recorded", "asked now", "", "", 1, ""
+    )
+    diff_lines = [clip(line, 200) for line in lines]
+    remaining = len(diff_lines) - DIFF_LINES
+    suffix = [f"… and {remaining} more lines"] if remaining > 0 else []
+    return "\n".join((f"message {index + 1} ({new.role.value}) differs", *diff_lines[:DIFF_LINES], *suffix))

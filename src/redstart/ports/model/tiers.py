@@ -31,27 +31,27 @@ class ModelRoster(NamedTuple):
     @property
     def names(self) -> list[str]:
         """The names of all models, each once."""
-        own = [name for name in self.steps.values() if name not in tuple(Tier)]
-        return list(dict.fromkeys([self.strong, self.fast, *own, *self.fallback]))
+        step_models = [name for name in self.steps.values() if name not in tuple(Tier)]
+        return list(dict.fromkeys([self.strong, self.fast, *step_models, *self.fallback]))
 
-    def usual(self, question: str, tier: Tier) -> str:
+    def get_default_model(self, question: str, tier: Tier) -> str:
         """Return the model that a question of this tier goes to in the first attempt."""
-        chosen = self.steps.get(question) or tier.value
-        return {Tier.fast.value: self.fast, Tier.strong.value: self.strong}.get(chosen, chosen)
+        choice = self.steps.get(question) or tier.value
+        return {Tier.fast.value: self.fast, Tier.strong.value: self.strong}.get(choice, choice)
 
-    def chosen(self, ask: Ask) -> list[str]:
+    def choose_models(self, ask: Ask) -> list[str]:
         """Return the model that the question goes to, followed by its fallbacks."""
-        name = self.usual(ask.question, ask.tier)
-        if self._stuck(ask):
-            name = self.stronger(ask.question, ask.tier) or name
+        name = self.get_default_model(ask.question, ask.tier)
+        if self._is_stuck(ask):
+            name = self.get_stronger_model(ask.question, ask.tier) or name
         return list(dict.fromkeys([name, *self.fallback]))
 
-    def stronger(self, question: str, tier: Tier) -> str:
+    def get_stronger_model(self, question: str, tier: Tier) -> str:
         """Return the stronger model for a stuck question, or "" if there is none or the user named a model."""
         is_fast = (self.steps.get(question) or tier) == Tier.fast
         return self.strong if is_fast and self.strong != self.fast else ""
 
-    def _stuck(self, ask: Ask) -> bool:
+    def _is_stuck(self, ask: Ask) -> bool:
         """Return whether the question says that it is stuck, or the fast model has used up its attempts."""
         if ask.stuck:
             return ask.question in ESCALATED
@@ -62,20 +62,20 @@ class ModelRoster(NamedTuple):
 _SHIPPED = Path(__file__).with_name("profiles.toml")
 
 
-def profile_of(model: str, over: Mapping[str, Profile] | None = None) -> Profile:
-    """Return the profile of `provider:name`. Fields set in `over` win; its keys are patterns, as in the file."""
+def get_profile(model: str, overrides: Mapping[str, Profile] | None = None) -> Profile:
+    """Return the profile of `provider:name`. Fields set in `overrides` win; its keys are patterns, as in the file."""
     profile = Profile()
-    for table in (shipped(), over or {}):
+    for table in (load_shipped_profiles(), overrides or {}):
         # An exact name may be shorter than a pattern that also matches it.
         fitting = [key for key in table if key == model or fnmatchcase(model.lower(), key.lower())]
         for key in sorted(fitting, key=lambda key: (key == model, len(key))):
-            said = table[key]
-            profile = profile.model_copy(update={name: getattr(said, name) for name in said.model_fields_set})
+            override = table[key]
+            profile = profile.model_copy(update={name: getattr(override, name) for name in override.model_fields_set})
     return profile
 
 
 @cache
-def shipped() -> Mapping[str, Profile]:
+def load_shipped_profiles() -> Mapping[str, Profile]:
     """Load the profiles that come with the package, by pattern."""
     tables = tomllib.loads(_SHIPPED.read_text(encoding="utf-8"))
     return {key: Profile.model_validate(table) for key, table in tables.items()}

@@ -19,21 +19,29 @@ from redstart.core.change import Snapshot
 from redstart.core.errors import SandboxDied, SandboxUnavailable
 from redstart.core.shell import HOST_NAME, Completed, Environment, Execution, ExitCause, SandboxLimits
 from redstart.ports.sandbox import seccomp
-from redstart.ports.sandbox.cgroups import Cgroup, CgroupTree, GroupUsage, grouped, own_tree
-from redstart.ports.sandbox.exchange import Exchange, exchange, given, placed, variables
-from redstart.ports.sandbox.launch import LaunchEnd, Watch, launch, limited
-from redstart.ports.sandbox.leftovers import passing, sweep_folders
-from redstart.ports.sandbox.mounts import INWARD, OBJECTS, OUTWARD, TEMPORARY, USER, etc_files, mount_arguments
+from redstart.ports.sandbox.cgroups import Cgroup, CgroupTree, GroupUsage, find_own_tree, open_group
+from redstart.ports.sandbox.files import Exchange, build_variables, exchange, fill_placeholders, get_requested_variables
+from redstart.ports.sandbox.launch import LaunchEnd, Watch, build_limited_command, launch
+from redstart.ports.sandbox.leftovers import open_temporary_folder, sweep_folders
+from redstart.ports.sandbox.mounts import (
+    INPUT_FOLDER,
+    OBJECTS,
+    OUTPUT_FOLDER,
+    TEMPORARY,
+    USER,
+    generate_etc_files,
+    mount_arguments,
+)
+from redstart.ports.sandbox.pipes import BubblewrapPipes
 from redstart.ports.sandbox.port import SandboxLack, Workspaces
-from redstart.ports.sandbox.prepare import bring_copies, make_git
-from redstart.ports.sandbox.services import INSIDE, Relays, Slots, relayed
+from redstart.ports.sandbox.services import INSIDE, Relays, Slots, open_relays
 from redstart.ports.sandbox.stage import OUTWARD as STAGED_OUTWARD
 from redstart.ports.sandbox.stage import WORKSPACE as STAGED_WORKSPACE
-from redstart.ports.sandbox.stage import ProcessRights, StagedExecution, own_rights
+from redstart.ports.sandbox.stage import ProcessRights, StagedExecution, get_own_rights
+from redstart.ports.sandbox.usage_monitor import ExecutionWatch
 from redstart.ports.sandbox.warm import zygote
 from redstart.ports.sandbox.warm.zygote import WarmProcess, WarmSession
-from redstart.ports.sandbox.watch import ExecutionWatch
-from redstart.ports.sandbox.wires import BubblewrapPipes
+from redstart.ports.sandbox.workspace import bring_copies, make_git
 
 PROGRAM = "/usr/bin/bwrap"
 """The system's own program comes first: Ubuntu allows user namespaces by the path of the program."""
@@ -70,80 +78,82 @@ class Bubblewrap:
         self._workspaces = workspaces
         self._scratch = scratch
         self._slots = Slots()
-        self._swept = False
+        self._has_removed_leftovers = False
 
     @property
     def lacks(self) -> tuple[SandboxLack, ...]:
         """What the sandbox lacks on this machine."""
-        return lacking(own_rights(), own_tree(), seccomp.program())
+        return list_missing_features(get_own_rights(), find_own_tree(), seccomp.build_filter())
 
     async def run(self, execution: Execution) -> Completed:
-        if not self._swept:
+        if not self._has_removed_leftovers:
             sweep_folders(self._scratch)
-            self._swept = True
+            self._has_removed_leftovers = True
         with (
-            exchange(self._scratch, execution) as exchanged,
+            exchange(self._scratch, execution) as file_exchange,
             self._workspaces.checkout(execution.snapshot) as workspace,
             BubblewrapPipes() as wires,
-            _grouped(execution.limits) as group,
+            _open_group(execution.limits) as group,
         ):
             environment = execution.environment
             bring_copies(environment, workspace)
-            stage = StagedExecution(own_rights(), execution.limits, group.doors if group else ())
-            async with relayed(environment.services, exchanged.folder / "services", self._slots) as relays:
-                argv = arguments(execution, exchanged, workspace, wires, stage, relays)
-                folders = () if stage.mounts else (workspace, exchanged.outward)
-                watchman = ExecutionWatch(execution.limits, group=group, folders=folders)
-                ended = await _launched(argv, execution.limits, wires, watchman.watch, stage)
-            ended = _counted(ended, group, wires, watchman)
-            started = wires.command_ended and (relays is None or relays.ready)
-            killed = ended.stopped or ended.killed_for_memory  # the kernel may kill the whole group
-            if not started and not killed:
-                raise _broken(ended.returncode, ended.output, begun=wires.begun)
+            stage = StagedExecution(get_own_rights(), execution.limits, group.procs_files if group else ())
+            async with open_relays(environment.services, file_exchange.folder / "services", self._slots) as relays:
+                argv = build_arguments(execution, file_exchange, workspace, wires, stage, relays)
+                folders = () if stage.mounts else (workspace, file_exchange.output_folder)
+                monitor = ExecutionWatch(execution.limits, group=group, folders=folders)
+                end = await _launch(argv, execution.limits, wires, monitor.watch, stage)
+            end = _add_group_usage(end, group, wires, monitor)
+            is_started = wires.command_ended and (relays is None or relays.ready)
+            killed = end.stop_cause or end.killed_for_memory  # the kernel may kill the whole group
+            if not is_started and not killed:
+                raise _make_start_error(end.returncode, end.output, has_begun=wires.has_begun)
             if not wires.command_ended:
-                ended = dataclasses.replace(ended, returncode=-signal.SIGKILL)
-            return exchanged.completed(ended, wires.outward)
+                end = dataclasses.replace(end, returncode=-signal.SIGKILL)
+            return file_exchange.build_completed(end, wires.output_fd)
 
     @contextlib.asynccontextmanager
-    async def session(self, environment: Environment, limits: SandboxLimits) -> AsyncGenerator[WarmSession]:
+    async def open_session(self, environment: Environment, limits: SandboxLimits) -> AsyncGenerator[WarmSession]:
         """Open a session that forks each run of pytest from a sandboxed process that has already imported it."""
-        session = WarmSession(self, self._kept, environment, limits)
+        session = WarmSession(self, self._open_warm_process, environment, limits)
         try:
             yield session
         finally:
             await session.close()
 
     @contextlib.asynccontextmanager
-    async def _kept(self, execution: Execution) -> AsyncGenerator[WarmProcess]:
+    async def _open_warm_process(self, execution: Execution) -> AsyncGenerator[WarmProcess]:
         """Start a process that runs like this one can be forked from.
 
         Raises `SandboxUnavailable` where a warm start is not possible.
         """
-        if not own_rights().mounts or seccomp.program() is None:
+        if not get_own_rights().mounts or seccomp.build_filter() is None:
             raise SandboxUnavailable("A warm start needs mounts and a system call filter.")
         limits = execution.limits
-        more = limits.model_copy(update={"processes": limits.processes + zygote.OWN_PROCESSES, "wall": FOREVER})
+        warm_limits = limits.model_copy(update={"processes": limits.processes + zygote.OWN_PROCESSES, "wall": FOREVER})
         with (
-            exchange(self._scratch, execution) as exchanged,
+            exchange(self._scratch, execution) as file_exchange,
             self._workspaces.checkout(execution.snapshot) as names,
             BubblewrapPipes() as wires,
-            _grouped(limits) as group,
+            _open_group(limits) as group,
             zygote.control_wire(wires.fds) as (control, number),
         ):
             bring_copies(execution.environment, names)
             zygote.make_unreadable(names)
             for name in ("runs", "stage"):
-                (exchanged.folder / name).mkdir()
-            stage = StagedExecution(own_rights(), limits, group.doors if group else ())
-            about = zygote.about(execution, number, inward=INWARD, outward=OUTWARD, also=(OBJECTS,))
-            command = (execution.environment.python, "-c", zygote.program(), about)
-            asked = execution.model_copy(update={"argv": command, "limits": more})
-            argv = arguments(asked, exchanged, names, wires, stage, kept=True)
-            life = asyncio.create_task(_launched(argv, more, wires, _forever, stage))
+                (file_exchange.folder / name).mkdir()
+            stage = StagedExecution(get_own_rights(), limits, group.procs_files if group else ())
+            settings = zygote.build_settings(
+                execution, number, inward=INPUT_FOLDER, outward=OUTPUT_FOLDER, extra_paths=(OBJECTS,)
+            )
+            command = (execution.environment.python, "-c", zygote.read_program(), settings)
+            request = execution.model_copy(update={"argv": command, "limits": warm_limits})
+            argv = build_arguments(request, file_exchange, names, wires, stage, warm=True)
+            life = asyncio.create_task(_launch(argv, warm_limits, wires, _wait_forever, stage))
             try:
-                parent = zygote.Zygote(exchanged.folder / "runs", control)
-                await parent.ready(life)
-                zygote.let_go(wires.fds, number)
+                parent = zygote.Zygote(file_exchange.folder / "runs", control)
+                await parent.wait_until_ready(life)
+                zygote.close_passed_fd(wires.fds, number)
                 yield _Forks(self._workspaces, parent, stage)
             finally:
                 life.cancel()
@@ -159,49 +169,49 @@ class _Forks:
     async def run(self, execution: Execution) -> Completed:
         environment = execution.environment
         with (
-            exchange(self._parent.folder, execution) as exchanged,
+            exchange(self._parent.folder, execution) as file_exchange,
             self._workspaces.checkout(execution.snapshot) as workspace,
-            _grouped(execution.limits) as group,
+            _open_group(execution.limits) as group,
         ):
             bring_copies(environment, workspace)
             if os.path.lexists(workspace / ".git"):
                 raise SandboxUnavailable("A workspace with its own git folder cannot start warm.")
             make_git(environment, workspace / ".git", objects=OBJECTS)
-            shutil.move(workspace, exchanged.folder / "work")
-            zygote.write_request(execution, exchanged, inward=INWARD, outward=OUTWARD)
-            self._stage.own(exchanged.folder)
-            return await self._parent.run(execution, exchanged, group)
+            shutil.move(workspace, file_exchange.folder / "work")
+            zygote.write_request(execution, file_exchange, inward=INPUT_FOLDER, outward=OUTPUT_FOLDER)
+            self._stage.take_ownership(file_exchange.folder)
+            return await self._parent.run(execution, file_exchange, group)
 
 
-async def _forever(_: int) -> ExitCause:
+async def _wait_forever(_: int) -> ExitCause:
     await asyncio.Event().wait()
     raise AssertionError("nobody sets it")
 
 
 @contextlib.contextmanager
-def _grouped(limits: SandboxLimits) -> Generator[Cgroup | None]:
-    with contextlib.ExitStack() as held:
+def _open_group(limits: SandboxLimits) -> Generator[Cgroup | None]:
+    with contextlib.ExitStack() as stack:
         try:
-            group = held.enter_context(grouped(own_tree(), limits))
+            group = stack.enter_context(open_group(find_own_tree(), limits))
         except OSError as error:
             raise SandboxUnavailable(f"The kernel provides no control group for the sandbox: {error}") from error
         yield group
 
 
-async def _launched(
-    argv: list[str], limits: SandboxLimits, wires: BubblewrapPipes, then: Watch, stage: StagedExecution
+async def _launch(
+    argv: list[str], limits: SandboxLimits, wires: BubblewrapPipes, next_watch: Watch, stage: StagedExecution
 ) -> LaunchEnd:
     async def watch(pid: int) -> ExitCause:
         await wires.admit(pid, staged=stage.mounts)
-        return await then(pid)
+        return await next_watch(pid)
 
     def kill(pid: int) -> None:
-        first = stage.first(pid)
-        if first is None:
+        first_pid = stage.find_first_process(pid)
+        if first_pid is None:
             wires.kill(pid)
         else:
             with contextlib.suppress(ProcessLookupError):
-                os.kill(first, signal.SIGKILL)
+                os.kill(first_pid, signal.SIGKILL)
 
     try:
         # Bubblewrap itself gets no variable of the request: the dynamic loader would obey some of them on the host.
@@ -210,40 +220,44 @@ async def _launched(
         raise SandboxUnavailable(f"bubblewrap cannot be started: {error}", remedy=INSTALL) from error
 
 
-def _counted(ended: LaunchEnd, group: Cgroup | None, wires: BubblewrapPipes, watchman: ExecutionWatch) -> LaunchEnd:
+def _add_group_usage(
+    end: LaunchEnd, group: Cgroup | None, wires: BubblewrapPipes, monitor: ExecutionWatch
+) -> LaunchEnd:
     """Return the end with what the kernel counted for all processes together."""
-    used = group.usage() if group else GroupUsage()
+    used = group.get_usage() if group else GroupUsage()
     return dataclasses.replace(
-        ended,
-        cpu=max(ended.cpu, used.cpu),
-        peak_memory=used.peak_memory or ended.peak_memory,
+        end,
+        cpu=max(end.cpu, used.cpu),
+        peak_memory=used.peak_memory or end.peak_memory,
         killed_for_memory=used.killed_for_memory,
         refused_processes=used.refused_processes,
-        stopped=ended.stopped or watchman.disk(),
+        stop_cause=end.stop_cause or monitor.check_disk(),
         disk_full=wires.disk_full,
     )
 
 
-def lacking(rights: ProcessRights, tree: CgroupTree | None, filtered: bytes | None) -> tuple[SandboxLack, ...]:
+def list_missing_features(
+    rights: ProcessRights, tree: CgroupTree | None, call_filter: bytes | None
+) -> tuple[SandboxLack, ...]:
     """List what is missing."""
-    found = {
+    available = {
         SandboxLack.memory_limit: tree is not None,
         SandboxLack.bounded_disk: rights.mounts,
         SandboxLack.own_user: rights.drops or os.geteuid() != 0,
-        SandboxLack.call_filter: filtered is not None,
+        SandboxLack.call_filter: call_filter is not None,
     }
-    return tuple(lack for lack, had in found.items() if not had)
+    return tuple(lack for lack, had in available.items() if not had)
 
 
-def arguments(
+def build_arguments(
     execution: Execution,
-    exchanged: Exchange,
+    file_exchange: Exchange,
     workspace: Path,
     wires: BubblewrapPipes,
     stage: StagedExecution,
     relays: Relays | None = None,
     *,
-    kept: bool = False,
+    warm: bool = False,
 ) -> list[str]:
     """Build the whole argument list. Raises `SandboxUnavailable` if there is no usable bubblewrap.
 
@@ -251,20 +265,22 @@ def arguments(
     """
     program, version = find_bubblewrap()
     environment, limits, workspace = execution.environment, execution.limits, workspace.resolve()
-    inward, outward, objects = _shared_folders(execution)
-    etc = etc_files(environment.home, execution.hostname)
-    asked = {name: placed(value, inward, outward) for name, value in given(execution).items()}
-    inside = variables(environment.python, asked, home=environment.home, temporary=TEMPORARY)
-    argv = [placed(argument, inward, outward) for argument in execution.argv]
-    history = _history(environment, exchanged, workspace, objects)
-    stage.own(workspace, exchanged.folder)
-    filtered = zygote.call_filter() if kept else seccomp.program()
-    runs = {zygote.RUNS: (exchanged.folder / "runs", False), zygote.STAGE: (exchanged.folder / "stage", False)}
+    inward, outward, objects = _get_shared_folders(execution)
+    etc = generate_etc_files(environment.home, execution.hostname)
+    requested = {
+        name: fill_placeholders(value, inward, outward) for name, value in get_requested_variables(execution).items()
+    }
+    inside = build_variables(environment.python, requested, home=environment.home, temporary=TEMPORARY)
+    argv = [fill_placeholders(argument, inward, outward) for argument in execution.argv]
+    history = _list_git_mounts(environment, file_exchange, workspace, objects)
+    stage.take_ownership(workspace, file_exchange.folder)
+    call_filter = zygote.call_filter() if warm else seccomp.build_filter()
+    runs = {zygote.RUNS: (file_exchange.folder / "runs", False), zygote.STAGE: (file_exchange.folder / "stage", False)}
     command = [
-        stage.source(program),
-        *_bounds(version, zygote.CAPABILITIES if kept else (), execution.hostname or HOST_NAME),
+        stage.get_source(program),
+        *_build_isolation_arguments(version, zygote.CAPABILITIES if warm else (), execution.hostname or HOST_NAME),
         *("--json-status-fd", str(wires.status), "--block-fd", str(wires.gate)),
-        *(("--seccomp", str(wires.feed(filtered))) if filtered else ()),
+        *(("--seccomp", str(wires.feed(call_filter))) if call_filter else ()),
         "--clearenv",
         *(argument for name, value in inside.items() for argument in ("--setenv", name, value)),
         *mount_arguments(
@@ -272,31 +288,31 @@ def arguments(
             limits,
             workspace=Path(STAGED_WORKSPACE) if stage.mounts else workspace,
             folders={
-                inward: (exchanged.inward, False),
-                outward: (Path(STAGED_OUTWARD) if stage.mounts else exchanged.outward, True),
+                inward: (file_exchange.input_folder, False),
+                outward: (Path(STAGED_OUTWARD) if stage.mounts else file_exchange.output_folder, True),
                 **history,
                 **({INSIDE: (relays.folder, False)} if relays else {}),
-                **(runs if kept else {}),
+                **(runs if warm else {}),
             },
             etc={name: wires.feed(text.encode()) for name, text in etc.items()},
-            sized=version >= BOUNDED_TMPFS,
-            temporary=stage.temporary(environment.home),
-            source=stage.source,
+            bounded_tmpfs=version >= BOUNDED_TMPFS,
+            temporary=stage.get_temporary_folders(environment.home),
+            source=stage.get_source,
         ),
         *("--chdir", "/", "--"),
-        *limited(
+        *build_limited_command(
             limits,
-            "/" if kept else join(environment.mount, execution.cwd),
+            "/" if warm else join(environment.mount, execution.cwd),
             argv,
-            stay=True,
-            before=relays.command(environment.python) if relays else (),
-            counted=True,
+            keep_shell=True,
+            setup_command=relays.build_command(environment.python) if relays else (),
+            count_processes=True,
         ),
     ]
-    return stage.argv(command, workspace)
+    return stage.build_argv(command, workspace)
 
 
-def _bounds(version: tuple[int, ...], capabilities: Sequence[str], hostname: str) -> list[str]:
+def _build_isolation_arguments(version: tuple[int, ...], capabilities: Sequence[str], hostname: str) -> list[str]:
     """Build the arguments that isolate the command, except for the mounts and the filter."""
     return [
         *("--unshare-user", "--unshare-pid", "--unshare-net", "--unshare-ipc", "--unshare-uts", "--unshare-cgroup-try"),
@@ -307,27 +323,27 @@ def _bounds(version: tuple[int, ...], capabilities: Sequence[str], hostname: str
     ]
 
 
-def _shared_folders(execution: Execution) -> tuple[str, str, str]:
+def _get_shared_folders(execution: Execution) -> tuple[str, str, str]:
     """Return where files go in and out, and git's objects.
 
     On a host of another name, none of them is at its usual path.
     """
     if not execution.hostname:
-        return INWARD, OUTWARD, OBJECTS
+        return INPUT_FOLDER, OUTPUT_FOLDER, OBJECTS
     place = f"/run/{execution.hostname}"
     return f"{place}/in", f"{place}/out", f"{place}/objects"
 
 
-def _history(
-    environment: Environment, exchanged: Exchange, workspace: Path, objects: str
+def _list_git_mounts(
+    environment: Environment, file_exchange: Exchange, workspace: Path, objects: str
 ) -> dict[str, tuple[Path, bool]]:
     """List what to mount for git: the real objects, and a writable git folder of the sandbox's own."""
-    beside = os.path.lexists(workspace / ".git")  # the snapshot has a .git of its own; the mount covers it
-    folder = exchanged.folder / "git" if beside else workspace / ".git"
+    has_own_git = os.path.lexists(workspace / ".git")  # the snapshot has a .git of its own; the mount covers it
+    folder = file_exchange.folder / "git" if has_own_git else workspace / ".git"
     if not make_git(environment, folder, objects=objects):
         return {}
-    mounted = {objects: (Path(environment.git_objects), False)}
-    return mounted | ({join(environment.mount, ".git"): (folder, True)} if beside else {})
+    mounts = {objects: (Path(environment.git_objects), False)}
+    return mounts | ({join(environment.mount, ".git"): (folder, True)} if has_own_git else {})
 
 
 @functools.cache
@@ -337,27 +353,33 @@ def find_bubblewrap() -> tuple[str, tuple[int, ...]]:
     if program is None:
         raise SandboxUnavailable("bubblewrap (`bwrap`) is not installed.", remedy=INSTALL)
     try:
-        said = subprocess.run([program, "--version"], capture_output=True, text=True, timeout=PROBE_SECONDS, check=True)
+        completed = subprocess.run(
+            [program, "--version"], capture_output=True, text=True, timeout=PROBE_SECONDS, check=True
+        )
     except (OSError, subprocess.SubprocessError) as error:
         raise SandboxUnavailable(f"bubblewrap cannot be started: {error}", remedy=INSTALL) from error
-    version = tuple(int(number) for number in re.findall(r"\d+", said.stdout)[:3])
+    version = tuple(int(number) for number in re.findall(r"\d+", completed.stdout)[:3])
     if version < OLDEST:
-        raise SandboxUnavailable(f"{said.stdout.strip()} is too old; 0.5 or newer is needed.", remedy=INSTALL)
+        raise SandboxUnavailable(f"{completed.stdout.strip()} is too old; 0.5 or newer is needed.", remedy=INSTALL)
     return program, version
 
 
 def probe(scratch: Path) -> None:
     """Run `/bin/true` with every flag that an execution gets. Raises `SandboxUnavailable`, with the remedy."""
-    with passing("probe") as folder:
+    with open_temporary_folder("probe") as folder:
         snapshot = Snapshot(tree="", base="", pack="")
         environment = Environment(mount=str(folder), python="/usr/bin/python3")
         execution = Execution(argv=("/bin/true",), snapshot=snapshot, environment=environment)
-        with exchange(scratch, execution) as exchanged, BubblewrapPipes() as wires, _grouped(execution.limits) as group:
-            stage = StagedExecution(own_rights(), execution.limits, group.doors if group else ())
-            argv = arguments(execution, exchanged, folder, wires, stage)
+        with (
+            exchange(scratch, execution) as file_exchange,
+            BubblewrapPipes() as wires,
+            _open_group(execution.limits) as group,
+        ):
+            stage = StagedExecution(get_own_rights(), execution.limits, group.procs_files if group else ())
+            argv = build_arguments(execution, file_exchange, folder, wires, stage)
             wires.open_gate()
             try:
-                ran = subprocess.run(
+                completed = subprocess.run(
                     argv,
                     env={},
                     stdin=subprocess.DEVNULL,
@@ -369,23 +391,25 @@ def probe(scratch: Path) -> None:
                 )
             except (OSError, subprocess.TimeoutExpired) as error:
                 raise SandboxUnavailable(f"bubblewrap does not work here: {error}") from error
-            if ran.returncode != 0:
-                raise _broken(ran.returncode, ran.stdout, begun=False)
+            if completed.returncode != 0:
+                raise _make_start_error(completed.returncode, completed.stdout, has_begun=False)
 
 
-def _broken(returncode: int, output: bytes, *, begun: bool) -> SandboxUnavailable:
-    words = output.decode("utf-8", "replace").strip()[-500:] or f"it ended with {returncode}"
-    if begun and not any(each in words for each in COMPLAINTS):
-        return SandboxDied(f"The sandbox died while a command ran in it: {words}")
-    return SandboxUnavailable(f"The sandbox could not be started or died: {words}", remedy=remedy_for(words))
+def _make_start_error(returncode: int, output: bytes, *, has_begun: bool) -> SandboxUnavailable:
+    message = output.decode("utf-8", "replace").strip()[-500:] or f"it ended with {returncode}"
+    if has_begun and not any(complaint in message for complaint in COMPLAINTS):
+        return SandboxDied(f"The sandbox died while a command ran in it: {message}")
+    return SandboxUnavailable(f"The sandbox could not be started or died: {message}", remedy=find_remedy(message))
 
 
-def remedy_for(words: str, *, restricted: Path = Path("/proc/sys/kernel/apparmor_restrict_unprivileged_userns")) -> str:
+def find_remedy(
+    message: str, *, restriction_file: Path = Path("/proc/sys/kernel/apparmor_restrict_unprivileged_userns")
+) -> str:
     """Return the remedy for an error message of bubblewrap; empty for an unknown message."""
-    denied = ("uid map", "namespace", "RTM_NEWADDR", "Operation not permitted", "Permission denied")
-    if not any(each in words for each in denied):
+    patterns = ("uid map", "namespace", "RTM_NEWADDR", "Operation not permitted", "Permission denied")
+    if not any(pattern in message for pattern in patterns):
         return ""
     with contextlib.suppress(OSError):
-        if restricted.read_text().strip() == "1":
+        if restriction_file.read_text().strip() == "1":
             return APPARMOR
     return NAMESPACES

@@ -20,15 +20,15 @@ from pathlib import Path, PurePosixPath
 from typing import NamedTuple
 
 from redstart.core.shell import SandboxLimits
-from redstart.ports.sandbox.leftovers import abandoned, mark
+from redstart.ports.sandbox.leftovers import is_abandoned, mark
 
 PREFIX = "redstart-"
-SHARED = "redstart"
+SHARED_FOLDER = "redstart"
 """A folder at the top of a hierarchy, in which an administrator may let others make groups."""
 SUPERVISOR = "redstart-supervisor"
 NEEDED, USEFUL = ("memory", "pids"), ("cpu", "cpuacct")
 PERIOD = 100_000
-ROOM = 16
+MEMORY_MARGIN_DIVISOR = 16
 """The group's memory limit is higher by this part of it. A single process that asks for too much is then refused by its
 own limit, which it can handle, before the kernel has to kill a process."""
 OWN_PROCESSES = 2
@@ -36,7 +36,7 @@ OWN_PROCESSES = 2
 USERS = Path("/run/user")
 RESTARTED = "SCOPE_OF_REDSTART"
 """The variable that holds the ID of the restarted process; the ID stays the same."""
-OFFERED = """
+DELEGATION_SCRIPT = """
 own=/sys/fs/cgroup$(sed -n s/^0:://p /proc/self/cgroup)
 test -w "$own/cgroup.procs" && cat "$own/cgroup.controllers"
 """
@@ -73,7 +73,7 @@ class Cgroup:
         try:
             for folder in self.folders:
                 folder.mkdir()
-            for controller, file, text in _settings(limits, self._folders, unified=tree.unified):
+            for controller, file, text in _list_settings(limits, self._folders, unified=tree.unified):
                 path = self._folders[controller] / file
                 if path.exists():  # some kernels have no swap to bound
                     path.write_text(text)
@@ -86,25 +86,25 @@ class Cgroup:
         return list(dict.fromkeys(self._folders.values()))
 
     @property
-    def doors(self) -> list[str]:
+    def procs_files(self) -> list[str]:
         """The files to which a process writes `0` to join the group."""
         return [str(folder / "cgroup.procs") for folder in self.folders]
 
-    def cpu(self) -> float:
+    def get_cpu_seconds(self) -> float:
         """Return the processor time, in seconds, of all processes that were ever in the group."""
         if self._unified:
             return number_after(self._folders["memory"] / "cpu.stat", "usage_usec") / 1e6
         account = self._folders.get("cpuacct")
         return number_in(account / "cpuacct.usage") / 1e9 if account else 0.0
 
-    def usage(self) -> GroupUsage:
+    def get_usage(self) -> GroupUsage:
         memory, pids = self._folders["memory"], self._folders["pids"]
         refused = number_after(pids / "pids.events", "max")
         if self._unified:
             killed = number_after(memory / "memory.events", "oom_kill")
-            return GroupUsage(self.cpu(), number_in(memory / "memory.peak"), killed, refused)
+            return GroupUsage(self.get_cpu_seconds(), number_in(memory / "memory.peak"), killed, refused)
         killed = number_after(memory / "memory.oom_control", "oom_kill")
-        return GroupUsage(self.cpu(), number_in(memory / "memory.max_usage_in_bytes"), killed, refused)
+        return GroupUsage(self.get_cpu_seconds(), number_in(memory / "memory.max_usage_in_bytes"), killed, refused)
 
     def kill(self) -> None:
         """Kill whatever is still in the group."""
@@ -117,14 +117,14 @@ class Cgroup:
 
     def close(self) -> None:
         """Kill what is left and remove the group. If that fails, `remove_abandoned_groups` removes it later."""
-        over = time.monotonic() + BURIAL_SECONDS
-        while not all(_removed(folder) for folder in self.folders) and time.monotonic() < over:
+        deadline = time.monotonic() + BURIAL_SECONDS
+        while not all(_remove_group(folder) for folder in self.folders) and time.monotonic() < deadline:
             self.kill()
             time.sleep(0.001)
 
 
 @contextlib.contextmanager
-def grouped(tree: CgroupTree | None, limits: SandboxLimits) -> Generator[Cgroup | None]:
+def open_group(tree: CgroupTree | None, limits: SandboxLimits) -> Generator[Cgroup | None]:
     """Open a group for one execution; None where there is no tree. Raises `OSError` if it cannot be made."""
     if tree is None:
         yield None
@@ -137,41 +137,51 @@ def grouped(tree: CgroupTree | None, limits: SandboxLimits) -> Generator[Cgroup 
 
 
 @functools.cache
-def own_tree() -> CgroupTree | None:
+def find_own_tree() -> CgroupTree | None:
     """Return where this process can make groups, which is tried once. Groups of dead processes are removed."""
-    for tree in candidates(Path("/proc/self/mountinfo").read_text(), Path("/proc/self/cgroup").read_text()):
-        if _works(tree):
+    for tree in list_candidates(Path("/proc/self/mountinfo").read_text(), Path("/proc/self/cgroup").read_text()):
+        if _is_usable(tree):
             sweep(tree)
             return tree
     return None
 
 
-def candidates(mountinfo: str, membership: str) -> list[CgroupTree]:
+def list_candidates(mountinfo: str, membership: str) -> list[CgroupTree]:
     """List the places where groups might be made, best first: this process's own groups, then shared folders.
 
     Both texts are as in `/proc/self`. In version 2, only folders with the needed controllers count.
     """
-    mounts, paths = _mounts(mountinfo), _paths(membership)
-    found: list[CgroupTree] = []
-    ones = {each: mounts[each] for each in (*NEEDED, *USEFUL) if each in mounts and each in paths}
-    if all(each in ones for each in NEEDED):
-        own = {each: _below(mount, paths[each]) for each, mount in ones.items()}
-        found += [CgroupTree(own, unified=False)]
-        found += [CgroupTree({each: mount.place / SHARED for each, mount in ones.items()}, unified=False)]
+    mounts, paths = _parse_mounts(mountinfo), _parse_paths(membership)
+    trees: list[CgroupTree] = []
+    controllers = {
+        controller: mounts[controller]
+        for controller in (*NEEDED, *USEFUL)
+        if controller in mounts and controller in paths
+    }
+    if all(controller in controllers for controller in NEEDED):
+        own_folders = {
+            controller: _resolve_folder(mount, paths[controller]) for controller, mount in controllers.items()
+        }
+        trees += [CgroupTree(own_folders, unified=False)]
+        trees += [
+            CgroupTree(
+                {controller: mount.place / SHARED_FOLDER for controller, mount in controllers.items()}, unified=False
+            )
+        ]
     if "" in mounts and "" in paths:
-        for folder in (_delegated(_below(mounts[""], paths[""])), mounts[""].place / SHARED):
-            if _offers(folder):
-                found.append(CgroupTree(dict.fromkeys((*NEEDED, "cpu"), folder), unified=True))
-    return found
+        for folder in (_get_delegated_folder(_resolve_folder(mounts[""], paths[""])), mounts[""].place / SHARED_FOLDER):
+            if _has_controllers(folder):
+                trees.append(CgroupTree(dict.fromkeys((*NEEDED, "cpu"), folder), unified=True))
+    return trees
 
 
 def sweep(tree: CgroupTree) -> None:
     """Remove groups whose makers are dead, with any process in them: a killed maker could not do so."""
     for folder in dict.fromkeys(tree.folders.values()):
-        for each in folder.glob(f"{PREFIX}*"):
-            if abandoned(each.name, PREFIX):
-                _kill_members(each)
-                _removed(each)
+        for group_folder in folder.glob(f"{PREFIX}*"):
+            if is_abandoned(group_folder.name, PREFIX):
+                _kill_members(group_folder)
+                _remove_group(group_folder)
 
 
 def restart_in_own_group() -> None:
@@ -179,16 +189,16 @@ def restart_in_own_group() -> None:
 
     It then does not return, so call it before anything else. Otherwise it returns at once.
     """
-    uid, own = os.geteuid(), str(os.getpid())
-    if uid == 0 or sys.platform != "linux" or os.environ.get(RESTARTED) == own or own_tree() is not None:
+    uid, own_pid = os.geteuid(), str(os.getpid())
+    if uid == 0 or sys.platform != "linux" or os.environ.get(RESTARTED) == own_pid or find_own_tree() is not None:
         return
-    command = delegation([sys.executable, *sys.orig_argv[1:]], uid=uid, users=USERS)
+    command = build_delegation_command([sys.executable, *sys.orig_argv[1:]], uid=uid, users=USERS)
     if command:
         with contextlib.suppress(OSError):
-            os.execve(command[0], command, _for_systemd(uid) | {RESTARTED: own})  # noqa: S606 (that is the point)
+            os.execve(command[0], command, _make_systemd_environment(uid) | {RESTARTED: own_pid})  # noqa: S606 (that is the point)
 
 
-def delegation(
+def build_delegation_command(
     argv: Sequence[str], *, uid: int, systemd_run: str | None = None, users: Path = USERS
 ) -> list[str] | None:
     """Build the arguments that start `argv` in a group of its own, which systemd lets its user divide further.
@@ -199,11 +209,11 @@ def delegation(
     program = systemd_run or shutil.which("systemd-run")
     if program is None or not (users / str(uid) / "systemd").is_dir():
         return None
-    asking = [program, "--user", "--scope", "--quiet", "--collect", "-p", "Delegate=yes"]
+    prefix = [program, "--user", "--scope", "--quiet", "--collect", "-p", "Delegate=yes"]
     try:
-        tried = subprocess.run(
-            [*asking, "--", "/bin/sh", "-c", OFFERED],
-            env=_for_systemd(uid),
+        completed = subprocess.run(
+            [*prefix, "--", "/bin/sh", "-c", DELEGATION_SCRIPT],
+            env=_make_systemd_environment(uid),
             capture_output=True,
             text=True,
             timeout=TRY_SECONDS,
@@ -211,18 +221,20 @@ def delegation(
         )
     except (OSError, subprocess.SubprocessError):
         return None
-    if not set(NEEDED) <= set(tried.stdout.split()):
+    if not set(NEEDED) <= set(completed.stdout.split()):
         return None
-    return [*asking, "--", *argv]
+    return [*prefix, "--", *argv]
 
 
-def _for_systemd(uid: int) -> dict[str, str]:
+def _make_systemd_environment(uid: int) -> dict[str, str]:
     """Return this process's variables with the folder of the user's systemd, which `su` and `cron` do not set."""
     return {"XDG_RUNTIME_DIR": str(USERS / str(uid))} | os.environ
 
 
-def _settings(limits: SandboxLimits, folders: Mapping[str, Path], *, unified: bool) -> Generator[tuple[str, str, str]]:
-    memory, quota = str(limits.memory + limits.memory // ROOM), int(limits.cpus * PERIOD)
+def _list_settings(
+    limits: SandboxLimits, folders: Mapping[str, Path], *, unified: bool
+) -> Generator[tuple[str, str, str]]:
+    memory, quota = str(limits.memory + limits.memory // MEMORY_MARGIN_DIVISOR), int(limits.cpus * PERIOD)
     if unified:
         yield from (("memory", "memory.max", memory), ("memory", "memory.swap.max", "0"))
         yield ("memory", "memory.oom.group", "1")
@@ -241,9 +253,9 @@ class _Mount(NamedTuple):
     place: Path
 
 
-def _mounts(mountinfo: str) -> dict[str, _Mount]:
+def _parse_mounts(mountinfo: str) -> dict[str, _Mount]:
     """Return the mounted hierarchies by controller; the one of version 2 has the empty name."""
-    found: dict[str, _Mount] = {}
+    mounts: dict[str, _Mount] = {}
     for line in mountinfo.splitlines():
         before, _, after = line.partition(" - ")
         fields, kind = before.split(), after.split()
@@ -251,43 +263,45 @@ def _mounts(mountinfo: str) -> dict[str, _Mount]:
             continue
         mount = _Mount(fields[3], Path(fields[4]))
         names = [""] if kind[0] == "cgroup2" else kind[-1].split(",")
-        found.update({name: mount for name in names if name in ("", *NEEDED, *USEFUL)})
-    return found
+        mounts.update({name: mount for name in names if name in ("", *NEEDED, *USEFUL)})
+    return mounts
 
 
-def _paths(membership: str) -> dict[str, str]:
+def _parse_paths(membership: str) -> dict[str, str]:
     """Return this process's group in each hierarchy, by controller."""
     lines = (line.split(":", 2) for line in membership.splitlines())
     return {name: line[2] for line in lines if len(line) == 3 for name in line[1].split(",")}
 
 
-def _below(mount: _Mount, path: str) -> Path:
-    own, root = PurePosixPath(path), PurePosixPath(mount.root)
-    return mount.place / (own.relative_to(root) if own.is_relative_to(root) else own.relative_to("/"))
+def _resolve_folder(mount: _Mount, path: str) -> Path:
+    group_path, root = PurePosixPath(path), PurePosixPath(mount.root)
+    return mount.place / (
+        group_path.relative_to(root) if group_path.is_relative_to(root) else group_path.relative_to("/")
+    )
 
 
-def _delegated(own: Path) -> Path:
+def _get_delegated_folder(folder: Path) -> Path:
     """Return the folder that this process was given, even after the process has moved into a leaf of it."""
-    return own.parent if own.name == SUPERVISOR else own
+    return folder.parent if folder.name == SUPERVISOR else folder
 
 
-def _offers(folder: Path) -> bool:
+def _has_controllers(folder: Path) -> bool:
     try:
-        there = folder if folder.is_dir() else folder.parent
-        return set(NEEDED) <= set((there / "cgroup.controllers").read_text().split())
+        existing = folder if folder.is_dir() else folder.parent
+        return set(NEEDED) <= set((existing / "cgroup.controllers").read_text().split())
     except OSError:
         return False
 
 
-def _works(tree: CgroupTree) -> bool:
+def _is_usable(tree: CgroupTree) -> bool:
     """Whether a group can be made there, entered by a process, and read."""
     try:
         if tree.unified:
             _open_up(tree.folders["memory"])
         group = Cgroup(tree, SandboxLimits())
         try:
-            script = "".join('echo 0 >"$1" || exit 1; shift; ' for _ in group.doors) + ":"
-            command = ["/bin/sh", "-c", script, "sh", *group.doors]
+            script = "".join('echo 0 >"$1" || exit 1; shift; ' for _ in group.procs_files) + ":"
+            command = ["/bin/sh", "-c", script, "sh", *group.procs_files]
             subprocess.run(command, capture_output=True, timeout=TRY_SECONDS, check=True)
         finally:
             group.close()
@@ -303,16 +317,16 @@ def _open_up(folder: Path) -> None:
     """
     folder.mkdir(exist_ok=True)
     if not set(NEEDED) <= set((folder / "cgroup.subtree_control").read_text().split()):
-        members = _members(folder)
+        members = _read_members(folder)
         if members == [os.getpid()]:
             (folder / SUPERVISOR).mkdir(exist_ok=True)
             (folder / SUPERVISOR / "cgroup.procs").write_text("0")
-        offered = (folder / "cgroup.controllers").read_text().split()
-        wanted = [name for name in (*NEEDED, "cpu") if name in offered]
-        (folder / "cgroup.subtree_control").write_text(" ".join(f"+{name}" for name in wanted))
+        available = (folder / "cgroup.controllers").read_text().split()
+        enabled = [name for name in (*NEEDED, "cpu") if name in available]
+        (folder / "cgroup.subtree_control").write_text(" ".join(f"+{name}" for name in enabled))
 
 
-def _members(folder: Path) -> list[int]:
+def _read_members(folder: Path) -> list[int]:
     try:
         return [int(pid) for pid in (folder / "cgroup.procs").read_text().split()]
     except (OSError, ValueError):
@@ -320,12 +334,12 @@ def _members(folder: Path) -> list[int]:
 
 
 def _kill_members(folder: Path) -> None:
-    for pid in _members(folder):
+    for pid in _read_members(folder):
         with contextlib.suppress(ProcessLookupError, PermissionError):
             os.kill(pid, signal.SIGKILL)
 
 
-def _removed(folder: Path) -> bool:
+def _remove_group(folder: Path) -> bool:
     try:
         folder.rmdir()
     except FileNotFoundError:

@@ -1,4 +1,4 @@
-"""Runs inside a sandbox, as a script: passes connections to a loopback port on to a socket file of the host's relay.
+"""Run inside a sandbox, as a script: passes connections to a loopback port on to a socket file of the host's relay.
 
 It is run by the target's interpreter, so it needs nothing but the standard library of Python 3.8.
 Arguments: the folder of the socket files, then for each of them, in order, `address,port,must` (or `may`, where the
@@ -31,36 +31,38 @@ class ForwardedSocket:
         self.other = self
         self.pending = bytearray()
         """What came from the other side and could not be sent yet."""
-        self.reading = True
-        self.finished = False
+        self.is_reading = True
+        self.is_finished = False
         """Whether this side has been told that nothing more will come."""
-        self.watched = 0
+        self.watched_events = 0
 
-    def wanted(self) -> int:
-        reads = self.reading and len(self.other.pending) < MOST_PENDING
+    def get_wanted_events(self) -> int:
+        reads = self.is_reading and len(self.other.pending) < MOST_PENDING
         return (selectors.EVENT_READ if reads else 0) | (selectors.EVENT_WRITE if self.pending else 0)
 
     def receive(self) -> None:
         data = self.sock.recv(CHUNK)
-        self.reading = bool(data)
+        self.is_reading = bool(data)
         self.other.pending += data
 
     def flush(self) -> None:
-        """Sends what can be sent now, and then the end, if the other side has come to its end."""
+        """Send what can be sent now, and then the end, if the other side has come to its end."""
         if self.pending:
             try:
                 del self.pending[: self.sock.send(self.pending)]
             except BlockingIOError:
                 return
-        if not self.pending and not self.other.reading and not self.finished:
-            self.finished = True
+        if not self.pending and not self.other.is_reading and not self.is_finished:
+            self.is_finished = True
             self.sock.shutdown(socket.SHUT_WR)
 
 
 class Forwarder:
     def __init__(self, listeners: list[tuple[socket.socket, str]]) -> None:
         files = resource.getrlimit(resource.RLIMIT_NOFILE)[0]
-        self._most = MOST_CONNECTIONS if files < 0 else min(MOST_CONNECTIONS, max((files - SPARE_FILES) // 2, 1))
+        self._max_connections = (
+            MOST_CONNECTIONS if files < 0 else min(MOST_CONNECTIONS, max((files - SPARE_FILES) // 2, 1))
+        )
         self._open = 0
         self._selector = selectors.DefaultSelector()
         for listener, path in listeners:
@@ -82,7 +84,7 @@ class Forwarder:
             return
         host = socket.socket(socket.AF_UNIX)
         try:
-            if self._open >= self._most:
+            if self._open >= self._max_connections:
                 raise OSError("too many connections")
             host.connect(path)
         except OSError:
@@ -90,11 +92,11 @@ class Forwarder:
             client.close()
             return
         client.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
-        one, two = ForwardedSocket(client), ForwardedSocket(host)
-        one.other, two.other = two, one
+        client_side, host_side = ForwardedSocket(client), ForwardedSocket(host)
+        client_side.other, host_side.other = host_side, client_side
         self._open += 1
-        self._watch(one)
-        self._watch(two)
+        self._watch(client_side)
+        self._watch(host_side)
 
     def _move(self, side: ForwardedSocket, events: int) -> None:
         if side.sock.fileno() < 0:  # closed by an earlier event of the same round
@@ -110,27 +112,27 @@ class Forwarder:
         except OSError:
             self._close(side)
             return
-        if side.finished and side.other.finished:
+        if side.is_finished and side.other.is_finished:
             self._close(side)
             return
         self._watch(side)
         self._watch(side.other)
 
     def _watch(self, side: ForwardedSocket) -> None:
-        wanted = side.wanted()
-        if wanted and side.watched:
-            self._selector.modify(side.sock, wanted, side)
-        elif wanted:
-            self._selector.register(side.sock, wanted, side)
-        elif side.watched:
+        events = side.get_wanted_events()
+        if events and side.watched_events:
+            self._selector.modify(side.sock, events, side)
+        elif events:
+            self._selector.register(side.sock, events, side)
+        elif side.watched_events:
             self._selector.unregister(side.sock)
-        side.watched = wanted
+        side.watched_events = events
 
     def _close(self, side: ForwardedSocket) -> None:
-        for each in (side, side.other):
-            if each.watched:
-                self._selector.unregister(each.sock)
-            each.sock.close()
+        for endpoint in (side, side.other):
+            if endpoint.watched_events:
+                self._selector.unregister(endpoint.sock)
+            endpoint.sock.close()
         self._open -= 1
 
 
@@ -147,14 +149,14 @@ def listen(address: str, port: int) -> socket.socket:
     return listener
 
 
-def tell(path: str) -> None:
-    """Tells the host that all is ready, and waits until it has heard so."""
+def report_ready(path: str) -> None:
+    """Tell the host that all is ready, and wait until it has heard so."""
     with socket.socket(socket.AF_UNIX) as ready:
         ready.connect(path)
         ready.recv(1)
 
 
-def stay() -> None:
+def detach() -> None:
     """The child goes on alone, out of reach of signals to the command's group, and holds nothing of the command's."""
     if os.fork():
         os._exit(0)
@@ -169,14 +171,14 @@ def stay() -> None:
 def main(folder: str, *services: str) -> None:
     listeners: list[tuple[socket.socket, str]] = []
     for number, service in enumerate(services):
-        address, port, need = service.split(",")
+        address, port, requirement = service.split(",")
         try:
             listeners.append((listen(address, int(port)), f"{folder}/{number}"))
         except OSError as error:
-            if need == "must":
+            if requirement == "must":
                 sys.exit(f"no service can be offered at {address} port {port}: {error}")
-    tell(f"{folder}/ready")
-    stay()
+    report_ready(f"{folder}/ready")
+    detach()
     Forwarder(listeners).serve()
 
 

@@ -1,4 +1,4 @@
-"""Starts one command, bounds what it may use, and leaves no process of it behind."""
+"""Start one command, bounds what it may use, and leaves no process of it behind."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ _listener: ContextVar[OutputListener | None] = ContextVar("output_listener", def
 
 
 @contextmanager
-def listening(listener: OutputListener) -> Generator[None]:
+def listen_to_output(listener: OutputListener) -> Generator[None]:
     """Pass the output of every execution to `listener` as soon as it is read, until the end of the context."""
     token = _listener.set(listener)
     try:
@@ -33,7 +33,7 @@ def listening(listener: OutputListener) -> Generator[None]:
         _listener.reset(token)
 
 
-def current_listener() -> OutputListener | None:
+def get_current_listener() -> OutputListener | None:
     """Return the listener of the execution that begins now."""
     return _listener.get()
 
@@ -57,7 +57,7 @@ class LaunchEnd:
     wall: float
     cpu: float
     """Seconds of processor time of the command and every descendant that was waited for."""
-    stopped: ExitCause | None = None
+    stop_cause: ExitCause | None = None
     """Why it was ended from outside; None if it ended by itself."""
     peak_memory: int = 0
     """Bytes of the largest of those processes; of all together if a control group has counted them."""
@@ -76,7 +76,7 @@ class ClippedStream:
         self._head, self._tail = bytearray(), bytearray()
         self._head_size = limit // 2
         self._tail_size = limit - self._head_size
-        self._listener = current_listener()
+        self._listener = get_current_listener()
         self.left_out = 0
         self.total = 0
 
@@ -92,20 +92,20 @@ class ClippedStream:
             del self._tail[:surplus]
             self.left_out += surplus
 
-    def joined(self) -> bytes:
+    def join(self) -> bytes:
         """Return head and tail, with a line between them that says how much was left out."""
         mark = f"\n[... {self.left_out} bytes left out ...]\n".encode() if self.left_out else b""
         return bytes(self._head) + mark + bytes(self._tail)
 
 
-def limited(
+def build_limited_command(
     limits: SandboxLimits,
     folder: str,
     argv: Sequence[str],
     *,
-    stay: bool = False,
-    before: Sequence[str] = (),
-    counted: bool = False,
+    keep_shell: bool = False,
+    setup_command: Sequence[str] = (),
+    count_processes: bool = False,
 ) -> list[str]:
     """Build an argument list that runs `argv` in `folder` under the limits; exit 127 if either does not exist.
 
@@ -133,14 +133,14 @@ def limited(
         f"-d {kilobytes}",
     )
     script = "; ".join(f"ulimit {setting} 2>/dev/null" for setting in settings)
-    if counted:
-        most = limits.processes + 1  # the shell that sets it counts too; bash uses another letter
-        script += f"; ulimit -p {most} 2>/dev/null || ulimit -u {most} 2>/dev/null"
-    if before:
-        script += f"; {shlex.join(before)} || exit 127"
+    if count_processes:
+        max_processes = limits.processes + 1  # the shell that sets it counts too; bash uses another letter
+        script += f"; ulimit -p {max_processes} 2>/dev/null || ulimit -u {max_processes} 2>/dev/null"
+    if setup_command:
+        script += f"; {shlex.join(setup_command)} || exit 127"
     script += '; cd -- "$1" || exit 127; shift; '
     # A shell that stays must not add its own messages ("Killed") to the output, nor run a builtin for the program.
-    script += 'exec 3>&2 2>/dev/null; (exec "$@") 2>&3 3>&-; exit $?' if stay else 'exec "$@"'
+    script += 'exec 3>&2 2>/dev/null; (exec "$@") 2>&3 3>&-; exit $?' if keep_shell else 'exec "$@"'
     return ["/bin/sh", "-c", script, "sh", folder, *argv]
 
 
@@ -169,7 +169,7 @@ async def launch(
     Raises `OSError` if `argv[0]` itself cannot be started.
     """
     began = time.monotonic()
-    kept = ClippedStream(limits.output)
+    output = ClippedStream(limits.output)
     source, sink = os.pipe()
     os.set_blocking(source, False)
     child: subprocess.Popen[bytes] | None = None
@@ -179,25 +179,27 @@ async def launch(
             child = _start(argv, variables, sink, pass_fds)
         finally:
             os.close(sink)
-        flooded = asyncio.Event()
-        with draining(source, kept, limits.flood, flooded):
-            stopped = await until(_exited(child.pid), limits.wall, flooded, watch(child.pid) if watch else None)
+        flood_event = asyncio.Event()
+        with drain_in_background(source, output, limits.flood, flood_event):
+            stop_cause = await wait_for_end(
+                _wait_for_exit(child.pid), limits.wall, flood_event, watch(child.pid) if watch else None
+            )
             kill(child.pid)
-            if stopped:
-                await _exited(child.pid)
+            if stop_cause:
+                await _wait_for_exit(child.pid)
         returncode, used = _reap(child)
         reaped = True
-        drain(source, kept)  # every writer is dead, so all output is there
-        if kept.total > limits.flood:
-            stopped = ExitCause.output  # even if it ended by itself at the same moment
+        drain(source, output)  # every writer is dead, so all output is there
+        if output.total > limits.flood:
+            stop_cause = ExitCause.output  # even if it ended by itself at the same moment
         return LaunchEnd(
             returncode,
-            kept.joined(),
-            kept.left_out > 0,
-            stopped is ExitCause.timeout,
+            output.join(),
+            output.left_out > 0,
+            stop_cause is ExitCause.timeout,
             time.monotonic() - began,
             used.ru_utime + used.ru_stime,
-            stopped,
+            stop_cause,
             peak_memory=used.ru_maxrss * RSS_UNIT,
         )
     finally:
@@ -207,15 +209,15 @@ async def launch(
         os.close(source)
 
 
-async def until(
+async def wait_for_end(
     end: Coroutine[None, None, None],
     wall: float,
-    flooded: asyncio.Event,
+    flood_event: asyncio.Event,
     watch: Coroutine[None, None, ExitCause] | None,
 ) -> ExitCause | None:
     """Wait for the end; return why the command has to be ended, None if it ended by itself."""
     exited = asyncio.create_task(end)
-    flood = asyncio.create_task(flooded.wait())
+    flood = asyncio.create_task(flood_event.wait())
     watching = asyncio.create_task(watch) if watch else None
     tasks: set[asyncio.Task[bool] | asyncio.Task[None] | asyncio.Task[ExitCause]] = {exited, flood}
     if watching:
@@ -250,7 +252,7 @@ def _start(
     )
 
 
-async def _exited(pid: int) -> None:
+async def _wait_for_exit(pid: int) -> None:
     """Return when a child has ended. It is not reaped yet, so that its ID stays its own."""
     try:
         pidfd = os.pidfd_open(pid)
@@ -259,12 +261,12 @@ async def _exited(pid: int) -> None:
             await asyncio.sleep(0.01)
         return
     try:
-        await readable(pidfd)
+        await wait_readable(pidfd)
     finally:
         os.close(pidfd)
 
 
-async def readable(fd: int) -> None:
+async def wait_readable(fd: int) -> None:
     """Return when there is something to read; for a process descriptor, when the process has ended."""
     loop, ready = asyncio.get_running_loop(), asyncio.Event()
     loop.add_reader(fd, ready.set)
@@ -286,35 +288,35 @@ def _reap(child: subprocess.Popen[bytes]) -> tuple[int, resource.struct_rusage]:
 
 
 @contextlib.contextmanager
-def draining(source: int, kept: ClippedStream, flood: int, flooded: asyncio.Event) -> Generator[None]:
+def drain_in_background(source: int, output: ClippedStream, flood: int, flood_event: asyncio.Event) -> Generator[None]:
     """Read from `source` while the event loop runs, so that no writer ever waits."""
     loop = asyncio.get_running_loop()
 
-    def some() -> None:
-        if not _read(source, kept):
+    def read_available() -> None:
+        if not _read(source, output):
             loop.remove_reader(source)
-        if kept.total > flood:
-            flooded.set()
+        if output.total > flood:
+            flood_event.set()
 
-    loop.add_reader(source, some)
+    loop.add_reader(source, read_available)
     try:
         yield
     finally:
         loop.remove_reader(source)
 
 
-def drain(source: int, kept: ClippedStream) -> None:
+def drain(source: int, output: ClippedStream) -> None:
     """Read what is left in the pipe: no more than a pipe holds, in case another process still writes."""
     for _ in range(16):
-        if not _read(source, kept):
+        if not _read(source, output):
             break
 
 
-def _read(source: int, kept: ClippedStream) -> bool:
+def _read(source: int, output: ClippedStream) -> bool:
     """Read one chunk. False if there is none now."""
     try:
         chunk = os.read(source, CHUNK)
     except BlockingIOError:
         return False
-    kept.add(chunk)
+    output.add(chunk)
     return bool(chunk)

@@ -16,24 +16,24 @@ def mark(pid: int | None = None) -> str:
     """Identify a process by its ID and start time, since IDs are reused; a dead one by its ID only."""
     pid = os.getpid() if pid is None else pid
     try:
-        about = Path(f"/proc/{pid}/stat").read_text(encoding="utf-8", errors="replace")
+        stat = Path(f"/proc/{pid}/stat").read_text(encoding="utf-8", errors="replace")
     except OSError:
         return str(pid)
-    return f"{pid}-{about.rpartition(')')[2].split()[19]}"
+    return f"{pid}-{stat.rpartition(')')[2].split()[19]}"
 
 
-def abandoned(name: str, prefix: str) -> bool:
+def is_abandoned(name: str, prefix: str) -> bool:
     """Whether a dead process made what has this name, which consists of a prefix, a mark and a suffix."""
     pid, _, rest = name.removeprefix(prefix).partition("-")
-    began, _, more = rest.partition("-")
-    made_so = name.startswith(prefix) and pid.isdigit() and began.isdigit() and more
-    return bool(made_so) and mark(int(pid)) != f"{pid}-{began}"
+    began, _, suffix = rest.partition("-")
+    has_mark = name.startswith(prefix) and pid.isdigit() and began.isdigit() and suffix
+    return bool(has_mark) and mark(int(pid)) != f"{pid}-{began}"
 
 
 @contextmanager
-def passing(what: str) -> Generator[Path]:
+def open_temporary_folder(kind: str) -> Generator[Path]:
     """Make a temporary folder, removed at the end; folders of the same kind whose makers were killed go first."""
-    prefix = f"redstart-{what}-"
+    prefix = f"redstart-{kind}-"
     sweep_folders(Path(tempfile.gettempdir()), prefix)
     with tempfile.TemporaryDirectory(prefix=f"{prefix}{mark()}-") as folder:
         yield Path(folder)
@@ -44,5 +44,5 @@ def sweep_folders(scratch: Path, prefix: str = FOLDER) -> None:
     if not Path("/proc/self/stat").exists():
         return
     for folder in scratch.glob(f"{prefix}*") if scratch.is_dir() else ():
-        if abandoned(folder.name, prefix):
+        if is_abandoned(folder.name, prefix):
             shutil.rmtree(folder, ignore_errors=True)

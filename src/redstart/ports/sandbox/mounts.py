@@ -8,12 +8,12 @@ from pathlib import Path, PurePosixPath
 
 from redstart.core.errors import ConfigError
 from redstart.core.shell import HOST_NAME, Environment, SandboxLimits
-from redstart.ports.sandbox.stage import bounded
+from redstart.ports.sandbox.stage import get_writable_size
 
 USER = 1000
-INWARD, OUTWARD, OBJECTS = "/run/redstart/in", "/run/redstart/out", "/run/redstart/objects"
+INPUT_FOLDER, OUTPUT_FOLDER, OBJECTS = "/run/redstart/in", "/run/redstart/out", "/run/redstart/objects"
 """Where a sandbox finds its input files, leaves files for collection, and reads git's objects."""
-TEMPORARY, ALSO_TEMPORARY, SHARED = "/tmp", "/var/tmp", "/dev/shm"  # noqa: S108 (each sandbox has its own)
+TEMPORARY, ALSO_TEMPORARY, SHARED_MEMORY = "/tmp", "/var/tmp", "/dev/shm"  # noqa: S108 (each sandbox has its own)
 SYSTEM = ("/bin", "/sbin", "/lib", "/lib32", "/lib64", "/libx32")
 ETC = (
     "alternatives",
@@ -37,7 +37,7 @@ Mount = tuple[str, tuple[str, ...]]
 """A path inside, and the arguments that put something there."""
 
 
-def etc_files(home: str, hostname: str = "") -> dict[str, str]:
+def generate_etc_files(home: str, hostname: str = "") -> dict[str, str]:
     """Generate the files of `/etc` that would otherwise reveal the host's users and its network."""
     return {
         "passwd": f"app:x:{USER}:{USER}::{home}:/bin/sh\nnobody:x:65534:65534::/nonexistent:/usr/sbin/nologin\n",
@@ -54,25 +54,25 @@ def mount_arguments(
     workspace: Path,
     folders: dict[str, tuple[Path, bool]],
     etc: dict[str, int],
-    sized: bool,
+    bounded_tmpfs: bool,
     temporary: Mapping[str, str] | None = None,
     source: Callable[[str], str] = str,
 ) -> list[str]:
     """Build the arguments for all mounts. `folders` maps a path inside to a folder and whether it is writable.
 
-    `etc` maps names in `/etc` to descriptors from which their text can be read. `sized` is false if this bubblewrap
-    cannot bound a tmpfs. `temporary` maps temporary folders, including home, to folders that are already bounded; the
-    others become a tmpfs each. `source` returns where a path is found on the host.
+    `etc` maps names in `/etc` to descriptors from which their text can be read. `bounded_tmpfs` is false if this
+    bubblewrap cannot bound a tmpfs. `temporary` maps temporary folders, including home, to folders that are already
+    bounded; the others become a tmpfs each. `source` returns where a path is found on the host.
     """
-    mount, home = absolute(environment.mount), absolute(environment.home)
-    size, given = min(bounded(limits), LARGEST_TMPFS), temporary or {}
+    mount, home = normalize_path(environment.mount), normalize_path(environment.home)
+    size, bounded_folders = min(get_writable_size(limits), LARGEST_TMPFS), temporary or {}
 
-    def scratch(path: str, mode: str) -> Mount:
-        bound = ("--bind", given[path], path, "--chmod", mode, path) if path in given else None
-        return (path, bound) if bound else _tmpfs(path, size, sized, mode)
+    def mount_scratch(path: str, mode: str) -> Mount:
+        bound = ("--bind", bounded_folders[path], path, "--chmod", mode, path) if path in bounded_folders else None
+        return (path, bound) if bound else _mount_tmpfs(path, size, bounded_tmpfs, mode)
 
     mounts: list[Mount] = [
-        *_system(),
+        *_mount_system(),
         *(
             (f"/etc/{name}", ("--ro-bind", f"/etc/{name}", f"/etc/{name}"))
             for name in ETC
@@ -82,18 +82,18 @@ def mount_arguments(
         *((("/etc/localtime", ("--symlink", UTC, "/etc/localtime")),) if Path(UTC).exists() else ()),
         ("/proc", ("--proc", "/proc")),
         ("/dev", ("--dev", "/dev")),
-        scratch(SHARED, "1777"),
-        _tmpfs("/run", 1 << 20, sized, "0755"),
-        scratch(TEMPORARY, "1777"),
+        mount_scratch(SHARED_MEMORY, "1777"),
+        _mount_tmpfs("/run", 1 << 20, bounded_tmpfs, "0755"),
+        mount_scratch(TEMPORARY, "1777"),
         (ALSO_TEMPORARY, ("--symlink", TEMPORARY, ALSO_TEMPORARY)),
-        scratch(home, "0700"),
+        mount_scratch(home, "0700"),
         *_read_only(environment, mount, source),
         (mount, ("--bind", str(workspace), mount)),
     ]
     for path, (folder, writable) in folders.items():
         mounts.append((path, ("--bind" if writable else "--ro-bind", source(str(folder)), path)))
     # A folder comes before its content, or it would hide it.
-    mounts.sort(key=lambda each: each[0].count("/"))
+    mounts.sort(key=lambda item: item[0].count("/"))
     # The rest of the root is a tmpfs without a bound, so it becomes read-only at the end.
     return [argument for _, arguments in mounts for argument in arguments] + [
         "--remount-ro",
@@ -103,7 +103,7 @@ def mount_arguments(
     ]
 
 
-def _system() -> list[Mount]:
+def _mount_system() -> list[Mount]:
     """Mount the system's programs and libraries as on the host, since programs find their libraries by path."""
     mounts: list[Mount] = [("/usr", ("--ro-bind", "/usr", "/usr"))]
     for name in SYSTEM:
@@ -117,24 +117,24 @@ def _system() -> list[Mount]:
 
 def _read_only(environment: Environment, mount: str, source: Callable[[str], str]) -> list[Mount]:
     mounts: list[Mount] = []
-    for path in map(absolute, environment.read_only):
-        there_already = _within(path, "/usr", *SYSTEM) and not _within(path, mount)
+    for path in map(normalize_path, environment.read_only):
+        there_already = _is_within(path, "/usr", *SYSTEM) and not _is_within(path, mount)
         if path != mount and not there_already and Path(path).exists():
             mounts.append((path, ("--ro-bind", source(path), path)))
     return mounts
 
 
-def _tmpfs(path: str, size: int, sized: bool, mode: str) -> Mount:
-    return path, ("--perms", mode, *(("--size", str(size)) if sized else ()), "--tmpfs", path)
+def _mount_tmpfs(path: str, size: int, bounded_tmpfs: bool, mode: str) -> Mount:
+    return path, ("--perms", mode, *(("--size", str(size)) if bounded_tmpfs else ()), "--tmpfs", path)
 
 
-def absolute(path: str) -> str:
+def normalize_path(path: str) -> str:
     """Return the path without `.` and `..`. Raises `ConfigError` if it is relative or the root itself."""
-    plain = os.path.normpath(path)
-    if not plain.startswith("/") or plain.strip("/") == "":
+    normalized = os.path.normpath(path)
+    if not normalized.startswith("/") or normalized.strip("/") == "":
         raise ConfigError(f"a path in a sandbox must be absolute and not the root itself: {path!r}")
-    return plain
+    return normalized
 
 
-def _within(path: str, *folders: str) -> bool:
+def _is_within(path: str, *folders: str) -> bool:
     return any(PurePosixPath(path).is_relative_to(folder) for folder in folders)

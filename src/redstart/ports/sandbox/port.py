@@ -62,7 +62,9 @@ class Sandbox(Protocol):
 class WarmSandbox(Sandbox, Protocol):
     """A sandbox that can keep itself warm."""
 
-    def session(self, environment: Environment, limits: SandboxLimits) -> AbstractAsyncContextManager[SandboxSession]:
+    def open_session(
+        self, environment: Environment, limits: SandboxLimits
+    ) -> AbstractAsyncContextManager[SandboxSession]:
         """Keep a warm sandbox until the end of the context; it is made when it is first needed.
 
         Entering the context does not fail: a sandbox that cannot be warm here gives a session whose runs are all fresh.
@@ -71,16 +73,16 @@ class WarmSandbox(Sandbox, Protocol):
         ...
 
 
-def isolates(sandbox: Sandbox) -> bool:
+def is_isolating(sandbox: Sandbox) -> bool:
     """Whether it isolates at all; a plain process declares that it does not."""
     return getattr(sandbox, "isolates", True)
 
 
-def session_of(
+def open_sandbox_session(
     sandbox: Sandbox, environment: Environment, limits: SandboxLimits
 ) -> AbstractAsyncContextManager[SandboxSession]:
     """Open the sandbox's own session; for a sandbox without a warm form, a session that simply runs."""
-    return sandbox.session(environment, limits) if isinstance(sandbox, WarmSandbox) else nullcontext(sandbox)
+    return sandbox.open_session(environment, limits) if isinstance(sandbox, WarmSandbox) else nullcontext(sandbox)
 
 
 class Workspaces(Protocol):

@@ -13,11 +13,11 @@ from typing import NamedTuple
 
 from redstart.core.errors import SandboxUnavailable
 from redstart.core.shell import Completed, Environment, Execution
-from redstart.ports.sandbox.exchange import Exchange, exchange, given, placed, variables
-from redstart.ports.sandbox.launch import kill_group, launch, limited
+from redstart.ports.sandbox.files import Exchange, build_variables, exchange, fill_placeholders, get_requested_variables
+from redstart.ports.sandbox.launch import build_limited_command, kill_group, launch
 from redstart.ports.sandbox.port import Workspaces
-from redstart.ports.sandbox.prepare import bring_copies, make_git
-from redstart.ports.sandbox.watch import ExecutionWatch
+from redstart.ports.sandbox.usage_monitor import ExecutionWatch
+from redstart.ports.sandbox.workspace import bring_copies, make_git
 
 PROC = Path("/proc")
 BURIAL_SECONDS = 5.0
@@ -39,20 +39,24 @@ class Process:
 
     async def run(self, execution: Execution) -> Completed:
         with in_checkout(self._workspaces, self._scratch, execution) as ready:
-            folders = (ready.checkout, ready.exchanged.folder)
-            watchman = ExecutionWatch(execution.limits, group=None, folders=folders)
-            limits, own = execution.limits, ready.variables
+            folders = (ready.checkout, ready.run_exchange.folder)
+            monitor = ExecutionWatch(execution.limits, group=None, folders=folders)
+            limits, command_variables = execution.limits, ready.variables
             try:
-                ended = await launch(ready.command, variables=own, limits=limits, kill=ready.kill, watch=watchman.watch)
+                end = await launch(
+                    ready.command, variables=command_variables, limits=limits, kill=ready.kill, watch=monitor.watch
+                )
             except OSError as error:
                 raise SandboxUnavailable(f"A process cannot be started: {error}") from error
-            return ready.exchanged.completed(dataclasses.replace(ended, stopped=ended.stopped or watchman.disk()))
+            return ready.run_exchange.build_completed(
+                dataclasses.replace(end, stop_cause=end.stop_cause or monitor.check_disk())
+            )
 
 
 class Ready(NamedTuple):
     """A command that can be started in its checkout, which stands in for the environment's `mount`."""
 
-    exchanged: Exchange
+    run_exchange: Exchange
     checkout: Path
     root: str
     """The checkout by its real path."""
@@ -64,37 +68,37 @@ class Ready(NamedTuple):
     def kill(self, leader: int) -> None:
         """End the command's group, and every process that left it."""
         kill_group(leader)
-        kill_marked(str(self.exchanged.folder))
+        kill_marked(str(self.run_exchange.folder))
 
 
 @contextlib.contextmanager
 def in_checkout(workspaces: Workspaces, scratch: Path, execution: Execution) -> Generator[Ready]:
     """Make a checkout and folders beside it, and map the execution's paths under the mount to them."""
     environment = execution.environment
-    with exchange(scratch, execution) as exchanged, workspaces.checkout(execution.snapshot) as checkout:
+    with exchange(scratch, execution) as file_exchange, workspaces.checkout(execution.snapshot) as checkout:
         bring_copies(environment, checkout)
         make_git(environment, checkout / ".git", objects=environment.git_objects)
         root = str(checkout.resolve())
-        home, temporary = exchanged.folder / "home", exchanged.folder / "tmp"
+        home, temporary = file_exchange.folder / "home", file_exchange.folder / "tmp"
         home.mkdir()
         temporary.mkdir()
 
-        def here(text: str) -> str:
-            parts = (mapped(part, environment, root) for part in text.split(":"))
-            return placed(":".join(parts), str(exchanged.inward), str(exchanged.outward))
+        def map_text(text: str) -> str:
+            parts = (map_path(part, environment, root) for part in text.split(":"))
+            return fill_placeholders(":".join(parts), str(file_exchange.input_folder), str(file_exchange.output_folder))
 
-        asked = {name: here(value) for name, value in given(execution).items()}
-        asked["PYTHONPATH"] = ":".join(filter(None, (root, f"{root}/src", asked.get("PYTHONPATH", ""))))
-        own = variables(environment.python, asked, home=str(home), temporary=str(temporary))
+        requested = {name: map_text(value) for name, value in get_requested_variables(execution).items()}
+        requested["PYTHONPATH"] = ":".join(filter(None, (root, f"{root}/src", requested.get("PYTHONPATH", ""))))
+        command_variables = build_variables(environment.python, requested, home=str(home), temporary=str(temporary))
         cwd = str(PurePosixPath(root, execution.cwd))
-        command = limited(execution.limits, cwd, [here(each) for each in execution.argv])
-        yield Ready(exchanged, checkout, root, str(home), str(temporary), own, command)
+        command = build_limited_command(execution.limits, cwd, [map_text(argument) for argument in execution.argv])
+        yield Ready(file_exchange, checkout, root, str(home), str(temporary), command_variables, command)
 
 
-def mapped(text: str, environment: Environment, root: str) -> str:
+def map_path(text: str, environment: Environment, root: str) -> str:
     """Map a path under the mount to the same path under `root`; leave other and read-only paths as they are."""
     path, mount = PurePosixPath(text), PurePosixPath(environment.mount)
-    if not path.is_relative_to(mount) or any(path.is_relative_to(each) for each in environment.read_only):
+    if not path.is_relative_to(mount) or any(path.is_relative_to(folder) for folder in environment.read_only):
         return text
     return str(PurePosixPath(root, path.relative_to(mount)))
 
@@ -104,19 +108,19 @@ def kill_marked(marker: str) -> None:
 
     Works where `/proc` shows variables, so on Linux; elsewhere killing the process group has to be enough.
     """
-    over = time.monotonic() + BURIAL_SECONDS
-    while (found := _marked(marker.encode())) and time.monotonic() < over:
-        for pid in found:
+    deadline = time.monotonic() + BURIAL_SECONDS
+    while (pids := _find_marked(marker.encode())) and time.monotonic() < deadline:
+        for pid in pids:
             with contextlib.suppress(ProcessLookupError):
                 os.kill(pid, signal.SIGKILL)
         time.sleep(0.001)
 
 
-def _marked(marker: bytes) -> list[int]:
-    found: list[int] = []
+def _find_marked(marker: bytes) -> list[int]:
+    pids: list[int] = []
     for name in os.listdir(PROC) if PROC.is_dir() else ():  # noqa: PTH208 (this runs after every execution)
         if name.isdigit():
             with contextlib.suppress(OSError):
                 if marker in Path(PROC, name, "environ").read_bytes():
-                    found.append(int(name))
-    return found
+                    pids.append(int(name))
+    return pids

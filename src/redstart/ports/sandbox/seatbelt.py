@@ -40,17 +40,17 @@ class Seatbelt:
     async def run(self, execution: Execution) -> Completed:
         program, environment, limits = find_seatbelt(), execution.environment, execution.limits
         with in_checkout(self._workspaces, self._scratch, execution) as ready:
-            rules = profile(
+            rules = build_profile(
                 environment,
-                writable=(ready.root, str(ready.exchanged.outward), ready.home, ready.temporary),
-                readable=(str(ready.exchanged.inward),),
+                writable=(ready.root, str(ready.run_exchange.output_folder), ready.home, ready.temporary),
+                readable=(str(ready.run_exchange.input_folder),),
             )
             command = [program, "-p", rules, *ready.command]
             try:
-                ended = await launch(command, variables=ready.variables, limits=limits, kill=ready.kill)
+                end = await launch(command, variables=ready.variables, limits=limits, kill=ready.kill)
             except OSError as error:
                 raise SandboxUnavailable(f"sandbox-exec cannot be started: {error}") from error
-            return ready.exchanged.completed(ended)
+            return ready.run_exchange.build_completed(end)
 
 
 def find_seatbelt(platform: str = sys.platform, program: str = PROGRAM) -> str:
@@ -62,7 +62,7 @@ def find_seatbelt(platform: str = sys.platform, program: str = PROGRAM) -> str:
     return program
 
 
-def profile(environment: Environment, *, writable: tuple[str, ...], readable: tuple[str, ...] = ()) -> str:
+def build_profile(environment: Environment, *, writable: tuple[str, ...], readable: tuple[str, ...] = ()) -> str:
     """Build the rules in the sandbox's own language: everything is forbidden except for what they list.
 
     A named folder is open with all its content. The last matching rule decides, so read-only paths within a writable
@@ -70,7 +70,7 @@ def profile(environment: Environment, *, writable: tuple[str, ...], readable: tu
     """
     history = (environment.git_objects,) if environment.git_objects else ()
     read_only = (*environment.read_only, *history)
-    opened = (*SYSTEM, *read_only, *readable, *writable)
+    readable_paths = (*SYSTEM, *read_only, *readable, *writable)
     lines = [
         "(version 1)",
         "(deny default)",
@@ -82,29 +82,32 @@ def profile(environment: Environment, *, writable: tuple[str, ...], readable: tu
         "(allow ipc-posix-sem)",
         "(allow file-read-metadata)",
         '(allow file-read* (literal "/"))',
-        *(f"(allow file-read* file-write-data (literal {_quoted(device)}))" for device in DEVICES),
-        *(f"(allow file-read* (subpath {_quoted(path)}))" for path in dict.fromkeys(opened)),
-        *(f"(allow file-write* (subpath {_quoted(path)}))" for path in writable),
-        *(f"(deny file-write* (subpath {_quoted(path)}))" for path in (*read_only, *readable)),
+        *(f"(allow file-read* file-write-data (literal {_quote(device)}))" for device in DEVICES),
+        *(f"(allow file-read* (subpath {_quote(path)}))" for path in dict.fromkeys(readable_paths)),
+        *(f"(allow file-write* (subpath {_quote(path)}))" for path in writable),
+        *(f"(deny file-write* (subpath {_quote(path)}))" for path in (*read_only, *readable)),
         # No test needs a device, or a file that runs with its owner's rights.
         "(deny file-write-setugid)",
         "(deny file-mknod)",
         *(
-            f"(allow network-bind network-outbound ({side} unix-socket (subpath {_quoted(path)})))"
+            f"(allow network-bind network-outbound ({side} unix-socket (subpath {_quote(path)})))"
             for path in writable
             for side in ("local", "remote")
         ),
-        *(f'(allow network-outbound (remote ip "localhost:{_port(each)}"))' for each in environment.services),
+        *(
+            f'(allow network-outbound (remote ip "localhost:{_parse_port(service)}"))'
+            for service in environment.services
+        ),
     ]
     return "\n".join(lines) + "\n"
 
 
-def _port(service: str) -> int:
+def _parse_port(service: str) -> int:
     """Return the port of a service given as `host:port`. Raises `ValueError` if it is not a number."""
     return int(service.rpartition(":")[2])
 
 
-def _quoted(path: str) -> str:
+def _quote(path: str) -> str:
     """Quote a path as a string of the profile. Raises `ValueError` if no such string can hold it."""
     if any(ord(letter) < 32 for letter in path):
         raise ValueError(f"a path with a control character cannot be named in a profile: {path!r}")

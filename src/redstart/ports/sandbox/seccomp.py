@@ -26,7 +26,7 @@ UNIX, INET, INET6, NETLINK = 1, 2, 10, 16
 CHARACTER_DEVICE, BLOCK_DEVICE, KIND = 0o020000, 0o060000, 0o170000
 
 # Numbers from 424 on are the same on every machine.
-COMMON = {
+COMMON_SYSCALLS = {
     "pidfd_getfd": 438,
     "io_uring_setup": 425,
     "io_uring_enter": 426,
@@ -42,7 +42,7 @@ COMMON = {
     "set_mempolicy_home_node": 450,
     "open_tree_attr": 467,
 }
-X86_64 = COMMON | {
+X86_64 = COMMON_SYSCALLS | {
     "ptrace": 101,
     "syslog": 103,
     "uselib": 134,
@@ -90,7 +90,7 @@ X86_64 = COMMON | {
     "bpf": 321,
     "userfaultfd": 323,
 }
-ARM64 = COMMON | {
+ARM64 = COMMON_SYSCALLS | {
     "lookup_dcookie": 18,
     "umount2": 39,
     "mount": 40,
@@ -159,42 +159,42 @@ MACHINES = {
 class Instruction(NamedTuple):
     code: int
     value: int
-    then: str = ""
+    jump_if_true: str = ""
     """For a jump: the label to jump to if it holds; empty for the next instruction."""
-    otherwise: str = ""
+    jump_if_false: str = ""
     label: str = ""
 
 
 @functools.cache
-def program(machine: str = "") -> bytes | None:
+def build_filter(machine: str = "") -> bytes | None:
     """Return the filter for a machine as named by `uname`, by default this one; None for an unknown machine.
 
     A call of a foreign architecture kills the program. Other refused calls fail with an error: `ENOSYS` if the C
     library then uses an older call, `EAFNOSUPPORT` for sockets, `EPERM` for the rest.
     """
-    known = MACHINES.get(machine or platform.machine())
-    return assembled(instructions(known)) if known else None
+    details = MACHINES.get(machine or platform.machine())
+    return assemble(build_instructions(details)) if details else None
 
 
-def instructions(machine: Machine) -> list[Instruction]:
+def build_instructions(machine: Machine) -> list[Instruction]:
     return [
         Instruction(LOAD, ARCHITECTURE),
-        Instruction(JUMP_EQUAL, machine.architecture, otherwise="kill"),
+        Instruction(JUMP_EQUAL, machine.architecture, jump_if_false="kill"),
         Instruction(LOAD, NUMBER),
-        *((Instruction(JUMP_AT_LEAST, X32, then="missing"),) if machine.has_x32 else ()),
-        Instruction(JUMP_EQUAL, machine.clone3, then="missing"),
-        *(Instruction(JUMP_EQUAL, number, then="refuse") for number in machine.refused.values()),
-        *_argument(machine.clone, 0, Instruction(JUMP_ANY_BIT, NEW_NAMESPACES, "refuse", "allow")),
-        *_argument(
+        *((Instruction(JUMP_AT_LEAST, X32, jump_if_true="missing"),) if machine.has_x32 else ()),
+        Instruction(JUMP_EQUAL, machine.clone3, jump_if_true="missing"),
+        *(Instruction(JUMP_EQUAL, number, jump_if_true="refuse") for number in machine.refused.values()),
+        *_test_argument(machine.clone, 0, Instruction(JUMP_ANY_BIT, NEW_NAMESPACES, "refuse", "allow")),
+        *_test_argument(
             machine.ioctl,
             1,
             Instruction(JUMP_EQUAL, TERMINAL_INPUT, "refuse"),
             Instruction(JUMP_EQUAL, TERMINAL_LINUX, "refuse", "allow"),
         ),
         *(
-            each
+            instruction
             for number, place in machine.devices
-            for each in _argument(
+            for instruction in _test_argument(
                 number,
                 place,
                 Instruction(AND, KIND),
@@ -202,7 +202,7 @@ def instructions(machine: Machine) -> list[Instruction]:
                 Instruction(JUMP_EQUAL, BLOCK_DEVICE, "refuse", "allow"),
             )
         ),
-        *(each for number in (machine.socket, machine.socketpair) for each in _families(number)),
+        *(instruction for number in (machine.socket, machine.socketpair) for instruction in _test_families(number)),
         Instruction(RETURN, ALLOW, label="allow"),
         Instruction(RETURN, ERRNO | errno.EPERM, label="refuse"),
         Instruction(RETURN, ERRNO | errno.ENOSYS, label="missing"),
@@ -211,32 +211,34 @@ def instructions(machine: Machine) -> list[Instruction]:
     ]
 
 
-def _argument(number: int, place: int, *tests: Instruction) -> list[Instruction]:
+def _test_argument(number: int, place: int, *tests: Instruction) -> list[Instruction]:
     """Test the low half of one argument of one call; the last test decides."""
-    after = f"after {number}"
-    head = [Instruction(JUMP_EQUAL, number, otherwise=after), Instruction(LOAD, 16 + 8 * place)]
-    return [*head, *tests, Instruction(LOAD, NUMBER, label=after)]
+    end_label = f"after {number}"
+    head = [Instruction(JUMP_EQUAL, number, jump_if_false=end_label), Instruction(LOAD, 16 + 8 * place)]
+    return [*head, *tests, Instruction(LOAD, NUMBER, label=end_label)]
 
 
-def _families(number: int) -> list[Instruction]:
+def _test_families(number: int) -> list[Instruction]:
     """Allow only one protocol of netlink: the one that lists addresses, which every name lookup uses."""
-    return _argument(
+    return _test_argument(
         number,
         0,
         *(Instruction(JUMP_EQUAL, family, "allow") for family in (UNIX, INET, INET6)),
-        Instruction(JUMP_EQUAL, NETLINK, otherwise="no_family"),
+        Instruction(JUMP_EQUAL, NETLINK, jump_if_false="no_family"),
         Instruction(LOAD, 16 + 8 * 2),
         Instruction(JUMP_EQUAL, 0, "allow", "no_family"),
     )
 
 
-def assembled(code: list[Instruction]) -> bytes:
+def assemble(code: list[Instruction]) -> bytes:
     """Encode the instructions for the kernel. Raises `ValueError` if a jump is longer than 255."""
-    places = {each.label: place for place, each in enumerate(code) if each.label}
-    packed = b""
-    for place, each in enumerate(code):
-        then, otherwise = (places[name] - place - 1 if name else 0 for name in (each.then, each.otherwise))
+    places = {instruction.label: place for place, instruction in enumerate(code) if instruction.label}
+    encoded = b""
+    for place, instruction in enumerate(code):
+        then, otherwise = (
+            places[name] - place - 1 if name else 0 for name in (instruction.jump_if_true, instruction.jump_if_false)
+        )
         if not 0 <= then <= 255 or not 0 <= otherwise <= 255:
             raise ValueError(f"a jump from {place} is too far")
-        packed += struct.pack("<HBBI", each.code, then, otherwise, each.value)
-    return packed
+        encoded += struct.pack("<HBBI", instruction.code, then, otherwise, instruction.value)
+    return encoded

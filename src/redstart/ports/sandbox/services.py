@@ -39,21 +39,21 @@ class ServiceEndpoint(NamedTuple):
     """Whether the sandbox is useless without this address."""
 
 
-def endpoints(services: Sequence[str]) -> tuple[ServiceEndpoint, ...]:
+def parse_endpoints(services: Sequence[str]) -> tuple[ServiceEndpoint, ...]:
     """Parse the services: `host:port` on loopback; `localhost` means both of its addresses, the second if it exists.
 
     Raises `ConfigError` for any other text, for too many services, and for a port that nobody in a sandbox may open.
     """
     if len(services) > MOST_SERVICES:
         raise ConfigError(f"{len(services)} services are configured; a sandbox can offer at most {MOST_SERVICES}")
-    found: dict[tuple[str, int], ServiceEndpoint] = {}
+    unique: dict[tuple[str, int], ServiceEndpoint] = {}
     for service in services:
-        for endpoint in _endpoints(service):
-            found.setdefault((endpoint.address, endpoint.port), endpoint)
-    return tuple(found.values())
+        for endpoint in _parse_service(service):
+            unique.setdefault((endpoint.address, endpoint.port), endpoint)
+    return tuple(unique.values())
 
 
-def _endpoints(service: str) -> list[ServiceEndpoint]:
+def _parse_service(service: str) -> list[ServiceEndpoint]:
     host, _, digits = service.rpartition(":")
     port = int(digits) if digits.isascii() and digits.isdigit() and len(digits) <= 5 else 0
     if not 0 < port < 65536:
@@ -88,31 +88,34 @@ class Slots:
 class Relays:
     """The host's side for one execution: the socket files in `folder`, and the connections made through them."""
 
-    def __init__(self, folder: Path, offered: Sequence[ServiceEndpoint], slots: Slots) -> None:
+    def __init__(self, folder: Path, offered_endpoints: Sequence[ServiceEndpoint], slots: Slots) -> None:
         self.folder = folder
         self.ready = False
         """Whether the forwarder inside has reported that it listens. The command does not start before that."""
-        self._offered = offered
+        self._offered_endpoints = offered_endpoints
         self._slots = slots
         self._servers: list[asyncio.Server] = []
         self._tasks: set[asyncio.Task[None]] = set()
-        self._closed = False
+        self._is_closed = False
 
-    def command(self, python: str) -> list[str]:
+    def build_command(self, python: str) -> list[str]:
         """Build the command to run inside before the main one; it ends when the ports listen."""
-        told = (f"{each.address},{each.port},{'must' if each.must else 'may'}" for each in self._offered)
-        return [python, "-I", "-S", "-B", f"{INSIDE}/{SCRIPT}", INSIDE, *told]
+        arguments = (
+            f"{endpoint.address},{endpoint.port},{'must' if endpoint.must else 'may'}"
+            for endpoint in self._offered_endpoints
+        )
+        return [python, "-I", "-S", "-B", f"{INSIDE}/{SCRIPT}", INSIDE, *arguments]
 
     async def open(self) -> None:
         """Raises `OSError` if a file cannot be made."""
         self.folder.mkdir()
         shutil.copyfile(inside_forward.__file__, self.folder / SCRIPT)
         await self._listen(READY, None)
-        for number, endpoint in enumerate(self._offered):
+        for number, endpoint in enumerate(self._offered_endpoints):
             await self._listen(str(number), endpoint)
 
     async def close(self) -> None:
-        self._closed = True
+        self._is_closed = True
         for server in self._servers:
             server.close()
         for task in self._tasks:
@@ -120,34 +123,34 @@ class Relays:
         await asyncio.gather(*self._tasks, return_exceptions=True)
 
     async def _listen(self, name: str, endpoint: ServiceEndpoint | None) -> None:
-        def connected(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        def accept(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
             if endpoint is None:
                 self.ready = True
-            if endpoint is None or self._closed or self._slots.free <= 0:
+            if endpoint is None or self._is_closed or self._slots.free <= 0:
                 writer.transport.abort()
                 return
             self._slots.free -= 1
             task = asyncio.get_running_loop().create_task(_relay(reader, writer, endpoint))
             self._tasks.add(task)
-            task.add_done_callback(functools.partial(self._over, writer))
+            task.add_done_callback(functools.partial(self._finish_connection, writer))
 
-        sock = _socket_file(self.folder, name)
+        sock = _bind_socket_file(self.folder, name)
         try:
             self._servers.append(
-                await asyncio.start_unix_server(connected, sock=sock, backlog=MOST_CONNECTIONS, limit=CHUNK)
+                await asyncio.start_unix_server(accept, sock=sock, backlog=MOST_CONNECTIONS, limit=CHUNK)
             )
         except BaseException:
             sock.close()
             raise
 
-    def _over(self, writer: asyncio.StreamWriter, task: asyncio.Task[None]) -> None:
+    def _finish_connection(self, writer: asyncio.StreamWriter, task: asyncio.Task[None]) -> None:
         writer.transport.abort()  # here, since a task cancelled before its first step closes nothing
         self._tasks.discard(task)
         self._slots.free += 1
 
 
 @contextlib.asynccontextmanager
-async def relayed(services: Sequence[str], folder: Path, slots: Slots) -> AsyncGenerator[Relays | None]:
+async def open_relays(services: Sequence[str], folder: Path, slots: Slots) -> AsyncGenerator[Relays | None]:
     """Open relays to the services, with their files in the new `folder`; None if there are no services.
 
     Afterwards no connection is left. Raises `ConfigError` as `parse_endpoints` does, and `SandboxUnavailable`.
@@ -155,7 +158,7 @@ async def relayed(services: Sequence[str], folder: Path, slots: Slots) -> AsyncG
     if not services:
         yield None
         return
-    relays = Relays(folder, endpoints(services), slots)
+    relays = Relays(folder, parse_endpoints(services), slots)
     try:
         try:
             await relays.open()
@@ -166,17 +169,17 @@ async def relayed(services: Sequence[str], folder: Path, slots: Slots) -> AsyncG
         await relays.close()
 
 
-def _socket_file(folder: Path, name: str) -> socket.socket:
+def _bind_socket_file(folder: Path, name: str) -> socket.socket:
     """Bind a socket to a file through a descriptor: the name of a socket may have no more than 107 bytes."""
-    at = os.open(folder, os.O_PATH | os.O_DIRECTORY | os.O_CLOEXEC)
+    folder_fd = os.open(folder, os.O_PATH | os.O_DIRECTORY | os.O_CLOEXEC)
     sock = socket.socket(socket.AF_UNIX)
     try:
-        sock.bind(f"/proc/self/fd/{at}/{name}")
+        sock.bind(f"/proc/self/fd/{folder_fd}/{name}")
     except BaseException:
         sock.close()
         raise
     finally:
-        os.close(at)
+        os.close(folder_fd)
     return sock
 
 
@@ -187,9 +190,9 @@ async def _relay(reader: asyncio.StreamReader, writer: asyncio.StreamWriter, end
     except OSError:  # the service is down
         return
     try:
-        async with asyncio.TaskGroup() as both:
-            both.create_task(_pump(reader, host_writer))
-            both.create_task(_pump(host_reader, writer))
+        async with asyncio.TaskGroup() as group:
+            group.create_task(_copy_stream(reader, host_writer))
+            group.create_task(_copy_stream(host_reader, writer))
     except* OSError:  # one side is gone; the other side's connection is then closed too
         pass
     finally:
@@ -204,7 +207,7 @@ async def _connect(endpoint: ServiceEndpoint) -> tuple[asyncio.StreamReader, asy
     return await asyncio.open_connection(endpoint.targets[-1], endpoint.port, limit=CHUNK)
 
 
-async def _pump(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+async def _copy_stream(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
     writer.transport.set_write_buffer_limits(0)  # a drain then waits for all data, so an abort loses nothing
     while data := await reader.read(CHUNK):
         writer.write(data)

@@ -32,37 +32,37 @@ from sqlalchemy.dialects.sqlite.base import SQLiteDialect
 from sqlalchemy.types import TypeEngine
 
 from redstart.core.errors import Fenced
-from redstart.core.graph import edges_of
+from redstart.core.graph import list_edges
 from redstart.core.learning import CardState, FailureRecord, FixCard, NewMemories
 from redstart.core.lesson import Lesson
+from redstart.core.lesson_uses import collect_lesson_outcomes
 from redstart.core.pattern import SolutionPattern
 from redstart.core.run import Result, RunState, Status
-from redstart.core.standing import Control
-from redstart.core.uses import uses_of
+from redstart.core.run_status import Control
 from redstart.ports.sql.engine import Database, SqlDriver
 from redstart.ports.sql.schema import cards, events, lessons, metadata, patterns, runs, steps
 from redstart.ports.store.port.runs import StepCommit
 
 Row = dict[str, Any]
-Found = Sequence[Sequence[Any]]
+UpdatedRows = Sequence[Sequence[Any]]
 """The rows that the update of the run returns; empty if the run was not in the expected state."""
 
 
 class CommitRows(NamedTuple):
     """A commit as rows."""
 
-    held: Row
+    expected_run: Row
     """The key, fence and version that the run must have for the commit to be written."""
     progress: Row
     step: Row
     events: list[Row]
-    learned: dict[str, list[Row]]
+    attempt_rows: dict[str, list[Row]]
     """By table name, the rows that an attempt writes only once. A kind without rows has no key."""
     refused: Row | None
     """The run whose cards, lessons and patterns are quarantined, if the run ends here without being verified."""
 
 
-def progress(state: RunState, now: float) -> Row:
+def build_progress(state: RunState, now: float) -> Row:
     """Return the columns of a run that change from step to step."""
     return {
         "status": state.status.value,
@@ -73,41 +73,46 @@ def progress(state: RunState, now: float) -> Row:
     }
 
 
-def rows_of(commit: StepCommit, tenant: str, fence: int, now: float) -> CommitRows:
-    before, new = commit.before, progress(commit.after, now)
-    of_run = {"tenant": tenant, "run_id": before.run_id}
-    left = commit.remembered or NewMemories()
-    learned = {
-        "cards": _learned(left.card, tenant, before, now),
-        "failures": _learned(left.failure, tenant, before, now),
-        "lessons": _learned(left.lesson, tenant, before, now),
-        "patterns": _learned(left.pattern, tenant, before, now),
-        "edits": _edits(commit, tenant),
-        "edges": _edges(commit, tenant, now),
-        "uses": _uses(commit.after, tenant, now),
+def build_rows(commit: StepCommit, tenant: str, fence: int, now: float) -> CommitRows:
+    before, new = commit.before, build_progress(commit.after, now)
+    run_key = {"tenant": tenant, "run_id": before.run_id}
+    memories = commit.memories or NewMemories()
+    rows_by_table = {
+        "cards": _build_memory_rows(memories.card, tenant, before, now),
+        "failures": _build_memory_rows(memories.failure, tenant, before, now),
+        "lessons": _build_memory_rows(memories.lesson, tenant, before, now),
+        "patterns": _build_memory_rows(memories.pattern, tenant, before, now),
+        "edits": _build_edits(commit, tenant),
+        "edges": _build_edges(commit, tenant, now),
+        "uses": _build_uses(commit.after, tenant, now),
     }
     return CommitRows(
-        held={"held_tenant": tenant, "held_id": before.run_id, "held_fence": fence, "held_version": before.version},
+        expected_run={
+            "held_tenant": tenant,
+            "held_id": before.run_id,
+            "held_fence": fence,
+            "held_version": before.version,
+        },
         progress=new,
         step={
-            **of_run,
+            **run_key,
             "version": commit.after.version,
             "attempt": before.now.number,
             "step": commit.step.value,
             "artifact": commit.artifact,
             "state": new["state"],
         },
-        events=[{**of_run, "seq": event.seq, "body": event.model_dump_json()} for event in commit.events],
-        learned={name: rows for name, rows in learned.items() if rows},
-        refused=_refused(commit.after, tenant),
+        events=[{**run_key, "seq": event.seq, "body": event.model_dump_json()} for event in commit.events],
+        attempt_rows={name: rows for name, rows in rows_by_table.items() if rows},
+        refused=_get_refused_run(commit.after, tenant),
     )
 
 
-def _edges(commit: StepCommit, tenant: str, now: float) -> list[Row]:
-    if commit.remembered is None:
+def _build_edges(commit: StepCommit, tenant: str, now: float) -> list[Row]:
+    if commit.memories is None:
         return []
     run = commit.before
-    of_all = {
+    common = {
         "tenant": tenant,
         "run_id": run.run_id,
         "attempt": run.now.number,
@@ -115,90 +120,90 @@ def _edges(commit: StepCommit, tenant: str, now: float) -> list[Row]:
         "created": now,
     }
     return [
-        {**of_all, "kind": edge.kind.value, "source": edge.source, "target": edge.target}
-        for edge in edges_of(run, commit.remembered)
+        {**common, "kind": edge.kind.value, "source": edge.source, "target": edge.target}
+        for edge in list_edges(run, commit.memories)
     ]
 
 
-def _refused(run: RunState, tenant: str) -> Row | None:
+def _get_refused_run(run: RunState, tenant: str) -> Row | None:
     """Return the run if it ends unverified. Only verified runs leave cards that may be shown."""
     if run.status is not Status.finished or run.result is Result.verified:
         return None
     return {"of_tenant": tenant, "of_run": run.run_id}
 
 
-def _learned(
-    learned: FixCard | FailureRecord | Lesson | SolutionPattern | None, tenant: str, run: RunState, now: float
+def _build_memory_rows(
+    memory: FixCard | FailureRecord | Lesson | SolutionPattern | None, tenant: str, run: RunState, now: float
 ) -> list[Row]:
-    if learned is None:
+    if memory is None:
         return []
-    key, family = _names(learned)
+    key, family = _get_keys(memory)
     row: Row = {
-        "id": learned.id,
+        "id": memory.id,
         "tenant": tenant,
         "repo": run.spec.repo,
         "run_id": run.run_id,
         "attempt": run.now.number,
         "key": key,
         "family": family,
-        "body": learned.model_dump_json(),
+        "body": memory.model_dump_json(),
         "created": now,
     }
-    if isinstance(learned, FixCard):
-        row |= {"state": learned.state.value, "embedded": ""}
-    if isinstance(learned, SolutionPattern):
-        state = CardState.shown if learned.outcome == Result.verified else CardState.quarantined
+    if isinstance(memory, FixCard):
+        row |= {"state": memory.state.value, "embedded": ""}
+    if isinstance(memory, SolutionPattern):
+        state = CardState.shown if memory.outcome == Result.verified else CardState.quarantined
         row |= {"state": state.value, "embedded": ""}
-    if isinstance(learned, Lesson):
-        row |= {"scope": learned.scope.value, "status": learned.status.value, "same_as": learned.same_as}
+    if isinstance(memory, Lesson):
+        row |= {"scope": memory.scope.value, "status": memory.status.value, "same_as": memory.same_as}
     return [row]
 
 
-def _names(learned: FixCard | FailureRecord | Lesson | SolutionPattern) -> tuple[str, str]:
+def _get_keys(memory: FixCard | FailureRecord | Lesson | SolutionPattern) -> tuple[str, str]:
     """Return the key that identifies the memory and the family that it belongs to."""
-    if isinstance(learned, SolutionPattern):
-        return learned.key, learned.mode
-    return ("" if isinstance(learned, Lesson) else learned.error_signature), learned.family
+    if isinstance(memory, SolutionPattern):
+        return memory.key, memory.mode
+    return ("" if isinstance(memory, Lesson) else memory.error_signature), memory.family
 
 
-def _uses(run: RunState, tenant: str, now: float) -> list[Row]:
-    of_all = {"tenant": tenant, "run_id": run.run_id, "attempt": run.now.number, "created": now}
+def _build_uses(run: RunState, tenant: str, now: float) -> list[Row]:
+    common = {"tenant": tenant, "run_id": run.run_id, "attempt": run.now.number, "created": now}
     return [
         {
-            **of_all,
+            **common,
             "lesson": name,
             "probability": use.probability,
             "shown": int(use.shown),
             "green": None if use.green is None else int(use.green),
             "cost": use.cost,
         }
-        for name, use in uses_of(run).items()
+        for name, use in collect_lesson_outcomes(run).items()
     ]
 
 
-def _edits(commit: StepCommit, tenant: str) -> list[Row]:
+def _build_edits(commit: StepCommit, tenant: str) -> list[Row]:
     """Return the outcomes of an answer's edits. Nothing is recorded for an unknown model."""
     if not commit.model:
         return []
     run = commit.before
-    of_all = {"tenant": tenant, "run_id": run.run_id, "attempt": run.now.number, "model": commit.model}
+    common = {"tenant": tenant, "run_id": run.run_id, "attempt": run.now.number, "model": commit.model}
     return [
-        {**of_all, "number": number, "kind": edit.kind.value, "rung": "" if edit.rung is None else edit.rung.value}
+        {**common, "number": number, "kind": edit.kind.value, "rung": "" if edit.rung is None else edit.rung.value}
         for number, edit in enumerate(commit.edits, 1)
     ]
 
 
 def write(database: Database, rows: CommitRows) -> Control:
     """Write the commit and return the requested control. Raises `Fenced`, with nothing written; see `Store.commit`."""
-    put = _at_once if database.is_postgres else _one_by_one
-    with database.driven() as driver:
-        found = put(driver, rows)
-        if not found:
+    write_rows = _write_postgres if database.is_postgres else _write_sqlite
+    with database.open_driver() as driver:
+        updated_rows = write_rows(driver, rows)
+        if not updated_rows:
             raise Fenced
-    return Control(found[0][0])
+    return Control(updated_rows[0][0])
 
 
-_HELD = (
+_HELD_RUN = (
     runs.c.tenant == bindparam("held_tenant"),
     runs.c.id == bindparam("held_id"),
     runs.c.fence == bindparam("held_fence"),
@@ -206,69 +211,74 @@ _HELD = (
 )
 _CHANGES = ("status", "result", "version", "state", "updated")
 _ADVANCE = (
-    update(runs).where(*_HELD).values({name: bindparam(f"new_{name}") for name in _CHANGES}).returning(runs.c.control)
+    update(runs)
+    .where(*_HELD_RUN)
+    .values({name: bindparam(f"new_{name}") for name in _CHANGES})
+    .returning(runs.c.control)
 )
-_OF_ATTEMPT = ("tenant", "run_id", "attempt")
+_ATTEMPT_KEY = ("tenant", "run_id", "attempt")
 _QUARANTINED: ColumnElement[str] = literal_column(f"'{CardState.quarantined.value}'")
 
 
-def _quarantine(state: Column[str]) -> Update:
+def _build_quarantine(state: Column[str]) -> Update:
     """Build the update that quarantines a run's rows. Lessons and cards use the same status value."""
     table = state.table
-    of_run = (table.c.tenant == bindparam("of_tenant"), table.c.run_id == bindparam("of_run"))
-    return update(table).where(*of_run, state != _QUARANTINED).values({state.name: _QUARANTINED})
+    run_conditions = (table.c.tenant == bindparam("of_tenant"), table.c.run_id == bindparam("of_run"))
+    return update(table).where(*run_conditions, state != _QUARANTINED).values({state.name: _QUARANTINED})
 
 
 _QUARANTINES = {
-    "cards": _quarantine(cards.c.state),
-    "lessons": _quarantine(lessons.c.status),
-    "patterns": _quarantine(patterns.c.state),
+    "cards": _build_quarantine(cards.c.state),
+    "lessons": _build_quarantine(lessons.c.status),
+    "patterns": _build_quarantine(patterns.c.state),
 }
 
 
-def _sqlite(statement: ClauseElement) -> str:
+def _compile_sqlite(statement: ClauseElement) -> str:
     return str(statement.compile(dialect=SQLiteDialect(paramstyle="named")))
 
 
 # Compiled once, at the first commit: most commands make none.
 @cache
-def _sqlite_advance() -> str:
-    return _sqlite(_ADVANCE)
+def _compile_advance() -> str:
+    return _compile_sqlite(_ADVANCE)
 
 
 @cache
-def _sqlite_quarantines() -> tuple[str, ...]:
-    return tuple(_sqlite(quarantine) for quarantine in _QUARANTINES.values())
+def _compile_quarantines() -> tuple[str, ...]:
+    return tuple(_compile_sqlite(quarantine) for quarantine in _QUARANTINES.values())
 
 
 @cache
-def _sqlite_add(table: Table) -> str:
-    return _sqlite(insert(table))
+def _compile_insert(table: Table) -> str:
+    return _compile_sqlite(insert(table))
 
 
 @cache
-def _sqlite_kept(table: Table) -> str:
+def _compile_exists(table: Table) -> str:
     """Build the query whether the attempt already has rows in that table."""
-    return _sqlite(select(table.c.run_id).where(*(table.c[name] == bindparam(name) for name in _OF_ATTEMPT)))
+    return _compile_sqlite(select(table.c.run_id).where(*(table.c[name] == bindparam(name) for name in _ATTEMPT_KEY)))
 
 
-def _one_by_one(driver: SqlDriver, rows: CommitRows) -> Found:
-    found = driver.execute(_sqlite_advance(), {**_prefixed("new_", rows.progress), **rows.held}).fetchall()
-    if not found:
-        return found
-    driver.execute(_sqlite_add(steps), rows.step)
+def _write_sqlite(driver: SqlDriver, rows: CommitRows) -> UpdatedRows:
+    updated_rows = driver.execute(
+        _compile_advance(), {**_add_prefix("new_", rows.progress), **rows.expected_run}
+    ).fetchall()
+    if not updated_rows:
+        return updated_rows
+    driver.execute(_compile_insert(steps), rows.step)
     for event in rows.events:
-        driver.execute(_sqlite_add(events), event)
-    for name, added in rows.learned.items():
+        driver.execute(_compile_insert(events), event)
+    for name, table_rows in rows.attempt_rows.items():
         table = metadata.tables[name]
         # Existing rows stay unchanged.
-        if not driver.execute(_sqlite_kept(table), added[0]).fetchall():
-            for row in added:
-                driver.execute(_sqlite_add(table), row)
+        if not driver.execute(_compile_exists(table), table_rows[0]).fetchall():
+            for row in table_rows:
+                driver.execute(_compile_insert(table), row)
     if rows.refused is not None:
-        for quarantine in _sqlite_quarantines():
+        for quarantine in _compile_quarantines():
             driver.execute(quarantine, rows.refused)
-    return found
+    return updated_rows
 
 
 # In Postgres: the same as one statement. Every part of it sees the tables as they were before, and writes only if the
@@ -284,79 +294,88 @@ def _bound(prefix: str, column: Column[Any]) -> BindParameter[Any]:
     return bindparam(_SENT_ONCE.get(name, name), type_=column.type)
 
 
-def _added(table: Table, prefix: str) -> Select[Any]:
+def _select_row(table: Table, prefix: str) -> Select[Any]:
     """Select one row if the run was advanced. Its values are bound to the column names with `prefix`."""
     return select(*(_bound(prefix, column) for column in table.c)).select_from(_advanced)
 
 
-def _spread(table: Table, prefix: str, many: tuple[str, ...]) -> Select[Any]:
-    """Select one row per element of the arrays bound for the columns `many`. The other columns are constant."""
-    arrays = [bindparam(f"{prefix}{name}", type_=ARRAY(_plain(table, name))) for name in many]
-    each = func.unnest(*arrays).table_valued(*many, name=f"{prefix}rows").render_derived()
+def _select_rows(table: Table, prefix: str, array_columns: tuple[str, ...]) -> Select[Any]:
+    """Select one row per element of the arrays bound for the columns `array_columns`. The other columns are
+    constant."""
+    arrays = [bindparam(f"{prefix}{name}", type_=ARRAY(_get_plain_type(table, name))) for name in array_columns]
+    elements = func.unnest(*arrays).table_valued(*array_columns, name=f"{prefix}rows").render_derived()
     return select(
-        *(each.c[column.name] if column.name in many else _bound(prefix, column) for column in table.c)
-    ).select_from(_advanced.join(each, literal_column("true")))
+        *(elements.c[column.name] if column.name in array_columns else _bound(prefix, column) for column in table.c)
+    ).select_from(_advanced.join(elements, literal_column("true")))
 
 
-def _plain(table: Table, name: str) -> TypeEngine[Any]:
+def _get_plain_type(table: Table, name: str) -> TypeEngine[Any]:
     """Return the type of a column without its collation."""
     kind: TypeEngine[Any] = table.c[name].type
     return Text() if isinstance(kind, String) else kind
 
 
-def _kept_once(table: Table) -> Insert:
-    adding = upsert(table).from_select(list(table.c), _added(table, f"{table.name}_"))
-    return adding.on_conflict_do_nothing(index_elements=list(_OF_ATTEMPT))
+def _insert_row_once(table: Table) -> Insert:
+    statement = upsert(table).from_select(list(table.c), _select_row(table, f"{table.name}_"))
+    return statement.on_conflict_do_nothing(index_elements=list(_ATTEMPT_KEY))
 
 
-def _many_once(table: Table, many: tuple[str, ...]) -> Insert:
+def _insert_rows_once(table: Table, array_columns: tuple[str, ...]) -> Insert:
     prefix = f"{table.name}_"
-    of_attempt = [table.c[name] == bindparam(f"{prefix}{name}") for name in _OF_ATTEMPT]
-    adding = _spread(table, prefix, many).where(~exists().where(*of_attempt))
-    return insert(table).from_select(list(table.c), adding)
+    attempt_conditions = [table.c[name] == bindparam(f"{prefix}{name}") for name in _ATTEMPT_KEY]
+    selection = _select_rows(table, prefix, array_columns).where(~exists().where(*attempt_conditions))
+    return insert(table).from_select(list(table.c), selection)
 
 
-_MANY = {
+_MULTI_ROW_COLUMNS = {
     "edits": ("number", "kind", "rung"),
     "edges": ("kind", "source", "target"),
     "uses": ("lesson", "probability", "shown"),
 }
 """The columns in which the rows of a commit differ, for tables that may get several."""
 _COMMIT = select(_advanced.c.control).add_cte(
-    insert(steps).from_select(list(steps.c), _added(steps, "step_")).cte("stepped"),
-    insert(events).from_select(list(events.c), _spread(events, "event_", ("seq", "body"))).cte("said"),
+    insert(steps).from_select(list(steps.c), _select_row(steps, "step_")).cte("stepped"),
+    insert(events).from_select(list(events.c), _select_rows(events, "event_", ("seq", "body"))).cte("said"),
 )
 
 
 @cache
-def _postgres(learned: tuple[str, ...], *, refused: bool) -> str:
+def _compile_postgres(tables: tuple[str, ...], *, refused: bool) -> str:
     """Build the statement of a commit with rows for these tables."""
     statement = _COMMIT
-    for name in learned:
+    for name in tables:
         table = metadata.tables[name]
-        adding = _many_once(table, _MANY[name]) if name in _MANY else _kept_once(table)
-        statement = statement.add_cte(adding.cte(f"added_{name}"))
+        addition = (
+            _insert_rows_once(table, _MULTI_ROW_COLUMNS[name])
+            if name in _MULTI_ROW_COLUMNS
+            else _insert_row_once(table)
+        )
+        statement = statement.add_cte(addition.cte(f"added_{name}"))
     for name, quarantine in _QUARANTINES.items() if refused else ():
         statement = statement.add_cte(quarantine.where(exists(select(_advanced.c.control))).cte(f"quarantined_{name}"))
     return str(statement.compile(dialect=PGDialect_psycopg(paramstyle="pyformat")))
 
 
-def _at_once(driver: SqlDriver, rows: CommitRows) -> Found:
-    of_run = {"event_tenant": rows.step["tenant"], "event_run_id": rows.step["run_id"]}
+def _write_postgres(driver: SqlDriver, rows: CommitRows) -> UpdatedRows:
+    run_columns = {"event_tenant": rows.step["tenant"], "event_run_id": rows.step["run_id"]}
     bound: Row = {
-        **rows.held,
-        **_prefixed("new_", rows.progress),
-        **{name: value for name, value in _prefixed("step_", rows.step).items() if name not in _SENT_ONCE},
-        **of_run,
+        **rows.expected_run,
+        **_add_prefix("new_", rows.progress),
+        **{name: value for name, value in _add_prefix("step_", rows.step).items() if name not in _SENT_ONCE},
+        **run_columns,
         "event_seq": [event["seq"] for event in rows.events],
         "event_body": [event["body"] for event in rows.events],
     }
-    for name, added in rows.learned.items():
-        bound |= _prefixed(f"{name}_", added[0])
-        bound |= {f"{name}_{column}": [row[column] for row in added] for column in _MANY.get(name, ())}
+    for name, table_rows in rows.attempt_rows.items():
+        bound |= _add_prefix(f"{name}_", table_rows[0])
+        bound |= {
+            f"{name}_{column}": [row[column] for row in table_rows] for column in _MULTI_ROW_COLUMNS.get(name, ())
+        }
     bound |= rows.refused or {}
-    return driver.execute(_postgres(tuple(rows.learned), refused=rows.refused is not None), bound).fetchall()
+    return driver.execute(
+        _compile_postgres(tuple(rows.attempt_rows), refused=rows.refused is not None), bound
+    ).fetchall()
 
 
-def _prefixed(prefix: str, row: Row) -> Row:
+def _add_prefix(prefix: str, row: Row) -> Row:
     return {prefix + name: value for name, value in row.items()}

@@ -13,10 +13,10 @@ from sqlalchemy import Connection, Engine, text
 
 from redstart.core.errors import StoreError
 from redstart.core.formats import read
-from redstart.core.noun import FrozenValue
+from redstart.core.frozen import FrozenValue
 from redstart.ports.sql import postgres, sqlite
-from redstart.ports.sql.opening import store_errors
-from redstart.ports.sql.schema import HOME
+from redstart.ports.sql.connect import store_errors
+from redstart.ports.sql.schema import DEFAULT_TENANT
 
 N = TypeVar("N", bound=FrozenValue)
 
@@ -53,7 +53,7 @@ class Database:
     server is down, or if it goes down during a statement, a `StoreError` is raised; the next call tries again.
     """
 
-    def __init__(self, engine: Engine, tenant: str = HOME) -> None:
+    def __init__(self, engine: Engine, tenant: str = DEFAULT_TENANT) -> None:
         self.engine = engine
         self.tenant = tenant
         self.is_postgres = engine.dialect.name == postgres.DIALECT
@@ -65,82 +65,85 @@ class Database:
         else:
             # A transaction that will write declares it at the start: one that first reads and then requests the write
             # lock is refused immediately, without waiting, if another process wrote in between.
-            self._single = self._writer = engine.execution_options(**{sqlite.BEGIN: "BEGIN IMMEDIATE"})
+            self._single = self._writer = engine.execution_options(**{sqlite.BEGIN_OPTION: "BEGIN IMMEDIATE"})
 
     @classmethod
-    def open(cls, where: Path | str) -> Database:
-        """Open the database at `where`, the path of a SQLite file or a `postgresql://` address, and migrate it if old.
+    def open(cls, location: Path | str) -> Database:
+        """Open the database at `location`, the path of a SQLite file or a `postgresql://` address, and migrate it if
+        old.
 
         A missing file is created with its directory; a server's database must exist. Raises `StoreError` if it cannot
         be read or written, or was written by a newer Redstart, and `ConfigError` for an invalid address.
         """
-        return cls(sqlite.opened(where) if isinstance(where, Path) else postgres.opened(where))
+        return cls(sqlite.open_database(location) if isinstance(location, Path) else postgres.open_database(location))
 
-    def of(self, tenant: str) -> Database:
+    def for_tenant(self, tenant: str) -> Database:
         """Return the same database as this tenant sees it. They share connections: closing either closes both."""
         return Database(self.engine, tenant)
 
     @contextmanager
-    def reading(self) -> Generator[Connection]:
+    def connect_for_reading(self) -> Generator[Connection]:
         """Open a connection for reading. In SQLite all statements share one snapshot; in Postgres each has its own."""
-        with store_errors(), self._reader.connect() as connection, self._begun(connection):
+        with store_errors(), self._reader.connect() as connection, self._begin(connection):
             yield connection
 
     @contextmanager
-    def steady(self) -> Generator[Connection]:
+    def connect_for_snapshot(self) -> Generator[Connection]:
         """Open a connection for reading whose statements all share one snapshot."""
         level = {"isolation_level": "REPEATABLE READ"} if self.is_postgres else {}
         with (
             store_errors(),
             self.engine.execution_options(**level).connect() as connection,
-            self._begun(connection),
+            self._begin(connection),
         ):
             yield connection
 
     @contextmanager
-    def single(self) -> Generator[Connection]:
+    def connect_for_statement(self) -> Generator[Connection]:
         """Open a connection for a single, atomic, writing statement. In Postgres it takes one round trip."""
-        with store_errors(), self._single.connect() as connection, self._begun(connection):
+        with store_errors(), self._single.connect() as connection, self._begin(connection):
             yield connection
 
     @contextmanager
-    def writing(self) -> Generator[Connection]:
+    def connect_for_writing(self) -> Generator[Connection]:
         """Open a transaction that is committed at the end, and rolled back by any exception."""
-        with store_errors(), self._writer.connect() as connection, self._begun(connection):
+        with store_errors(), self._writer.connect() as connection, self._begin(connection):
             yield connection
 
     @contextmanager
-    def driven(self) -> Generator[SqlDriver]:
+    def open_driver(self) -> Generator[SqlDriver]:
         """Open the driver itself for what every step writes: SQLAlchemy takes longer per statement than SQLite.
 
         In SQLite it is a transaction, as in `writing`; in Postgres each statement is one, as in `single`.
         """
         with store_errors(self.engine.dialect.loaded_dbapi.Error):
-            held = self.engine.raw_connection()
+            connection = self.engine.raw_connection()
             try:
                 if self.is_postgres:
-                    with self._each_for_itself(cast(_ServerDriver, held.driver_connection), held.info) as server:
+                    with self._use_autocommit(
+                        cast(_ServerDriver, connection.driver_connection), connection.info
+                    ) as server:
                         yield server
                 else:
-                    with _all_or_nothing(cast(SqlDriver, held.driver_connection)) as driver:
+                    with _use_transaction(cast(SqlDriver, connection.driver_connection)) as driver:
                         yield driver
             finally:
-                held.close()
+                connection.close()
 
     @contextmanager
-    def _each_for_itself(self, driver: _ServerDriver, known: dict[Any, Any]) -> Generator[SqlDriver]:
+    def _use_autocommit(self, driver: _ServerDriver, info: dict[Any, Any]) -> Generator[SqlDriver]:
         driver.autocommit = True
         try:
-            if known.get(_TENANT) != self.tenant:
+            if info.get(_TENANT) != self.tenant:
                 driver.execute(_SEE_BY_DRIVER, {"tenant": self.tenant})
-                known[_TENANT] = self.tenant
+                info[_TENANT] = self.tenant
             yield driver
         finally:
             if not driver.closed:
                 driver.autocommit = False
 
     @contextmanager
-    def _begun(self, connection: Connection) -> Generator[None]:
+    def _begin(self, connection: Connection) -> Generator[None]:
         # The tenant of a connection is set only when it changes, because that takes a round trip.
         if self.is_postgres and connection.info.get(_TENANT) != self.tenant:
             connection.execute(_SEE, {"tenant": self.tenant})
@@ -163,7 +166,7 @@ class Database:
 
 
 @contextmanager
-def _all_or_nothing(driver: SqlDriver) -> Generator[SqlDriver]:
+def _use_transaction(driver: SqlDriver) -> Generator[SqlDriver]:
     driver.execute("BEGIN IMMEDIATE")
     try:
         yield driver

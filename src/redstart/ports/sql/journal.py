@@ -16,26 +16,26 @@ from redstart.ports.store.port.journal import CallPlace, JournalRecord
 _LAST = select(func.coalesce(func.max(journal.c.position), -1)).where(
     journal.c.tenant == bindparam("tenant"), journal.c.run_id == bindparam("run_id")
 )
-_HELD = (
+_HELD_RUN = (
     runs.c.tenant == bindparam("tenant"),
     runs.c.id == bindparam("run_id"),
     runs.c.fence == bindparam("fence"),
 )
-_GIVEN = [column for column in journal.c if column.name != "position"]
+_RECORD_COLUMNS = [column for column in journal.c if column.name != "position"]
 # The run's row is locked, so that nobody takes the run over before the record is stored. This matters in databases that
 # let two transactions write at once. SQLite does not, and has no such lock.
 _ADD = (
     insert(journal)
     .from_select(
-        [*_GIVEN, journal.c.position],
-        select(*(bindparam(column.name, type_=column.type) for column in _GIVEN), _LAST.scalar_subquery() + 1)
+        [*_RECORD_COLUMNS, journal.c.position],
+        select(*(bindparam(column.name, type_=column.type) for column in _RECORD_COLUMNS), _LAST.scalar_subquery() + 1)
         .select_from(runs)
-        .where(*_HELD)
+        .where(*_HELD_RUN)
         .with_for_update(key_share=True, of=runs),
     )
     .returning(journal.c.position)
 )
-_HOLD = select(runs.c.fence).where(*_HELD).with_for_update(key_share=True)
+_HOLD = select(runs.c.fence).where(*_HELD_RUN).with_for_update(key_share=True)
 
 
 class SqlJournal:
@@ -46,37 +46,37 @@ class SqlJournal:
 
     async def find(self, call: CallPlace) -> JournalRecord | None:
         query = select(journal).where(*self._in_step(call), journal.c.ordinal == call.ordinal)
-        with self._database.reading() as connection:
+        with self._database.connect_for_reading() as connection:
             row = connection.execute(query).one_or_none()
-        return None if row is None else record_of(row)
+        return None if row is None else parse_record(row)
 
     async def add(self, record: JournalRecord, fence: int) -> None:
         call = record.call
-        of_call = {**call._asdict(), "tenant": self._database.tenant, "fence": fence}
-        row = {**of_call, **{name: value for name, value in record._asdict().items() if name != "call"}}
-        with self._database.single() as connection:
+        call_columns = {**call._asdict(), "tenant": self._database.tenant, "fence": fence}
+        row = {**call_columns, **{name: value for name, value in record._asdict().items() if name != "call"}}
+        with self._database.connect_for_statement() as connection:
             try:
-                added = connection.execute(_ADD, row).scalar()
+                position = connection.execute(_ADD, row).scalar()
             except IntegrityError as error:
                 raise StoreError(f"{call} of run {call.run_id} is recorded already") from error
-        if added is None:
+        if position is None:
             raise Fenced
 
     async def discard(self, call: CallPlace, fence: int) -> int:
-        held = {"tenant": self._database.tenant, "run_id": call.run_id, "fence": fence}
-        with self._database.writing() as connection:
-            if connection.execute(_HOLD, held).first() is None:
+        key = {"tenant": self._database.tenant, "run_id": call.run_id, "fence": fence}
+        with self._database.connect_for_writing() as connection:
+            if connection.execute(_HOLD, key).first() is None:
                 raise Fenced
             return connection.execute(
                 delete(journal).where(*self._in_step(call), journal.c.ordinal >= call.ordinal)
             ).rowcount
 
-    async def records(self, run_id: str) -> list[JournalRecord]:
-        mine = (journal.c.tenant == self._database.tenant, journal.c.run_id == run_id)
-        query = select(journal).where(*mine).order_by(journal.c.attempt, journal.c.position)
-        with self._database.reading() as connection:
+    async def list_records(self, run_id: str) -> list[JournalRecord]:
+        conditions = (journal.c.tenant == self._database.tenant, journal.c.run_id == run_id)
+        query = select(journal).where(*conditions).order_by(journal.c.attempt, journal.c.position)
+        with self._database.connect_for_reading() as connection:
             rows = connection.execute(query).all()
-        return [record_of(row) for row in rows]
+        return [parse_record(row) for row in rows]
 
     def _in_step(self, call: CallPlace) -> list[ColumnElement[bool]]:
         return [
@@ -87,6 +87,6 @@ class SqlJournal:
         ]
 
 
-def record_of(row: Row[Any]) -> JournalRecord:
+def parse_record(row: Row[Any]) -> JournalRecord:
     call = CallPlace(row.run_id, row.attempt, row.step, row.ordinal)
     return JournalRecord(call, *(getattr(row, name) for name in JournalRecord._fields if name != "call"))

@@ -22,60 +22,64 @@ class SqlLessonStore:
     def __init__(self, database: Database) -> None:
         self._database, self._tenant = database, database.tenant
 
-    async def lessons(self) -> list[Lesson]:
-        seen = or_(lessons.c.tenant == self._tenant, lessons.c.scope == LessonScope.everyone.value)
-        query = select(lessons.c.body, lessons.c.status).where(seen).order_by(lessons.c.created, lessons.c.id)
-        with self._database.reading() as connection:
+    async def list_lessons(self) -> list[Lesson]:
+        visible = or_(lessons.c.tenant == self._tenant, lessons.c.scope == LessonScope.everyone.value)
+        query = select(lessons.c.body, lessons.c.status).where(visible).order_by(lessons.c.created, lessons.c.id)
+        with self._database.connect_for_reading() as connection:
             rows = connection.execute(query).all()
         # The status column takes precedence: it quarantines the lessons of a refused run.
         return [parse(Lesson, row.body).model_copy(update={"status": LessonStatus(row.status)}) for row in rows]
 
-    async def uses(self, lesson_ids: Sequence[str]) -> dict[str, list[LessonUse]]:
-        found: dict[str, list[LessonUse]] = {name: [] for name in lesson_ids}
-        mine = (uses.c.tenant == self._tenant, uses.c.lesson.in_(found))
-        with self._database.reading() as connection:
-            for row in connection.execute(select(uses).where(*mine).order_by(uses.c.created, uses.c.run_id)):
+    async def list_uses(self, lesson_ids: Sequence[str]) -> dict[str, list[LessonUse]]:
+        uses_by_lesson: dict[str, list[LessonUse]] = {name: [] for name in lesson_ids}
+        conditions = (uses.c.tenant == self._tenant, uses.c.lesson.in_(uses_by_lesson))
+        with self._database.connect_for_reading() as connection:
+            for row in connection.execute(select(uses).where(*conditions).order_by(uses.c.created, uses.c.run_id)):
                 green = None if row.green is None else bool(row.green)
                 use = LessonOutcome(probability=row.probability, shown=bool(row.shown), green=green, cost=row.cost)
-                found[row.lesson].append(LessonUse(use, row.created))
-        return found
+                uses_by_lesson[row.lesson].append(LessonUse(use, row.created))
+        return uses_by_lesson
 
-    async def put(self, lesson: Lesson, *, unless: LessonStatus | None = None) -> bool:
-        same = [lessons.c.tenant == self._tenant, lessons.c.id == lesson.id]
-        if unless is not None:
-            same.append(lessons.c.status != unless.value)
+    async def put(self, lesson: Lesson, *, unless_status: LessonStatus | None = None) -> bool:
+        conditions = [lessons.c.tenant == self._tenant, lessons.c.id == lesson.id]
+        if unless_status is not None:
+            conditions.append(lessons.c.status != unless_status.value)
         values = {"body": lesson.model_dump_json(), "status": lesson.status.value, "scope": lesson.scope.value}
-        with self._database.single() as connection:
-            return bool(connection.execute(update(lessons).where(*same).values(values)).rowcount)
+        with self._database.connect_for_statement() as connection:
+            return bool(connection.execute(update(lessons).where(*conditions).values(values)).rowcount)
 
-    async def told(self, lesson_id: str) -> ForgottenTexts | None:
-        with self._database.steady() as connection:
-            taught = self._taught(connection, lesson_id)
-            if not taught:
+    async def preview_forget(self, lesson_id: str) -> ForgottenTexts | None:
+        with self._database.connect_for_snapshot() as connection:
+            same_lessons = self._find_same_lessons(connection, lesson_id)
+            if not same_lessons:
                 return None
-            scrubbed = self._scrubbed(connection, taught)
-            scrubbed.look(KIND, [item.id for item in taught], [item.provenance.run for item in taught])
-        return scrubbed.forgotten
+            scrubbed_runs = self._make_scrubbed_runs(connection, same_lessons)
+            scrubbed_runs.find_runs(
+                KIND, [item.id for item in same_lessons], [item.provenance.run for item in same_lessons]
+            )
+        return scrubbed_runs.forgotten
 
     async def forget(self, lesson_id: str) -> ForgottenTexts | None:
-        gone = None
-        with self._database.writing() as connection:
-            if taught := self._taught(connection, lesson_id):
-                ids = [item.id for item in taught]
-                scrubbed = self._scrubbed(connection, taught)
-                scrubbed.out_of_runs(scrubbed.look(KIND, ids, [item.provenance.run for item in taught]))
+        forgotten = None
+        with self._database.connect_for_writing() as connection:
+            if same_lessons := self._find_same_lessons(connection, lesson_id):
+                ids = [item.id for item in same_lessons]
+                scrubbed_runs = self._make_scrubbed_runs(connection, same_lessons)
+                scrubbed_runs.scrub_runs(
+                    scrubbed_runs.find_runs(KIND, ids, [item.provenance.run for item in same_lessons])
+                )
                 connection.execute(delete(uses).where(uses.c.tenant == self._tenant, uses.c.lesson.in_(ids)))
                 connection.execute(delete(lessons).where(lessons.c.tenant == self._tenant, lessons.c.id.in_(ids)))
-                gone = scrubbed.forgotten
+                forgotten = scrubbed_runs.forgotten
         sweep(self._database)
-        return gone
+        return forgotten
 
-    def _taught(self, connection: Connection, lesson_id: str) -> list[Lesson]:
+    def _find_same_lessons(self, connection: Connection, lesson_id: str) -> list[Lesson]:
         """Return the lesson and those that say the same."""
-        same = or_(lessons.c.id == lesson_id, lessons.c.same_as == lesson_id)
-        query = select(lessons.c.body).where(lessons.c.tenant == self._tenant, same)
+        condition = or_(lessons.c.id == lesson_id, lessons.c.same_as == lesson_id)
+        query = select(lessons.c.body).where(lessons.c.tenant == self._tenant, condition)
         return [parse(Lesson, body) for body in connection.execute(query).scalars()]
 
-    def _scrubbed(self, connection: Connection, taught: Sequence[Lesson]) -> ScrubbedRuns:
-        said = [text for item in taught for text in (item.when, item.advice)]
-        return ScrubbedRuns(connection, self._tenant, JsonScrubber([item.id for item in taught], said))
+    def _make_scrubbed_runs(self, connection: Connection, same_lessons: Sequence[Lesson]) -> ScrubbedRuns:
+        texts = [text for item in same_lessons for text in (item.when, item.advice)]
+        return ScrubbedRuns(connection, self._tenant, JsonScrubber([item.id for item in same_lessons], texts))

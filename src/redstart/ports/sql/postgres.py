@@ -9,13 +9,13 @@ from sqlalchemy import Connection, Engine, create_engine, event, make_url, text
 from sqlalchemy.exc import ArgumentError, InvalidatePoolError
 
 from redstart.core.errors import ConfigError
-from redstart.ports.sql.opening import brought_up, revision, store_errors
+from redstart.ports.sql.connect import migrate_database, read_revision, store_errors
 
 DIALECT = "postgresql"
 AT_ONCE = 30
 """The maximum number of connections per process; ten of them stay open."""
-_KEPT = 10
-_PATIENCE = {
+_POOL_SIZE = 10
+_KEEPALIVE_OPTIONS = {
     # A server that silently disappears is noticed within half a minute, even during a statement.
     "keepalives_idle": 10,
     "keepalives_interval": 5,
@@ -36,36 +36,36 @@ class _Driver(Protocol):
     def pgconn(self) -> _Wire: ...
 
 
-def opened(url: str) -> Engine:
+def open_database(url: str) -> Engine:
     """Open and migrate the database at that address. Raises `StoreError` and `ConfigError`; see `Database.open`."""
-    engine = _engine(url)
+    engine = _create_engine(url)
     event.listen(engine, "checkout", _on_checkout)
-    return brought_up(engine, _migrate)
+    return migrate_database(engine, _migrate)
 
 
-def revision_at(url: str, seconds: int = 10) -> str | None:
+def read_revision_at(url: str, seconds: int = 10) -> str | None:
     """Read the revision of the database at that address without changing it. Raises as `opened` does.
 
     `seconds` is the timeout for the connection.
     """
-    engine = _engine(url, seconds)
+    engine = _create_engine(url, seconds)
     try:
         with store_errors(), engine.connect() as connection:
-            return revision(connection)
+            return read_revision(connection)
     finally:
         engine.dispose()
 
 
-def _engine(url: str, seconds: int = 10) -> Engine:
+def _create_engine(url: str, seconds: int = 10) -> Engine:
     try:
         address = make_url(url)
         if address.drivername != DIALECT:
             raise ArgumentError
         return create_engine(
             address.set(drivername=f"{DIALECT}+psycopg"),
-            pool_size=_KEPT,
-            max_overflow=AT_ONCE - _KEPT,
-            connect_args={**_PATIENCE, "connect_timeout": seconds, "application_name": "redstart"},
+            pool_size=_POOL_SIZE,
+            max_overflow=AT_ONCE - _POOL_SIZE,
+            connect_args={**_KEEPALIVE_OPTIONS, "connect_timeout": seconds, "application_name": "redstart"},
         )
     except (ArgumentError, ValueError) as error:
         raise ConfigError(
@@ -82,11 +82,11 @@ def _migrate(engine: Engine) -> None:
     from redstart.ports.sql.migrations import upgrade  # noqa: PLC0415  (see `sqlite`)
 
     with engine.begin() as connection:
-        _alone(connection)
+        _lock_migrations(connection)
         upgrade(connection)
 
 
-def _alone(connection: Connection) -> None:
+def _lock_migrations(connection: Connection) -> None:
     connection.execute(text("SELECT pg_advisory_xact_lock(:number)"), {"number": _MIGRATES})
 
 

@@ -9,14 +9,14 @@ from typing import NamedTuple
 from sqlalchemy import Connection, bindparam, delete, select
 
 from redstart.core.run import Status
-from redstart.core.standing import RunRow
+from redstart.core.run_status import RunRow
 from redstart.ports.sql.engine import Database
-from redstart.ports.sql.schema import events, journal, runs, steps, told
-from redstart.ports.sql.store import SHOWN, run_row
+from redstart.ports.sql.schema import events, journal, person_messages, runs, steps
+from redstart.ports.sql.store import SUMMARY_COLUMNS, run_row
 
 BLOB_NAME = re.compile(r"(?<![0-9a-f])[0-9a-f]{64}(?![0-9a-f])")
 
-_PARTS = (steps, events, journal, told)
+_PARTS = (steps, events, journal, person_messages)
 _HOLDERS = (
     (runs.c.id, runs.c.state, runs.c.first_state),
     (steps.c.run_id, steps.c.artifact, steps.c.state),
@@ -29,7 +29,7 @@ _ROWS_AT_ONCE = 100
 class PrunedRuns(NamedTuple):
     runs: tuple[str, ...]
     """The runs that were removed, or would be; oldest first."""
-    named: frozenset[str]
+    blob_names: frozenset[str]
     """Every blob that a remaining run names."""
 
 
@@ -49,19 +49,19 @@ class SqlPrune:
         With `dry` nothing is written. An unfinished child run is removed with its parent, never before it.
         """
         tenant = self._database.tenant
-        with self._database.steady() if dry else self._database.writing() as connection:
-            gone = _over(connection, tenant, before, keep, is_over)
-            if gone and not dry:
-                _forget(connection, tenant, gone)
-            return PrunedRuns(gone, _named(connection, tenant, frozenset(gone)))
+        with self._database.connect_for_snapshot() if dry else self._database.connect_for_writing() as connection:
+            removed = _list_removable(connection, tenant, before, keep, is_over)
+            if removed and not dry:
+                _forget(connection, tenant, removed)
+            return PrunedRuns(removed, _find_named_blobs(connection, tenant, frozenset(removed)))
 
 
-def _over(
+def _list_removable(
     connection: Connection, tenant: str, before: float, keep: int, is_over: Callable[[RunRow], bool]
 ) -> tuple[str, ...]:
     """List the runs to remove, oldest first."""
-    mine = select(*SHOWN).where(runs.c.tenant == tenant).order_by(runs.c.updated.desc(), runs.c.id.desc())
-    newest_first = [row for row in map(run_row, connection.execute(mine).all()) if is_over(row)]
+    query = select(*SUMMARY_COLUMNS).where(runs.c.tenant == tenant).order_by(runs.c.updated.desc(), runs.c.id.desc())
+    newest_first = [row for row in map(run_row, connection.execute(query).all()) if is_over(row)]
     old = {row.run_id: row for row in reversed(newest_first[keep:]) if row.updated.timestamp() < before}
     return tuple(
         run_id
@@ -70,20 +70,22 @@ def _over(
     )
 
 
-def _forget(connection: Connection, tenant: str, gone: tuple[str, ...]) -> None:
-    which = [{"of": tenant, "gone": run_id} for run_id in gone]
-    for of_run in (*(table.c.run_id for table in _PARTS), runs.c.id):
-        table = of_run.table
-        connection.execute(delete(table).where(table.c.tenant == bindparam("of"), of_run == bindparam("gone")), which)
+def _forget(connection: Connection, tenant: str, removed: tuple[str, ...]) -> None:
+    parameters = [{"of": tenant, "gone": run_id} for run_id in removed]
+    for run_column in (*(table.c.run_id for table in _PARTS), runs.c.id):
+        table = run_column.table
+        connection.execute(
+            delete(table).where(table.c.tenant == bindparam("of"), run_column == bindparam("gone")), parameters
+        )
 
 
-def _named(connection: Connection, tenant: str, gone: frozenset[str]) -> frozenset[str]:
-    found: set[str] = set()
-    for of_run, *columns in _HOLDERS:
-        mine = select(of_run, *columns).where(of_run.table.c.tenant == tenant)
-        rows = connection.execution_options(yield_per=_ROWS_AT_ONCE).execute(mine)
+def _find_named_blobs(connection: Connection, tenant: str, removed: frozenset[str]) -> frozenset[str]:
+    names: set[str] = set()
+    for run_column, *columns in _HOLDERS:
+        query = select(run_column, *columns).where(run_column.table.c.tenant == tenant)
+        rows = connection.execution_options(yield_per=_ROWS_AT_ONCE).execute(query)
         for run_id, *texts in rows:
-            if run_id not in gone:
+            if run_id not in removed:
                 for text in texts:
-                    found.update(BLOB_NAME.findall(text))
-    return frozenset(found)
+                    names.update(BLOB_NAME.findall(text))
+    return frozenset(names)

@@ -17,19 +17,19 @@ _NOW: BindParameter[float] = bindparam("now", type_=Double())
 _TOKENS: BindParameter[float] = bindparam("tokens", type_=Double())
 
 
-def _least(one: ColumnElement[float], other: ColumnElement[float]) -> ColumnElement[float]:
-    return case((one < other, one), else_=other)
+def _select_least(left: ColumnElement[float], right: ColumnElement[float]) -> ColumnElement[float]:
+    return case((left < right, left), else_=right)
 
 
 # If clocks differ, the fastest one counts: a slower clock adds nothing, so no minute is added twice. A clock that is
 # ahead by more than a minute is considered wrong and ignored.
-_gone = case((rates.c.at < _NOW, _NOW - rates.c.at), else_=0.0)
-_later = case((rates.c.at.between(_NOW, _NOW + A_MINUTE), rates.c.at), else_=_NOW)
-_flowed = _least(rates.c.level + _gone * _SIZE / A_MINUTE, _SIZE)
+_elapsed = case((rates.c.at < _NOW, _NOW - rates.c.at), else_=0.0)
+_updated_at = case((rates.c.at.between(_NOW, _NOW + A_MINUTE), rates.c.at), else_=_NOW)
+_flowed = _select_least(rates.c.level + _elapsed * _SIZE / A_MINUTE, _SIZE)
 _GIVE_BACK = (
     update(rates)
     .where(rates.c.tenant == bindparam("my_tenant"), rates.c.name == bindparam("my_name"))
-    .values(level=_least(_flowed + _TOKENS, _SIZE), at=_later)
+    .values(level=_select_least(_flowed + _TOKENS, _SIZE), at=_updated_at)
 )
 
 
@@ -44,20 +44,22 @@ class SqlRates:
         insert = postgresql.insert if database.is_postgres else sqlite.insert
         self._take = (
             insert(rates)
-            .on_conflict_do_update(index_elements=["tenant", "name"], set_={"level": _flowed - _TOKENS, "at": _later})
+            .on_conflict_do_update(
+                index_elements=["tenant", "name"], set_={"level": _flowed - _TOKENS, "at": _updated_at}
+            )
             .returning(rates.c.level)
         )
 
     def take(self, name: str, tokens: int, a_minute: int, now: float) -> float:
         """Take tokens, at most one minute's worth. Return the seconds to wait before they may be used."""
-        size, taken = float(a_minute), float(min(tokens, a_minute))
-        row: dict[str, Any] = {"tenant": self._database.tenant, "name": name, "level": size - taken, "at": now}
-        with self._database.single() as connection:
-            level = connection.execute(self._take, {**row, "size": size, "tokens": taken, "now": now}).scalar_one()
+        size, amount = float(a_minute), float(min(tokens, a_minute))
+        row: dict[str, Any] = {"tenant": self._database.tenant, "name": name, "level": size - amount, "at": now}
+        with self._database.connect_for_statement() as connection:
+            level = connection.execute(self._take, {**row, "size": size, "tokens": amount, "now": now}).scalar_one()
         return max(-level, 0.0) * A_MINUTE / size
 
     def give_back(self, name: str, tokens: int, a_minute: int, now: float) -> None:
         """Return unused tokens to the bucket. A negative number means that more were used than taken."""
-        mine = {"my_tenant": self._database.tenant, "my_name": name}
-        with self._database.single() as connection:
-            connection.execute(_GIVE_BACK, {**mine, "size": float(a_minute), "tokens": float(tokens), "now": now})
+        key = {"my_tenant": self._database.tenant, "my_name": name}
+        with self._database.connect_for_statement() as connection:
+            connection.execute(_GIVE_BACK, {**key, "size": float(a_minute), "tokens": float(tokens), "now": now})

@@ -8,13 +8,13 @@ from contextlib import closing
 from pathlib import Path
 from typing import NamedTuple
 
-PATIENCE = 0.2
+LOCK_TIMEOUT_SECONDS = 0.2
 """The seconds to wait for a store that another process is writing to."""
-_NEWEST = """
+_RECENT_QUERY = """
 SELECT id, mode, CASE result WHEN '' THEN status ELSE result END, repo FROM runs
 WHERE tenant = ? AND errand = 0 AND id >= ? AND id < ? {only} ORDER BY created DESC, id DESC LIMIT ?
 """
-_UNFINISHED = "AND status NOT IN ('finished', 'ended') AND control <> 'cancel'"
+_UNFINISHED_CONDITION = "AND status NOT IN ('finished', 'ended') AND control <> 'cancel'"
 
 
 class RecentRun(NamedTuple):
@@ -33,8 +33,10 @@ def read_recent_runs(
     With `unfinished`, only runs that are neither finished nor cancelled.
     """
     try:
-        with closing(sqlite3.connect(f"{database.as_uri()}?mode=ro", uri=True, timeout=PATIENCE)) as connection:
-            query = _NEWEST.format(only=_UNFINISHED if unfinished else "")
+        with closing(
+            sqlite3.connect(f"{database.as_uri()}?mode=ro", uri=True, timeout=LOCK_TIMEOUT_SECONDS)
+        ) as connection:
+            query = _RECENT_QUERY.format(only=_UNFINISHED_CONDITION if unfinished else "")
             rows = connection.execute(query, (tenant, prefix, prefix + chr(sys.maxunicode), limit)).fetchall()
     except sqlite3.Error:
         return []

@@ -24,10 +24,10 @@ from sqlalchemy.types import UserDefinedType
 HEAD = "0010"
 """The newest revision in `migrations/versions`. A database at this revision is opened without importing Alembic."""
 
-HOME = "home"
+DEFAULT_TENANT = "home"
 """The default tenant."""
 
-GOAL_SHOWN = 200
+MAX_GOAL_LENGTH = 200
 """The most characters of a goal in the list of runs."""
 
 metadata = MetaData(
@@ -56,14 +56,14 @@ EMBEDDING = LargeBinary().with_variant(VectorColumn(), "postgresql")
 """In SQLite, the bytes of float32 numbers in native order."""
 
 
-def _tenant() -> Column[str]:
+def _create_tenant_column() -> Column[str]:
     return Column("tenant", NAME, primary_key=True)
 
 
-def _of_run() -> tuple[Column[str], Column[str], ForeignKeyConstraint]:
+def _create_run_columns() -> tuple[Column[str], Column[str], ForeignKeyConstraint]:
     """Return the columns that identify the run of a row. The default serves older programs, which knew one tenant."""
     return (
-        Column("tenant", NAME, primary_key=True, server_default=HOME),
+        Column("tenant", NAME, primary_key=True, server_default=DEFAULT_TENANT),
         Column("run_id", NAME, primary_key=True),
         ForeignKeyConstraint(["tenant", "run_id"], ["runs.tenant", "runs.id"]),
     )
@@ -72,7 +72,7 @@ def _of_run() -> tuple[Column[str], Column[str], ForeignKeyConstraint]:
 runs = Table(
     "runs",
     metadata,
-    _tenant(),
+    _create_tenant_column(),
     Column("id", NAME, primary_key=True),
     Column("mode", Text, nullable=False),
     Column("status", Text, nullable=False),
@@ -104,7 +104,7 @@ runs = Table(
 steps = Table(
     "steps",
     metadata,
-    *_of_run(),
+    *_create_run_columns(),
     Column("version", Integer, primary_key=True, autoincrement=False),
     Column("attempt", Integer, nullable=False),
     Column("step", Text, nullable=False),
@@ -115,7 +115,7 @@ steps = Table(
 events = Table(
     "events",
     metadata,
-    *_of_run(),
+    *_create_run_columns(),
     Column("seq", Integer, primary_key=True, autoincrement=False),
     Column("body", Text, nullable=False),
 )
@@ -123,7 +123,7 @@ events = Table(
 journal = Table(
     "journal",
     metadata,
-    *_of_run(),
+    *_create_run_columns(),
     Column("attempt", Integer, primary_key=True, autoincrement=False),
     Column("step", NAME, primary_key=True),
     Column("ordinal", Integer, primary_key=True, autoincrement=False),
@@ -139,10 +139,10 @@ journal = Table(
 )
 
 
-told = Table(
+person_messages = Table(
     "told",
     metadata,
-    *_of_run(),
+    *_create_run_columns(),
     Column("number", Integer, primary_key=True, autoincrement=False),
     Column("word", Text, nullable=False),
     Column("text", Text, nullable=False),
@@ -152,11 +152,11 @@ told = Table(
 
 
 # Memories outlive the run that created them: no foreign key to `runs`.
-def _learned(name: str, *more: SchemaItem) -> Table:
+def _create_memory_table(name: str, *extra_columns: SchemaItem) -> Table:
     return Table(
         name,
         metadata,
-        _tenant(),
+        _create_tenant_column(),
         Column("id", NAME, primary_key=True),
         Column("repo", Text, nullable=False),
         Column("run_id", NAME, nullable=False),
@@ -165,13 +165,13 @@ def _learned(name: str, *more: SchemaItem) -> Table:
         Column("family", NAME, nullable=False),
         Column("body", Text, nullable=False),
         Column("created", Double, nullable=False),
-        *more,
+        *extra_columns,
         UniqueConstraint("tenant", "run_id", "attempt"),
     )
 
 
 # The defaults serve older programs, which know neither column.
-cards = _learned(
+cards = _create_memory_table(
     "cards",
     Column("state", NAME, nullable=False, server_default="shown"),
     Column("embedded", NAME, nullable=False, server_default=""),
@@ -184,7 +184,7 @@ Index(None, cards.c.tenant, cards.c.state, cards.c.embedded)
 vectors = Table(
     "vectors",
     metadata,
-    _tenant(),
+    _create_tenant_column(),
     Column("card_id", NAME, primary_key=True),
     Column("model", NAME, primary_key=True),
     Column("repo", NAME, nullable=False),
@@ -196,7 +196,7 @@ vectors = Table(
 edges = Table(
     "edges",
     metadata,
-    _tenant(),
+    _create_tenant_column(),
     Column("run_id", NAME, primary_key=True),
     Column("attempt", Integer, primary_key=True, autoincrement=False),
     Column("kind", NAME, primary_key=True),
@@ -208,9 +208,9 @@ edges = Table(
 )
 """The edges of the graph; see `EdgeKind`."""
 
-failures = _learned("failures")
+failures = _create_memory_table("failures")
 
-lessons = _learned(
+lessons = _create_memory_table(
     "lessons",
     Column("scope", NAME, nullable=False),
     Column("status", NAME, nullable=False),
@@ -222,7 +222,7 @@ Index(None, lessons.c.tenant, lessons.c.same_as)
 uses = Table(
     "uses",
     metadata,
-    _tenant(),
+    _create_tenant_column(),
     Column("lesson", NAME, primary_key=True),
     Column("run_id", NAME, primary_key=True),
     Column("attempt", Integer, nullable=False),
@@ -235,7 +235,7 @@ uses = Table(
 )
 """The outcome of each lesson in each run that it applied to."""
 
-patterns = _learned(
+patterns = _create_memory_table(
     "patterns",
     Column("state", NAME, nullable=False),
     Column("embedded", NAME, nullable=False),
@@ -246,7 +246,7 @@ Index(None, patterns.c.tenant, patterns.c.state, patterns.c.embedded)
 pattern_vectors = Table(
     "pattern_vectors",
     metadata,
-    _tenant(),
+    _create_tenant_column(),
     Column("pattern_id", NAME, primary_key=True),
     Column("model", NAME, primary_key=True),
     Column("embedding", EMBEDDING, nullable=False),
@@ -256,7 +256,7 @@ pattern_vectors = Table(
 edits = Table(
     "edits",
     metadata,
-    _tenant(),
+    _create_tenant_column(),
     Column("run_id", NAME, primary_key=True),
     Column("attempt", Integer, primary_key=True, autoincrement=False),
     Column("number", Integer, primary_key=True, autoincrement=False),
@@ -270,7 +270,7 @@ edits = Table(
 blobs = Table(
     "blobs",
     metadata,
-    _tenant(),
+    _create_tenant_column(),
     Column("name", NAME, primary_key=True),
     Column("data", LargeBinary, nullable=False),
     Column("put", Double, nullable=False),
@@ -280,7 +280,7 @@ blobs = Table(
 rates = Table(
     "rates",
     metadata,
-    _tenant(),
+    _create_tenant_column(),
     Column("name", NAME, primary_key=True),
     Column("level", Double, nullable=False),
     Column("at", Double, nullable=False),
@@ -290,7 +290,7 @@ rates = Table(
 evaluations = Table(
     "evaluations",
     metadata,
-    _tenant(),
+    _create_tenant_column(),
     Column("name", NAME, primary_key=True),
     Column("plan", Text, nullable=False),
     Column("created", Double, nullable=False),
@@ -300,7 +300,7 @@ evaluations = Table(
 trials = Table(
     "trials",
     metadata,
-    _tenant(),
+    _create_tenant_column(),
     Column("evaluation", NAME, primary_key=True),
     Column("task", NAME, primary_key=True),
     Column("seed", Integer, primary_key=True, autoincrement=False),

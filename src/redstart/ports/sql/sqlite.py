@@ -12,20 +12,20 @@ from sqlite3 import Connection as SqliteConnection
 from sqlalchemy import URL, Connection, Engine, create_engine, event
 
 from redstart.core.errors import StoreError
-from redstart.ports.sql.opening import brought_up
+from redstart.ports.sql.connect import migrate_database
 
 BUSY_SECONDS = 10.0
 """How long a write waits for that of another process."""
-BEGIN = "redstart_begin"
+BEGIN_OPTION = "redstart_begin"
 """The execution option that contains the statement that begins a transaction."""
 
 
-def opened(path: Path) -> Engine:
+def open_database(path: Path) -> Engine:
     """Open the database at `path`, or create it. Raises `StoreError`; see `Database.open`."""
     try:
         path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
-        with _alone_in(path.parent):
-            return _opened(path)
+        with _lock_directory(path.parent):
+            return _open_engine(path)
     except OSError as error:
         raise StoreError(
             f"the run store {path} cannot be opened: {error.strerror or error}",
@@ -33,12 +33,12 @@ def opened(path: Path) -> Engine:
         ) from error
 
 
-def _opened(path: Path) -> Engine:
+def _open_engine(path: Path) -> Engine:
     engine = create_engine(URL.create("sqlite", database=str(path)), connect_args={"timeout": BUSY_SECONDS})
-    return brought_up(prepared(engine), _migrate)
+    return migrate_database(prepare_engine(engine), _migrate)
 
 
-def prepared(engine: Engine) -> Engine:
+def prepare_engine(engine: Engine) -> Engine:
     """Make the engine begin transactions as `Database` needs it, and return it."""
     event.listen(engine, "connect", _on_connect)
     event.listen(engine, "begin", _on_begin)
@@ -54,7 +54,7 @@ def _migrate(engine: Engine) -> None:
         driver = connection.connection.driver_connection
         if isinstance(driver, SqliteConnection):
             driver.execute("PRAGMA journal_mode = WAL").close()
-    with engine.execution_options(**{BEGIN: "BEGIN IMMEDIATE"}).begin() as connection:
+    with engine.execution_options(**{BEGIN_OPTION: "BEGIN IMMEDIATE"}).begin() as connection:
         upgrade(connection)
 
 
@@ -66,11 +66,11 @@ def _on_connect(connection: SqliteConnection, _record: object) -> None:
 
 
 def _on_begin(connection: Connection) -> None:
-    connection.exec_driver_sql(connection.get_execution_options().get(BEGIN, "BEGIN"))
+    connection.exec_driver_sql(connection.get_execution_options().get(BEGIN_OPTION, "BEGIN"))
 
 
 @contextmanager
-def _alone_in(folder: Path) -> Generator[None]:
+def _lock_directory(folder: Path) -> Generator[None]:
     """Hold a lock on the directory: of several processes that find no database, one creates it and the others wait.
 
     SQLite's own locks are not enough: switching to WAL fails, without waiting, while another process reads.

@@ -15,7 +15,7 @@ from redstart.core.errors import BlobMissing, StoreError
 from redstart.ports.store.port.blobs import KeptBlob
 
 _NAME = re.compile(r"[0-9a-f]{64}")
-_HALF = ".new-"
+_TEMPORARY_PREFIX = ".new-"
 
 
 class DirectoryBlobs:
@@ -27,9 +27,9 @@ class DirectoryBlobs:
     def put(self, data: bytes) -> str:
         """Store the bytes and return their name. Raises `StoreError` if they cannot be written."""
         name = hashlib.sha256(data).hexdigest()
-        path = self._path(name)
+        path = self._get_path(name)
         try:
-            if not self._put_again(path, len(data)):
+            if not self._refresh(path, len(data)):
                 _write(path, data)
         except OSError as error:
             raise StoreError(f"blob {name} cannot be written: {error.strerror or error}") from error
@@ -39,7 +39,7 @@ class DirectoryBlobs:
         if not _NAME.fullmatch(name):
             raise StoreError(f"{name!r} is not the name of a blob")
         try:
-            data = self._path(name).read_bytes()
+            data = self._get_path(name).read_bytes()
         except FileNotFoundError as error:
             raise BlobMissing(f"blob {name} is missing") from error
         except OSError as error:
@@ -48,53 +48,53 @@ class DirectoryBlobs:
             raise StoreError(f"blob {name} is damaged: its bytes are not what was put")
         return data
 
-    def kept(self) -> Iterator[KeptBlob]:
+    def list_blobs(self) -> Iterator[KeptBlob]:
         """List every blob, and the remains of interrupted writes."""
         for path in self._folder.glob("??/*"):
-            if _NAME.fullmatch(path.name) or path.name.startswith(_HALF):
+            if _NAME.fullmatch(path.name) or path.name.startswith(_TEMPORARY_PREFIX):
                 with suppress(OSError):
                     status = path.stat()
                     yield KeptBlob(path.name, status.st_size, status.st_mtime)
 
-    def texts(self, names: Iterable[str]) -> Iterator[str]:
+    def read_texts(self, names: Iterable[str]) -> Iterator[str]:
         """Read those of the blobs that start like JSON. Missing blobs are skipped."""
         for name in names:
-            with suppress(OSError), self._path(name).open("rb") as file:
+            with suppress(OSError), self._get_path(name).open("rb") as file:
                 if file.read(1) == b"{":
                     yield file.read().decode(errors="replace")
 
     def drop(self, names: Iterable[str], before: float) -> None:
         """Remove those of the blobs that were last put before that time. A blob that is put meanwhile stays."""
-        wanted = frozenset(names)
-        for path in [item for item in self._folder.glob("??/*") if item.name in wanted]:
+        selected = frozenset(names)
+        for path in [item for item in self._folder.glob("??/*") if item.name in selected]:
             with suppress(OSError), self._lock(fcntl.LOCK_EX):
                 if path.stat().st_mtime < before:
                     path.unlink()
 
-    def _put_again(self, path: Path, size: int) -> bool:
+    def _refresh(self, path: Path, size: int) -> bool:
         """Refresh the time of an existing blob, so that it is not removed as old. Returns whether it exists."""
-        if not _is_there(path, size):
+        if not _is_complete(path, size):
             return False
         with self._lock(fcntl.LOCK_SH):
-            if there := _is_there(path, size):
+            if exists := _is_complete(path, size):
                 os.utime(path)
-            return there
+            return exists
 
     @contextmanager
-    def _lock(self, how: int) -> Generator[None]:
+    def _lock(self, operation: int) -> Generator[None]:
         """Lock the directory: nobody may find a blob between the check of its age and its removal."""
         handle = os.open(self._folder, os.O_RDONLY | os.O_CLOEXEC)
         try:
-            fcntl.flock(handle, how)
+            fcntl.flock(handle, operation)
             yield
         finally:
             os.close(handle)
 
-    def _path(self, name: str) -> Path:
+    def _get_path(self, name: str) -> Path:
         return self._folder / name[:2] / name
 
 
-def _is_there(path: Path, size: int) -> bool:
+def _is_complete(path: Path, size: int) -> bool:
     """Return whether the file exists with this size. A truncated file is written again."""
     try:
         return path.stat().st_size == size
@@ -106,7 +106,7 @@ def _write(path: Path, data: bytes) -> None:
     """Write the file atomically and durably: first its bytes, then its name, then its directory's name."""
     new_folder = not path.parent.is_dir()
     path.parent.mkdir(parents=True, exist_ok=True)
-    handle, temporary = tempfile.mkstemp(dir=path.parent, prefix=_HALF)
+    handle, temporary = tempfile.mkstemp(dir=path.parent, prefix=_TEMPORARY_PREFIX)
     try:
         with os.fdopen(handle, "wb") as file:
             file.write(data)

@@ -29,7 +29,7 @@ class Trials(Protocol):
         """None if there is no evaluation of that name."""
         ...
 
-    def evaluations(self) -> list[str]:
+    def list_evaluations(self) -> list[str]:
         """Return the names, sorted."""
         ...
 
@@ -37,7 +37,7 @@ class Trials(Protocol):
         """Store the run of the trial, until its outcome is final; the last of several counts."""
         ...
 
-    def assigned(self, evaluation: str) -> dict[EvaluationTrial, str]:
+    def get_assigned_runs(self, evaluation: str) -> dict[EvaluationTrial, str]:
         """Return the run of each trial that has one."""
         ...
 
@@ -45,6 +45,6 @@ class Trials(Protocol):
         """Store the outcome of the trial. The first final outcome stays; a later one replaces any other."""
         ...
 
-    def outcomes(self, evaluation: str) -> list[str]:
+    def list_outcomes(self, evaluation: str) -> list[str]:
         """Return one for each trial that has one: by seed, then run, then task."""
         ...

@@ -14,6 +14,6 @@ class World(Protocol):
         """Return seconds from an unknown start; never goes back."""
         ...
 
-    def fresh_id(self) -> str:
+    def generate_id(self) -> str:
         """Return an ID that no other call returns."""
         ...

@@ -13,7 +13,7 @@ class SystemWorld:
     def monotonic(self) -> float:
         return time.monotonic()
 
-    def fresh_id(self) -> str:
+    def generate_id(self) -> str:
         return secrets.token_hex(6)
 
 
@@ -24,6 +24,6 @@ class NumberedWorld(SystemWorld):
         self._prefix = prefix
         self._count = 0
 
-    def fresh_id(self) -> str:
+    def generate_id(self) -> str:
         self._count += 1
         return f"{self._prefix}-{self._count}"

@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-from redstart.core.course import CourseChange, CoursePattern, Strategy
-from redstart.core.noun import clip
+from redstart.core.frozen import clip
+from redstart.core.progress import CourseChange, CoursePattern, Strategy
 from redstart.core.run import Action, Decision, RunState, Step
-from redstart.steps.decide.ending import refuted
-from redstart.toolkit.honesty.verdict.shortfall import failing_before, failing_tests
-from redstart.toolkit.learning.stuck import broken, repeated, trend, turn
+from redstart.steps.decide.ending import get_refutations
+from redstart.toolkit.honesty.verdict.remaining_failures import describe_failing_before, describe_failing_tests
+from redstart.toolkit.learning.stuck_runs import check_stall_limits, compute_trend, count_repeated_patches, turn
 
-_OTHERWISE = {
+_STRATEGY_TEXTS = {
     Strategy.form: "asking for edits in another form",
     Strategy.plan: "asking for another plan",
     Strategy.both: "asking for one change that is right in both cases",
@@ -18,71 +18,73 @@ _OTHERWISE = {
     Strategy.stronger: "asking the strong model",
     Strategy.hypothesis: "asking for another cause",
 }
-_BEGINS = {Strategy.plan: Step.plan, Strategy.wider: Step.retrieve, Strategy.restart: Step.retrieve}
+_FIRST_STEPS = {Strategy.plan: Step.plan, Strategy.wider: Step.retrieve, Strategy.restart: Step.retrieve}
 """Where an attempt must begin for its strategy to take effect. Other strategies do not change the beginning."""
 
 
-def again(step: Step, reason: str) -> Decision:
+def retry_from(step: Step, reason: str) -> Decision:
     return Decision(action=Action.retry, reason=reason, next=step)
 
 
 def retry(run: RunState) -> Decision:
-    now = run.now
-    if now.reproduce is not None and now.reproduce.trouble:
-        return again(Step.reproduce, f"the tests are not usable: {now.reproduce.remedy or now.reproduce.trouble}")
-    if now.test is not None and now.test.probe:
-        return again(Step.patch, "the snippet that the model asked for was run")
-    if now.patch is not None and now.patch.fault:
-        return again(Step.patch, now.patch.fault)
-    if now.apply is not None and not now.apply.ok:
-        return again(Step.patch, "the patch was refused" if now.apply.refused else "the edits did not apply")
-    if now.check is not None and (now.check.count or now.check.fault):
-        return again(Step.patch, now.check.fault or "the patch adds new findings")
-    if reasons := refuted(run):
-        return again(Step.patch, f"the patch was refused: {reasons[0]}")
-    if now.test is not None and now.test.verdict.asks:
-        return again(Step.patch, "the patch changes what only a person may approve")
-    return again(Step.retrieve, f"{failing_tests(run)}{failing_before(run)}")
+    attempt = run.now
+    if attempt.reproduce is not None and attempt.reproduce.trouble:
+        return retry_from(
+            Step.reproduce, f"the tests are not usable: {attempt.reproduce.remedy or attempt.reproduce.trouble}"
+        )
+    if attempt.test is not None and attempt.test.probe:
+        return retry_from(Step.patch, "the snippet that the model asked for was run")
+    if attempt.patch is not None and attempt.patch.fault:
+        return retry_from(Step.patch, attempt.patch.fault)
+    if attempt.apply is not None and not attempt.apply.ok:
+        return retry_from(Step.patch, "the patch was refused" if attempt.apply.refused else "the edits did not apply")
+    if attempt.check is not None and (attempt.check.count or attempt.check.fault):
+        return retry_from(Step.patch, attempt.check.fault or "the patch adds new findings")
+    if reasons := get_refutations(run):
+        return retry_from(Step.patch, f"the patch was refused: {reasons[0]}")
+    if attempt.test is not None and attempt.test.verdict.asks:
+        return retry_from(Step.patch, "the patch changes what only a person may approve")
+    return retry_from(Step.retrieve, f"{describe_failing_tests(run)}{describe_failing_before(run)}")
 
 
-def further(run: RunState) -> Step:
+def get_next_step(run: RunState) -> Step:
     """Return the step where an unsolved run continues if it gets another attempt."""
     return retry(run).next or Step.patch
 
 
-def turned(run: RunState, plain: Decision) -> Decision:
+def change_course(run: RunState, decision: Decision) -> Decision:
     """Change the strategy of a retry if the run goes in circles, and add the trend and the warning for the user."""
-    held = broken(run)
-    differs = turn(run)
-    if held is not None and held.ends:
-        differs = CourseChange(pattern=CoursePattern.exhausted, strategy=Strategy.stronger, attempts=(run.now.number,))
-    warning = held.words if held and not held.ends else ""
-    known = plain.model_copy(update={"trend": trend(run), "warning": warning})
-    if differs is None or plain.next is Step.reproduce:
-        return known
-    why = held.words if held and held.ends else _why(run, differs)
-    otherwise = {
-        "turn": differs,
-        "next": _BEGINS.get(differs.strategy, plain.next),
-        "reason": f"{why}: {_OTHERWISE[differs.strategy]}",
+    trip = check_stall_limits(run)
+    course = turn(run)
+    if trip is not None and trip.ends:
+        course = CourseChange(pattern=CoursePattern.exhausted, strategy=Strategy.stronger, attempts=(run.now.number,))
+    warning = trip.message if trip and not trip.ends else ""
+    updated = decision.model_copy(update={"trend": compute_trend(run), "warning": warning})
+    if course is None or decision.next is Step.reproduce:
+        return updated
+    reason = trip.message if trip and trip.ends else _explain_course(run, course)
+    changes = {
+        "turn": course,
+        "next": _FIRST_STEPS.get(course.strategy, decision.next),
+        "reason": f"{reason}: {_STRATEGY_TEXTS[course.strategy]}",
     }
-    return known.model_copy(update=otherwise)
+    return updated.model_copy(update=changes)
 
 
-def _why(run: RunState, turned: CourseChange) -> str:
+def _explain_course(run: RunState, course: CourseChange) -> str:
     """Describe for the user what the attempts show."""
-    last = turned.attempts[-1:] or (run.now.number,)
-    several = f"attempts {', '.join(map(str, turned.attempts[:-1]))} and {last[0]}"
-    first = run.now.test.report.cases[0].id if run.now.test and run.now.test.report.cases else "the same test"
-    if turned.pattern is CoursePattern.revisited and not repeated(run):
-        return f"other edits made the same code as attempt {turned.attempts[0]}"
+    last = course.attempts[-1:] or (run.now.number,)
+    attempt_names = f"attempts {', '.join(map(str, course.attempts[:-1]))} and {last[0]}"
+    first_test = run.now.test.report.cases[0].id if run.now.test and run.now.test.report.cases else "the same test"
+    if course.pattern is CoursePattern.revisited and not count_repeated_patches(run):
+        return f"other edits made the same code as attempt {course.attempts[0]}"
     return {
-        CoursePattern.unfit: f"{several} gave no usable edit",
+        CoursePattern.unfit: f"{attempt_names} gave no usable edit",
         CoursePattern.revisited: "the model proposed the same patch again",
-        CoursePattern.oscillation: f"{several} alternated between two failures",
+        CoursePattern.oscillation: f"{attempt_names} alternated between two failures",
         CoursePattern.regress: "more tests fail than before",
-        CoursePattern.same_signature: f"{several} ended in the same failure",
-        CoursePattern.same_test: f"{several} left {clip(first, 120)} failing, each in another way",
-        CoursePattern.no_progress: f"{several} did not reduce the number of failing tests",
+        CoursePattern.same_signature: f"{attempt_names} ended in the same failure",
+        CoursePattern.same_test: f"{attempt_names} left {clip(first_test, 120)} failing, each in another way",
+        CoursePattern.no_progress: f"{attempt_names} did not reduce the number of failing tests",
         CoursePattern.exhausted: "",
-    }[turned.pattern]
+    }[course.pattern]

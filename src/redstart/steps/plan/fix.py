@@ -10,9 +10,9 @@ from redstart.steps.plan.question import CIRCLES, ask_for_change, recall_failure
 
 
 async def plan_fix(run: RunState, ports: Ports) -> Plan:
-    known = await recall_failure(run, ports)
+    base_plan = await recall_failure(run, ports)
     # The failing test of an issue says what to do; a goal alone does not.
-    plain = run.spec.task_of(FixTask).issue or not run.spec.goal
-    if plain and not run.history and run.spec.effort is not Effort.full:
-        return known
-    return await ask_for_change(run, ports, known, CIRCLES if run.history else "")
+    is_clear = run.spec.get_task(FixTask).issue or not run.spec.goal
+    if is_clear and not run.history and run.spec.effort is not Effort.full:
+        return base_plan
+    return await ask_for_change(run, ports, base_plan, CIRCLES if run.history else "")

@@ -9,135 +9,152 @@ from typing import Any
 
 from redstart.core.change import Snapshot
 from redstart.core.chat import AnswerFault
+from redstart.core.frozen import clip
 from redstart.core.learning import Signature
-from redstart.core.noun import clip
 from redstart.core.report import FIRST, Case, CaseList, Ids, OutcomeCounts, Report, ReproductionResult
 from redstart.core.report import ReproductionProblem as Problem
 from redstart.core.run import RunState
 from redstart.core.shell import PINNED, Environment, ExitCause, Variation
 from redstart.ports.bundle import Ports
-from redstart.toolkit.languages.registry import is_code, is_test_path, language_of_runner
+from redstart.toolkit.languages.registry import find_runner_language, is_code, is_test_path
 from redstart.toolkit.learning.signature import sign
-from redstart.toolkit.patching.policy import protected
-from redstart.toolkit.prompts.asking import AnswerOutcome
+from redstart.toolkit.patching.policy import find_protection
+from redstart.toolkit.prompts.ask_model import AnswerOutcome
 from redstart.toolkit.retrieval.rank import BUDGET
-from redstart.toolkit.suites.detection.target_language import foreign_language
+from redstart.toolkit.suites.detection.target_language import find_foreign_language
 from redstart.toolkit.suites.execute import SuiteRun, run_suite
-from redstart.toolkit.suites.problems.ground import EnvironmentProblem, classify, classify_run
-from redstart.toolkit.suites.problems.problem import SuiteProblem
-from redstart.toolkit.suites.problems.project import ProjectView, project_of
-from redstart.toolkit.suites.problems.reasons import reasons, sentence
-from redstart.toolkit.suites.select import Chooses, chooser
+from redstart.toolkit.suites.problems.environment import EnvironmentProblem, classify, classify_run
+from redstart.toolkit.suites.problems.project import ProjectView, create_project_view
+from redstart.toolkit.suites.problems.reasons import format_message, summarize_problems
+from redstart.toolkit.suites.problems.run_problems import SuiteProblem
+from redstart.toolkit.suites.selection import Chooses, build_selector
 from redstart.toolkit.suites.spectrum import watch
-from redstart.toolkit.suites.view import TreeView
+from redstart.toolkit.suites.suite_directory import TreeView
 
 NONE_CHOSEN = "no test matches the ids or the expression that you gave. What to do: run redstart fix without them."
 CHOSEN_GREEN = "the tests that you chose pass already"
-EVERY = chooser((), "")
+CHOOSE_ALL = build_selector((), "")
 
 
 async def run_tests(
-    run: RunState, ports: Ports, snapshot: Snapshot, ids: Sequence[str] = (), vary: Variation = PINNED
+    run: RunState, ports: Ports, snapshot: Snapshot, ids: Sequence[str] = (), variation: Variation = PINNED
 ) -> SuiteRun:
     suite = run.spec.suite
-    shown = [suite.as_shown(path) for path in ports.trees.files(snapshot)]
+    paths = [suite.to_runner_path(path) for path in ports.trees.list_files(snapshot)]
     # The modules that a new program will import do not exist yet.
     is_new = run.spec.task.makes_program
-    language = None if is_new else language_of_runner(suite.runner)
-    own = language.own_packages([path for path in shown if not path.startswith("../")]) if language else ()
-    signed = _sign_with(run, ports, snapshot)
+    language = None if is_new else find_runner_language(suite.runner)
+    own_packages = (
+        language.list_own_packages([path for path in paths if not path.startswith("../")]) if language else ()
+    )
+    sign_case = _sign_with(run, ports, snapshot)
     return await run_suite(
-        ports.sandbox, ports.blobs, run.spec, snapshot, sign=signed, ids=ids, packages=() if ids else own, vary=vary
+        ports.sandbox,
+        ports.blobs,
+        run.spec,
+        snapshot,
+        sign=sign_case,
+        ids=ids,
+        packages=() if ids else own_packages,
+        variation=variation,
     )
 
 
 def _sign_with(run: RunState, ports: Ports, snapshot: Snapshot) -> Callable[[Case], Signature]:
-    view = TreeView(run.spec.suite, ports.trees.files(snapshot), partial(ports.trees.read, snapshot))
-    return partial(sign, is_source=view.source(protected))
+    view = TreeView(run.spec.suite, ports.trees.list_files(snapshot), partial(ports.trees.read, snapshot))
+    return partial(sign, is_source=view.build_source_filter(find_protection))
 
 
-def reproduced(
+def determine_targets(
     run: RunState,
     ports: Ports,
-    done: SuiteRun,
+    suite_run: SuiteRun,
     tests: tuple[str, ...] = (),
     snapshot: Snapshot | None = None,
-    chosen: Chooses = EVERY,
+    is_selected: Chooses = CHOOSE_ALL,
 ) -> ReproductionResult:
     """Determine the targets among the tests that `is_selected` accepts; `tests` are the paths of tests written for the
     run."""
-    red = [case for case in done.cases if case.red]
+    failing = [case for case in suite_run.cases if case.is_red]
     # Newly written tests may import what does not exist yet.
-    lacking = {} if tests else _lacking(run, ports, done)
-    asked = [case for case in red if chosen(case.id)]
-    wanted = [case for case in asked if case.id not in lacking]
-    known = {SuiteProblem.none: Problem.none, SuiteProblem.no_tests: Problem.no_tests}
-    trouble = known.get(done.trouble, Problem.environment)
-    if why := done.misplaced or ("" if red else done.unexplained):
-        return ReproductionResult(report=done.report, trouble=Problem.environment, remedy=clip(why, 600))
-    if not trouble and not wanted:
-        trouble = Problem.environment if asked else Problem.already_green
-        if not any(chosen(case.id) for case in done.cases):
-            return ReproductionResult(report=done.report, trouble=Problem.no_tests, remedy=NONE_CHOSEN)
-        if red and not asked:
-            return ReproductionResult(report=done.report, trouble=trouble, remedy=CHOSEN_GREEN)
-    grounds, first = reasons(lacking)
-    remedy = first.remedy if first else ""
+    problems = {} if tests else _find_environment_problems(run, ports, suite_run)
+    selected = [case for case in failing if is_selected(case.id)]
+    targets = [case for case in selected if case.id not in problems]
+    problem_types = {SuiteProblem.none: Problem.none, SuiteProblem.no_tests: Problem.no_tests}
+    problem = problem_types.get(suite_run.problem, Problem.environment)
+    if reason := suite_run.misplaced or ("" if failing else suite_run.unexplained):
+        return ReproductionResult(report=suite_run.report, trouble=Problem.environment, remedy=clip(reason, 600))
+    if not problem and not targets:
+        problem = Problem.environment if selected else Problem.already_green
+        if not any(is_selected(case.id) for case in suite_run.cases):
+            return ReproductionResult(report=suite_run.report, trouble=Problem.no_tests, remedy=NONE_CHOSEN)
+        if failing and not selected:
+            return ReproductionResult(report=suite_run.report, trouble=problem, remedy=CHOSEN_GREEN)
+    environment_problems, first_problem = summarize_problems(problems)
+    remedy = first_problem.remedy if first_problem else ""
     return ReproductionResult(
-        report=about_targets(ports, run, done.report, wanted) if lacking and wanted else done.report,
-        targets=Ids.of(case.id for case in wanted),
-        targets_full=ports.blobs.put("\n".join(case.id for case in wanted).encode()),
-        language=foreign_language(run.spec.suite, ports.trees, snapshot or run.spec.base, [case.id for case in wanted]),
-        trouble=trouble,
-        remedy=sentence(done.report.fault, grounds, remedy) if trouble else remedy,
-        grounds=grounds,
+        report=restrict_to_targets(ports, run, suite_run.report, targets) if problems and targets else suite_run.report,
+        targets=Ids.from_ids(case.id for case in targets),
+        targets_full=ports.blobs.put("\n".join(case.id for case in targets).encode()),
+        language=find_foreign_language(
+            run.spec.suite, ports.trees, snapshot or run.spec.base, [case.id for case in targets]
+        ),
+        trouble=problem,
+        remedy=format_message(suite_run.report.fault, environment_problems, remedy) if problem else remedy,
+        grounds=environment_problems,
         tests=tests,
         snapshot=snapshot,
     )
 
 
-def _lacking(run: RunState, ports: Ports, done: SuiteRun) -> dict[str, EnvironmentProblem]:
+def _find_environment_problems(run: RunState, ports: Ports, suite_run: SuiteRun) -> dict[str, EnvironmentProblem]:
     """Find the failing tests that no edit can make pass, each with its reason. A run without results has the empty
     key."""
-    project = project_on(run, ports, run.spec.base)
-    if done.trouble:
-        output = ports.blobs.get(done.report.output).decode("utf-8", "replace")
-        whole = classify_run(done.trouble, output, done.report.cause, project)
-        return {"": whole} if whole else {}
-    found = ((case.id, classify(case, project)) for case in done.cases if case.red)
-    return {id_: ground for id_, ground in found if ground is not None}
+    project = load_project_view(run, ports, run.spec.base)
+    if suite_run.problem:
+        output = ports.blobs.get(suite_run.report.output).decode("utf-8", "replace")
+        run_problem = classify_run(suite_run.problem, output, suite_run.report.cause, project)
+        return {"": run_problem} if run_problem else {}
+    classified = ((case.id, classify(case, project)) for case in suite_run.cases if case.is_red)
+    return {id_: problem for id_, problem in classified if problem is not None}
 
 
-def project_on(run: RunState, ports: Ports, snapshot: Snapshot) -> ProjectView:
+def load_project_view(run: RunState, ports: Ports, snapshot: Snapshot) -> ProjectView:
     suite = run.spec.suite
     environment = Environment.model_validate_json(ports.blobs.get(suite.environment))
-    view = TreeView(suite, ports.trees.files(snapshot), partial(ports.trees.read, snapshot))
+    view = TreeView(suite, ports.trees.list_files(snapshot), partial(ports.trees.read, snapshot))
     root = join(environment.mount, suite.folder).rstrip("/")
-    return project_of(view.kept, view.read, root, environment.python)
+    return create_project_view(view.snapshot_paths, view.read, root, environment.python)
 
 
-def about_targets(ports: Ports, run: RunState, report: Report, wanted: Sequence[Case]) -> Report:
+def restrict_to_targets(ports: Ports, run: RunState, report: Report, targets: Sequence[Case]) -> Report:
     """Restrict the report for later steps to the tests that an edit can make pass; the first gives the signature."""
-    shown = tuple(case.brief() for case in wanted[:FIRST])
-    return report.model_copy(update={"cases": shown, "signature": _sign_with(run, ports, run.spec.base)(wanted[0])})
+    briefs = tuple(case.shorten() for case in targets[:FIRST])
+    return report.model_copy(update={"cases": briefs, "signature": _sign_with(run, ports, run.spec.base)(targets[0])})
 
 
-def no_tests(run: RunState, heard: AnswerOutcome[Any], trouble: Problem = Problem.no_tests) -> ReproductionResult:
-    nothing = Report(
-        runner=run.spec.suite.runner, counts=OutcomeCounts(), cause=ExitCause.ok, exit_code=0, fault=heard.fault
+def report_no_tests(
+    run: RunState, outcome: AnswerOutcome[Any], problem: Problem = Problem.no_tests
+) -> ReproductionResult:
+    empty_report = Report(
+        runner=run.spec.suite.runner, counts=OutcomeCounts(), cause=ExitCause.ok, exit_code=0, fault=outcome.fault
     )
-    is_over = heard.answer.fault is AnswerFault.budget
-    return ReproductionResult(report=nothing, trouble=trouble, over_budget=is_over, remedy=heard.fault)
+    is_over = outcome.answer.fault is AnswerFault.budget
+    return ReproductionResult(report=empty_report, trouble=problem, over_budget=is_over, remedy=outcome.fault)
 
 
-async def with_traced_lines(run: RunState, ports: Ports, found: ReproductionResult) -> ReproductionResult:
+async def with_traced_lines(run: RunState, ports: Ports, reproduction: ReproductionResult) -> ReproductionResult:
     """Trace the lines that the targets run, if there is more code than can be shown in full."""
     base, trees = run.spec.base, ports.trees
-    code = (path for path in trees.files(base) if is_code(path) and not is_test_path(path))
-    if found.trouble or sum(trees.size(base, path) or 0 for path in code) <= BUDGET:
-        return found
-    cases = CaseList.model_validate_json(ports.blobs.get(found.report.full)).cases
-    red = ports.blobs.get(found.targets_full).decode().splitlines()
+    code = (path for path in trees.list_files(base) if is_code(path) and not is_test_path(path))
+    if reproduction.trouble or sum(trees.get_size(base, path) or 0 for path in code) <= BUDGET:
+        return reproduction
+    cases = CaseList.model_validate_json(ports.blobs.get(reproduction.report.full)).cases
+    target_ids = ports.blobs.get(reproduction.targets_full).decode().splitlines()
     ports.announce("tracing")
-    seen = await watch(ports.sandbox, ports.blobs, run.spec, red, cases)
-    return found.model_copy(update={"spectrum": ports.blobs.put(seen.model_dump_json().encode())}) if seen else found
+    spectrum = await watch(ports.sandbox, ports.blobs, run.spec, target_ids, cases)
+    return (
+        reproduction.model_copy(update={"spectrum": ports.blobs.put(spectrum.model_dump_json().encode())})
+        if spectrum
+        else reproduction
+    )

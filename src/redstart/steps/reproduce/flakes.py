@@ -4,41 +4,43 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-from redstart.core.noun import clip
+from redstart.core.frozen import clip
 from redstart.core.report import FIRST, CaseList, Ids, Repeat, ReproductionResult
 from redstart.core.report import ReproductionProblem as Problem
 from redstart.core.run import RunState
 from redstart.core.shell import Variation
 from redstart.ports.bundle import Ports
-from redstart.steps.reproduce.baseline import about_targets, run_tests
-from redstart.toolkit.honesty.verdict.levels import MEASURES, forecast
-from redstart.toolkit.honesty.verdict.verdict import green_among
-from redstart.toolkit.suites.problems.reasons import SAID
+from redstart.steps.reproduce.baseline import restrict_to_targets, run_tests
+from redstart.toolkit.honesty.verdict.levels import MEASURES, estimate_seconds
+from redstart.toolkit.honesty.verdict.verdict import find_passing_targets
+from redstart.toolkit.suites.problems.reasons import MAX_LISTED_REASONS
 
 
-async def without_flakes(run: RunState, ports: Ports, found: ReproductionResult) -> ReproductionResult:
+async def without_flakes(run: RunState, ports: Ports, reproduction: ReproductionResult) -> ReproductionResult:
     """Remove flaky tests: a failing test that passes when one condition is varied is not a target."""
     measures = MEASURES[run.spec.verify].before
-    if found.trouble:
-        return found
-    wanted = ports.blobs.get(found.targets_full).decode().splitlines()
+    if reproduction.trouble:
+        return reproduction
+    target_ids = ports.blobs.get(reproduction.targets_full).decode().splitlines()
     flaky: dict[str, tuple[str, Variation]] = {}
     repeats: list[Repeat] = []
     seconds = 0.0
-    for number, (varied, vary) in enumerate(measures, 1):
-        left = [item for item in wanted if item not in flaky]
-        if not left:
+    for number, (condition, variation) in enumerate(measures, 1):
+        remaining = [item for item in target_ids if item not in flaky]
+        if not remaining:
             break
-        ports.announce(f"rerun {number} of {len(measures)}", tests=len(left))
-        done = await run_tests(run, ports, run.spec.base, left, vary)
-        green = green_among(left, done.cases)
-        flaky |= dict.fromkeys(sorted(green), (varied, vary))
-        repeats.append(Repeat(patched=False, varied=varied, green=len(green), red=len(left) - len(green)))
-        seconds = max(seconds, done.report.seconds)
-    told = await _name_flakes(run, ports, flaky) if flaky else ()
-    took = round(forecast(run.spec.verify, found.report.seconds, seconds), 1)
-    proven = found.model_copy(update={"flaky": told, "repeats": tuple(repeats), "forecast": took})
-    return _leave_out(run, ports, proven, set(flaky)) if flaky else proven
+        ports.announce(f"rerun {number} of {len(measures)}", tests=len(remaining))
+        suite_run = await run_tests(run, ports, run.spec.base, remaining, variation)
+        passing = find_passing_targets(remaining, suite_run.cases)
+        flaky |= dict.fromkeys(sorted(passing), (condition, variation))
+        repeats.append(Repeat(patched=False, varied=condition, green=len(passing), red=len(remaining) - len(passing)))
+        seconds = max(seconds, suite_run.report.seconds)
+    descriptions = await _name_flakes(run, ports, flaky) if flaky else ()
+    expected_seconds = round(estimate_seconds(run.spec.verify, reproduction.report.seconds, seconds), 1)
+    updated = reproduction.model_copy(
+        update={"flaky": descriptions, "repeats": tuple(repeats), "forecast": expected_seconds}
+    )
+    return _leave_out(run, ports, updated, set(flaky)) if flaky else updated
 
 
 async def _name_flakes(run: RunState, ports: Ports, flaky: Mapping[str, tuple[str, Variation]]) -> tuple[str, ...]:
@@ -47,25 +49,37 @@ async def _name_flakes(run: RunState, ports: Ports, flaky: Mapping[str, tuple[st
     A rerun differs from the first run not only in the varied condition: the other tests are left out, chance plays a
     part, and the hash seed differs too. So the tests run with nothing varied, then with only the hash seed varied.
     """
-    again = await run_tests(run, ports, run.spec.base, sorted(flaky))
+    rerun = await run_tests(run, ports, run.spec.base, sorted(flaky))
     whens = {id_: f"with another {name}" for id_, (name, _) in flaky.items()}
-    by_chance = green_among(flaky, again.cases)
+    by_chance = find_passing_targets(flaky, rerun.cases)
     whens |= dict.fromkeys(by_chance, "when it runs again without the other tests")
-    for seed in sorted({vary.hash_seed for _, vary in flaky.values() if vary != Variation(hash_seed=vary.hash_seed)}):
-        alike = sorted(id_ for id_, (_, vary) in flaky.items() if vary.hash_seed == seed and id_ not in by_chance)
+    for seed in sorted(
+        {
+            variation.hash_seed
+            for _, variation in flaky.values()
+            if variation != Variation(hash_seed=variation.hash_seed)
+        }
+    ):
+        alike = sorted(
+            id_ for id_, (_, variation) in flaky.items() if variation.hash_seed == seed and id_ not in by_chance
+        )
         if alike:
-            hashed = await run_tests(run, ports, run.spec.base, alike, Variation(hash_seed=seed))
-            whens |= dict.fromkeys(green_among(alike, hashed.cases), "with another hash seed")
-    return tuple(f"{clip(id_, 200)} (green {when})" for id_, when in whens.items())[:FIRST]
+            seed_run = await run_tests(run, ports, run.spec.base, alike, Variation(hash_seed=seed))
+            whens |= dict.fromkeys(find_passing_targets(alike, seed_run.cases), "with another hash seed")
+    return tuple(f"{clip(id_, 200)} (green {condition})" for id_, condition in whens.items())[:FIRST]
 
 
-def _leave_out(run: RunState, ports: Ports, found: ReproductionResult, flaky: set[str]) -> ReproductionResult:
-    every = CaseList.model_validate_json(ports.blobs.get(found.report.full)).cases
-    wanted = [line for line in ports.blobs.get(found.targets_full).decode().splitlines() if line not in flaky]
-    if not wanted:
-        remedy = f"every failing test is flaky: {'; '.join(found.flaky[:SAID])}"
-        return found.model_copy(update={"targets": Ids(), "trouble": Problem.flaky, "remedy": remedy})
-    left = set(wanted)
-    report = about_targets(ports, run, found.report, [case for case in every if case.id in left])
-    kept = ports.blobs.put("\n".join(wanted).encode())
-    return found.model_copy(update={"report": report, "targets": Ids.of(wanted), "targets_full": kept})
+def _leave_out(run: RunState, ports: Ports, reproduction: ReproductionResult, flaky: set[str]) -> ReproductionResult:
+    cases = CaseList.model_validate_json(ports.blobs.get(reproduction.report.full)).cases
+    target_ids = [
+        line for line in ports.blobs.get(reproduction.targets_full).decode().splitlines() if line not in flaky
+    ]
+    if not target_ids:
+        remedy = f"every failing test is flaky: {'; '.join(reproduction.flaky[:MAX_LISTED_REASONS])}"
+        return reproduction.model_copy(update={"targets": Ids(), "trouble": Problem.flaky, "remedy": remedy})
+    remaining = set(target_ids)
+    report = restrict_to_targets(ports, run, reproduction.report, [case for case in cases if case.id in remaining])
+    target_blob = ports.blobs.put("\n".join(target_ids).encode())
+    return reproduction.model_copy(
+        update={"report": report, "targets": Ids.from_ids(target_ids), "targets_full": target_blob}
+    )

@@ -22,15 +22,15 @@ async def test(run: RunState, ports: Ports) -> PatchTestResult:
         raise InternalError("there is nothing to test: the attempt has no applied patch")
     async with warm_session(ports.sandbox, ports.blobs, run.spec) as session:
         trial = PatchTrial(run, ports, patched, session)
-        first = await (trial.near(patched) if trial.is_long else trial.whole(patched))
-        if not first.verdict.honest_green:
-            return trial.judged(first)
-        shrunk = await trial.shrunk()
-    final = await trial.whole(shrunk or patched)
-    if shrunk and not final.verdict.honest_green:
-        shrunk, final = None, await trial.whole(patched)
-    judged = await trial.proven(final, shrunk) if final.verdict.honest_green else trial.judged(final)
-    judged = await trial.examined(judged, shrunk or patched)
-    if not run.spec.task.makes_program or not judged.verdict.honest_green:
-        return judged
-    return judged.model_copy(update={"mutants": await count_mutants(run, ports, patched, judged.report.seconds)})
+        first_run = await (trial.run_nearest(patched) if trial.is_long else trial.run_all(patched))
+        if not first_run.verdict.is_green:
+            return trial.build_result(first_run)
+        shrunk_tree = await trial.shrink_patch()
+    final = await trial.run_all(shrunk_tree or patched)
+    if shrunk_tree and not final.verdict.is_green:
+        shrunk_tree, final = None, await trial.run_all(patched)
+    result = await trial.prove(final, shrunk_tree) if final.verdict.is_green else trial.build_result(final)
+    result = await trial.examine_patch(result, shrunk_tree or patched)
+    if not run.spec.task.makes_program or not result.verdict.is_green:
+        return result
+    return result.model_copy(update={"mutants": await count_mutants(run, ports, patched, result.report.seconds)})

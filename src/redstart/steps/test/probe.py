@@ -10,23 +10,23 @@ from redstart.core.run import RunState
 from redstart.core.shell import Environment
 from redstart.ports.bundle import Ports
 from redstart.toolkit.learning.signature import sign
-from redstart.toolkit.looking import probes
+from redstart.toolkit.model_tools import probes
 from redstart.toolkit.suites.execute import run_suite
 
 
 async def run_probe(run: RunState, ports: Ports, probe: Probe) -> PatchTestResult:
     """Run a probe on the current code. Its result says nothing about any patch."""
-    spec, ground = run.spec, run.ground
+    spec, workspace = run.spec, run.workspace
     ports.announce("snippet", tests=len(probe.ids))
     if probe.ids:
-        unsigned = partial(sign, is_source=lambda _: False)
-        done = await run_suite(ports.sandbox, ports.blobs, spec, ground, sign=unsigned, ids=probe.ids)
-        output = ports.blobs.get(done.report.output).decode(errors="replace")
-        told = probes.outcomes(probe, done.cases, done.report.fault, output)
-        return PatchTestResult(report=done.report, probe=ports.blobs.put(told.encode()))
+        sign_case = partial(sign, is_source=lambda _: False)
+        suite_run = await run_suite(ports.sandbox, ports.blobs, spec, workspace, sign=sign_case, ids=probe.ids)
+        output = ports.blobs.get(suite_run.report.output).decode(errors="replace")
+        outcome_text = probes.describe_outcomes(probe, suite_run.cases, suite_run.report.fault, output)
+        return PatchTestResult(report=suite_run.report, probe=ports.blobs.put(outcome_text.encode()))
     environment = Environment.model_validate_json(ports.blobs.get(spec.suite.environment))
-    asked = probes.execution(probe, ground, environment, spec.suite, ports.trees.files(ground))
-    completed = await ports.sandbox.run(asked)
+    execution = probes.build_execution(probe, workspace, environment, spec.suite, ports.trees.list_files(workspace))
+    completed = await ports.sandbox.run(execution)
     report = Report(
         runner="probe",
         counts=OutcomeCounts(),
@@ -34,4 +34,4 @@ async def run_probe(run: RunState, ports: Ports, probe: Probe) -> PatchTestResul
         exit_code=completed.exit_code,
         seconds=round(completed.wall, 3),
     )
-    return PatchTestResult(report=report, probe=ports.blobs.put(probes.printed(probe, completed).encode()))
+    return PatchTestResult(report=report, probe=ports.blobs.put(probes.describe_run(probe, completed).encode()))

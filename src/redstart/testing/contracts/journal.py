@@ -13,7 +13,7 @@ from redstart.testing.states import record
 
 
 class JournalContract:
-    def test_what_was_added_is_found(self, stores: Stores) -> None:
+    def test_added_record_can_be_found(self, stores: Stores) -> None:
         async def scenario() -> None:
             _, fence = await begin(stores.store)
             call = CallPlace("run-1", 1, "patch", 0)
@@ -30,58 +30,66 @@ class JournalContract:
 
         asyncio.run(scenario())
 
-    def test_a_call_is_recorded_once(self, stores: Stores) -> None:
+    def test_call_is_recorded_once(self, stores: Stores) -> None:
         async def scenario() -> None:
             _, fence = await begin(stores.store)
             call = CallPlace("run-1", 1, "patch", 0)
             await stores.journal.add(record(call), fence)
-            with pytest.raises(StoreError) as raised:
+            with pytest.raises(StoreError) as caught:
                 await stores.journal.add(record(call, result="other"), fence)
-            assert not isinstance(raised.value, Fenced)
-            assert await stores.journal.records("run-1") == [record(call)]
+            assert not isinstance(caught.value, Fenced)
+            assert await stores.journal.list_records("run-1") == [record(call)]
 
         asyncio.run(scenario())
 
-    def test_records_come_by_attempt_then_as_they_were_written(self, stores: Stores) -> None:
+    def test_records_are_sorted_by_attempt_then_write_order(self, stores: Stores) -> None:
         async def scenario() -> None:
             _, fence = await begin(stores.store)
-            _, other = await begin(stores.store, "run-2")
-            written = [(2, "patch", 0), (1, "test", 1), (1, "test", 0), (2, "apply", 0), (1, "plan", 0)]
-            for place in written:
+            _, other_fence = await begin(stores.store, "run-2")
+            positions = [(2, "patch", 0), (1, "test", 1), (1, "test", 0), (2, "apply", 0), (1, "plan", 0)]
+            for place in positions:
                 await stores.journal.add(record(CallPlace("run-1", *place)), fence)
-                await stores.journal.add(record(CallPlace("run-2", *place)), other)
+                await stores.journal.add(record(CallPlace("run-2", *place)), other_fence)
             expected = [(1, "test", 1), (1, "test", 0), (1, "plan", 0), (2, "patch", 0), (2, "apply", 0)]
-            assert await stores.journal.records("run-1") == [record(CallPlace("run-1", *place)) for place in expected]
-            assert await stores.journal.records("nobody") == []
+            assert await stores.journal.list_records("run-1") == [
+                record(CallPlace("run-1", *place)) for place in expected
+            ]
+            assert await stores.journal.list_records("nobody") == []
 
         asyncio.run(scenario())
 
-    def test_discard_forgets_the_rest_of_the_step(self, stores: Stores) -> None:
+    def test_discard_removes_the_rest_of_the_step(self, stores: Stores) -> None:
         async def scenario() -> None:
             _, fence = await begin(stores.store)
-            _, other = await begin(stores.store, "run-2")
-            kept = [
+            _, other_fence = await begin(stores.store, "run-2")
+            remaining = [
                 CallPlace("run-1", 1, "patch", 0),
                 CallPlace("run-1", 1, "test", 5),
                 CallPlace("run-1", 2, "patch", 5),
             ]
-            gone = [CallPlace("run-1", 1, "patch", ordinal) for ordinal in (1, 2, 10)]
-            for call in (*kept, *gone):
+            discarded = [CallPlace("run-1", 1, "patch", ordinal) for ordinal in (1, 2, 10)]
+            for call in (*remaining, *discarded):
                 await stores.journal.add(record(call), fence)
-            await stores.journal.add(record(CallPlace("run-2", 1, "patch", 2)), other)
+            await stores.journal.add(record(CallPlace("run-2", 1, "patch", 2)), other_fence)
 
-            assert await stores.journal.discard(gone[0], fence) == 3
-            assert await stores.journal.discard(gone[0], fence) == 0
-            assert {item.call for item in await stores.journal.records("run-1")} == set(kept)
-            assert len(await stores.journal.records("run-2")) == 1
+            assert await stores.journal.discard(discarded[0], fence) == 3
+            assert await stores.journal.discard(discarded[0], fence) == 0
+            assert {item.call for item in await stores.journal.list_records("run-1")} == set(remaining)
+            assert len(await stores.journal.list_records("run-2")) == 1
 
-            await stores.journal.add(record(gone[0], result="anew"), fence)
-            assert [item.result for item in await stores.journal.records("run-1") if item.call == gone[0]] == ["anew"]
-            assert [item.call for item in await stores.journal.records("run-1")] == [*kept[:2], gone[0], kept[2]]
+            await stores.journal.add(record(discarded[0], result="anew"), fence)
+            assert [
+                item.result for item in await stores.journal.list_records("run-1") if item.call == discarded[0]
+            ] == ["anew"]
+            assert [item.call for item in await stores.journal.list_records("run-1")] == [
+                *remaining[:2],
+                discarded[0],
+                remaining[2],
+            ]
 
         asyncio.run(scenario())
 
-    def test_a_stale_driver_writes_nothing(self, stores: Stores) -> None:
+    def test_stale_driver_writes_nothing(self, stores: Stores) -> None:
         async def scenario() -> None:
             _, stale = await begin(stores.store)
             call = CallPlace("run-1", 1, "patch", 0)
@@ -93,12 +101,12 @@ class JournalContract:
                 await stores.journal.add(record(call), stale)
             with pytest.raises(Fenced):
                 await stores.journal.discard(call, stale)
-            assert await stores.journal.records("run-1") == [record(call)]
+            assert await stores.journal.list_records("run-1") == [record(call)]
             await stores.journal.add(record(call._replace(ordinal=1)), fence)
 
         asyncio.run(scenario())
 
-    def test_an_unknown_run_has_no_journal(self, stores: Stores) -> None:
+    def test_unknown_run_has_no_journal(self, stores: Stores) -> None:
         async def scenario() -> None:
             call = CallPlace("nobody", 1, "patch", 0)
             with pytest.raises(Fenced):

@@ -19,7 +19,7 @@ from redstart.ports.model.port import Model
 Script = Mapping[str, Answer | None]
 """Maps user messages to answers; None means that no answer is available."""
 
-HIDDEN = "key-that-must-not-be-seen"
+HIDDEN_VALUE = "key-that-must-not-be-seen"
 """The key for adapters that need one."""
 
 
@@ -31,11 +31,11 @@ READ = Tool(
 """A tool to offer."""
 
 
-def say(text: str, fault: AnswerFault | None = None, calls: tuple[ToolCall, ...] = ()) -> Answer:
+def create_answer(text: str, fault: AnswerFault | None = None, calls: tuple[ToolCall, ...] = ()) -> Answer:
     return Answer(text=text, model="", fault=fault, calls=calls)
 
 
-def asking(script: Script) -> list[Ask]:
+def create_requests(script: Script) -> list[Ask]:
     """Make one question for each key of the script, in order."""
     return [
         Ask(
@@ -49,47 +49,47 @@ def asking(script: Script) -> list[Ask]:
     ]
 
 
-async def _in_turn(model: Model, asks: Sequence[Ask]) -> list[Answer]:
-    return [await model.ask(ask) for ask in asks]
+async def _in_turn(model: Model, requests: Sequence[Ask]) -> list[Answer]:
+    return [await model.ask(ask) for ask in requests]
 
 
-async def _at_once(model: Model, asks: Sequence[Ask]) -> list[Answer]:
-    return list(await asyncio.gather(*(model.ask(ask) for ask in asks)))
+async def _ask_at_once(model: Model, requests: Sequence[Ask]) -> list[Answer]:
+    return list(await asyncio.gather(*(model.ask(ask) for ask in requests)))
 
 
 class ModelContract:
     costs = True
     """Whether its calls use tokens."""
 
-    def opened(self, script: Script) -> AbstractContextManager[Model]:
+    def open_model(self, script: Script) -> AbstractContextManager[Model]:
         """Open a model that answers by the script inside the context."""
         raise NotImplementedError
 
-    def answers(self, script: Script) -> list[Answer]:
-        with self.opened(script) as model:
-            return asyncio.run(_in_turn(model, asking(script)))
+    def collect_answers(self, script: Script) -> list[Answer]:
+        with self.open_model(script) as model:
+            return asyncio.run(_in_turn(model, create_requests(script)))
 
-    def test_gives_the_text_as_it_was_said(self) -> None:
+    def test_answer_text_is_returned_unchanged(self) -> None:
         text = "  \n```python\n\tx = 'naïve – 木'\n```\r\n\n  "
-        answer = self.answers({"?": say(text)})[0]
+        answer = self.collect_answers({"?": create_answer(text)})[0]
         assert answer.text == text
         assert answer.fault is None
         assert answer.model
 
-    def test_answers_each_question_for_itself_when_asked_at_once(self) -> None:
-        script = {f"question {n}": say(f"answer {n}") for n in range(8)}
-        with self.opened(script) as model:
-            answers = asyncio.run(_at_once(model, asking(script)))
+    def test_concurrent_questions_get_their_own_answers(self) -> None:
+        script = {f"question {n}": create_answer(f"answer {n}") for n in range(8)}
+        with self.open_model(script) as model:
+            answers = asyncio.run(_ask_at_once(model, create_requests(script)))
         assert [answer.text for answer in answers] == [f"answer {n}" for n in range(8)]
 
-    def test_belongs_to_no_event_loop(self) -> None:
-        script = {"one": say("1"), "two": say("2")}
-        with self.opened(script) as model:
-            answers = [asyncio.run(model.ask(ask)) for ask in asking(script)]
+    def test_model_works_across_event_loops(self) -> None:
+        script = {"one": create_answer("1"), "two": create_answer("2")}
+        with self.open_model(script) as model:
+            answers = [asyncio.run(model.ask(ask)) for ask in create_requests(script)]
         assert [answer.text for answer in answers] == ["1", "2"]
 
-    def test_says_what_was_used(self) -> None:
-        usage = self.answers({"?" * 40: say("!" * 40)})[0].usage
+    def test_usage_is_reported(self) -> None:
+        usage = self.collect_answers({"?" * 40: create_answer("!" * 40)})[0].usage
         assert (usage.input_tokens > 0, usage.output_tokens > 0) == (self.costs, self.costs)
         assert usage.cached_tokens == 0
         if not self.costs:
@@ -104,41 +104,41 @@ class ModelContract:
             ("", AnswerFault.empty),
         ],
     )
-    def test_an_answer_that_cannot_be_used_is_an_answer(self, text: str, fault: AnswerFault) -> None:
-        answer = self.answers({"?": say(text, fault)})[0]
+    def test_unusable_answer_is_returned_with_its_fault(self, text: str, fault: AnswerFault) -> None:
+        answer = self.collect_answers({"?": create_answer(text, fault)})[0]
         assert (answer.text, answer.fault) == (text, fault)
 
-    def test_a_call_of_a_tool_is_an_answer(self) -> None:
+    def test_tool_call_is_returned_as_an_answer(self) -> None:
         call = ToolCall(id="call_1", name="read", arguments='{"path":"shop/cart.py"}')
-        script = {"?": say("", calls=(call,))}
-        ask = asking(script)[0].model_copy(update={"tools": (READ,)})
-        with self.opened(script) as model:
+        script = {"?": create_answer("", calls=(call,))}
+        ask = create_requests(script)[0].model_copy(update={"tools": (READ,)})
+        with self.open_model(script) as model:
             answer = asyncio.run(model.ask(ask))
         assert (answer.text, answer.fault, answer.calls) == ("", None, (call,))
 
-    def test_a_conversation_with_calls_can_go_on(self) -> None:
+    def test_conversation_can_continue_after_tool_calls(self) -> None:
         call = ToolCall(id="call_1", name="read", arguments='{"path":"shop/cart.py"}')
-        script = {"go on": say("done")}
-        ask = asking(script)[0]
-        looked = (
+        script = {"go on": create_answer("done")}
+        ask = create_requests(script)[0]
+        tool_messages = (
             Message(role=Role.assistant, text="", calls=(call,)),
             Message(role=Role.tool, text="1 total = 0", reply_to="call_1"),
         )
-        talk = (ask.messages[0], Message(role=Role.user, text="look"), *looked, ask.messages[1])
-        with self.opened(script) as model:
+        talk = (ask.messages[0], Message(role=Role.user, text="look"), *tool_messages, ask.messages[1])
+        with self.open_model(script) as model:
             answer = asyncio.run(model.ask(ask.model_copy(update={"messages": talk, "tools": (READ,)})))
         assert answer.text == "done"
 
-    def test_no_answer_is_a_model_error_that_says_so(self) -> None:
-        with self.opened({"?": None}) as model, pytest.raises(ModelError) as caught:
-            asyncio.run(model.ask(asking({"?": None})[0]))
+    def test_missing_answer_raises_a_model_error_without_the_key(self) -> None:
+        with self.open_model({"?": None}) as model, pytest.raises(ModelError) as caught:
+            asyncio.run(model.ask(create_requests({"?": None})[0]))
         assert str(caught.value)
-        assert HIDDEN not in f"{caught.value}{caught.value.remedy}{caught.value.__cause__}"
+        assert HIDDEN_VALUE not in f"{caught.value}{caught.value.remedy}{caught.value.__cause__}"
 
-    def test_can_be_asked_again_after_an_error(self) -> None:
-        script = {"bad": None, "good": say("fine")}
-        bad, good = asking(script)
-        with self.opened(script) as model:
+    def test_model_can_be_asked_again_after_an_error(self) -> None:
+        script = {"bad": None, "good": create_answer("fine")}
+        bad, good = create_requests(script)
+        with self.open_model(script) as model:
             with pytest.raises(ModelError):
                 asyncio.run(model.ask(bad))
             assert asyncio.run(model.ask(good)).text == "fine"

@@ -14,11 +14,11 @@ import pytest
 
 from redstart.core.shell import IN, OUT, Completed, Environment, Execution, ExitCause, SandboxLimits
 from redstart.ports.sandbox.port import SandboxSession, WarmSandbox
-from redstart.testing.contracts.ground import DAEMON, MEGABYTE, ContractFixtures, living, with_history
+from redstart.testing.contracts.fixtures import DAEMON, MEGABYTE, ContractFixtures, find_processes, with_history
 from redstart.testing.sandbox import FolderWorkspaces
 
 PASSES, FAILS = "def test_it(): pass", "def test_it(): assert 1 == 2"
-TOLD = """
+REPORTING_SUITE = """
 import os, signal, socket, sys, tempfile, time
 def test_it():
     main = sys.modules["__main__"]
@@ -71,65 +71,77 @@ class SessionContract(ContractFixtures):
     def suite(self, workspaces: FolderWorkspaces, environment: Environment) -> Callable[..., Execution]:
         """Return a function that makes an execution of pytest on one file."""
 
-        def make(text: str, *, more: tuple[str, ...] = (), **fields: Any) -> Execution:
-            snapshot = workspaces.snapshot(uuid.uuid4().hex, {"test_it.py": text, "data.txt": "data", "sub2/x": ""})
-            argv = (environment.python, "-m", "pytest", "-q", "-s", "-p", "no:cacheprovider", *more, "test_it.py")
+        def make(text: str, *, arguments: tuple[str, ...] = (), **fields: Any) -> Execution:
+            snapshot = workspaces.create_snapshot(
+                uuid.uuid4().hex, {"test_it.py": text, "data.txt": "data", "sub2/x": ""}
+            )
+            argv = (environment.python, "-m", "pytest", "-q", "-s", "-p", "no:cacheprovider", *arguments, "test_it.py")
             fields = {"environment": environment, "limits": SandboxLimits(wall=60), **fields}
             return Execution(argv=argv, snapshot=snapshot, **fields)
 
         return make
 
-    def looked(self, sandbox: WarmSandbox, *executions: Execution) -> list[Completed]:
+    def run_in_session(self, sandbox: WarmSandbox, *executions: Execution) -> list[Completed]:
         """Run these executions one after another in one session, which is opened for the first of them."""
 
-        async def all_of_them() -> list[Completed]:
-            async with self.opened(sandbox, executions[0]) as session:
-                return [await session.run(each) for each in executions]
+        async def run_all() -> list[Completed]:
+            async with self.open_session(sandbox, executions[0]) as session:
+                return [await session.run(execution) for execution in executions]
 
-        return asyncio.run(all_of_them())
+        return asyncio.run(run_all())
 
-    def opened(self, sandbox: WarmSandbox, first: Execution) -> AbstractAsyncContextManager[SandboxSession]:
-        return sandbox.session(first.environment, first.limits)
+    def open_session(self, sandbox: WarmSandbox, execution: Execution) -> AbstractAsyncContextManager[SandboxSession]:
+        return sandbox.open_session(execution.environment, execution.limits)
 
-    def test_green_and_red_in_turn(self, sandbox: WarmSandbox, suite: Callable[..., Execution]) -> None:
-        done = self.looked(sandbox, suite(PASSES), suite(FAILS), suite(PASSES), suite("x = "))
-        assert [(each.exit_code, each.cause) for each in done] == [
+    def test_passing_and_failing_runs_can_alternate(
+        self, sandbox: WarmSandbox, suite: Callable[..., Execution]
+    ) -> None:
+        results = self.run_in_session(sandbox, suite(PASSES), suite(FAILS), suite(PASSES), suite("x = "))
+        assert [(result.exit_code, result.cause) for result in results] == [
             (0, ExitCause.ok),
             (1, ExitCause.failed),
             (0, ExitCause.ok),
             (2, ExitCause.failed),
         ]
-        assert "1 passed" in done[0].output
-        assert "assert 1 == 2" in done[1].output
+        assert "1 passed" in results[0].output
+        assert "assert 1 == 2" in results[1].output
 
-    def test_a_run_sees_what_a_fresh_one_sees(self, sandbox: WarmSandbox, suite: Callable[..., Execution]) -> None:
-        asked = suite(TOLD, variables={"TZ": "CET", "PYTEST_ADDOPTS": f"-o cache_dir={OUT}", "PYTHONPATH": IN})
-        fresh = asyncio.run(sandbox.run(asked))
-        first, second = self.looked(sandbox, suite(PASSES, variables=asked.variables), asked)
+    def test_warm_run_sees_the_same_environment_as_a_fresh_run(
+        self, sandbox: WarmSandbox, suite: Callable[..., Execution]
+    ) -> None:
+        execution = suite(
+            REPORTING_SUITE, variables={"TZ": "CET", "PYTEST_ADDOPTS": f"-o cache_dir={OUT}", "PYTHONPATH": IN}
+        )
+        fresh = asyncio.run(sandbox.run(execution))
+        first, second = self.run_in_session(sandbox, suite(PASSES, variables=execution.variables), execution)
         assert first.exit_code == 0
         assert second.output.splitlines()[:-1] == fresh.output.splitlines()[:-1]  # the last line has the time in it
         assert "CET" in second.output
 
-    def test_every_run_begins_on_its_own_files(self, sandbox: WarmSandbox, suite: Callable[..., Execution]) -> None:
-        asked = suite(LEAVES)
-        done = self.looked(sandbox, asked, asked, asked)
-        assert [each.output.splitlines()[:5] for each in done] == [["[]", "[]", "[]", "[]", "data"]] * 3
-        assert [each.exit_code for each in done] == [0, 0, 0]
+    def test_every_run_starts_with_its_own_files(self, sandbox: WarmSandbox, suite: Callable[..., Execution]) -> None:
+        execution = suite(LEAVES)
+        results = self.run_in_session(sandbox, execution, execution, execution)
+        assert [result.output.splitlines()[:5] for result in results] == [["[]", "[]", "[]", "[]", "data"]] * 3
+        assert [result.exit_code for result in results] == [0, 0, 0]
 
-    def test_files_variables_and_folders(self, sandbox: WarmSandbox, suite: Callable[..., Execution]) -> None:
+    def test_each_run_has_its_own_files_variables_and_working_directory(
+        self, sandbox: WarmSandbox, suite: Callable[..., Execution]
+    ) -> None:
         text = "import os, sys\ndef test_it():\n  t = open(os.environ['REDSTART_A'] + '/a').read()\n"
         text += "  open(os.environ['REDSTART_B'] + '/b', 'w').write(t * 2 + os.path.basename(os.getcwd()))"
-        where = {"REDSTART_A": IN, "REDSTART_B": OUT}
-        asked = [suite(text, variables=where, files_in={"a": word}, collect=("b",)) for word in ("one", "two")]
-        inner = asked[1].model_copy(update={"argv": (*asked[1].argv[:-1], "../test_it.py"), "cwd": "sub2"})
-        done = self.looked(sandbox, *asked, inner)
-        assert [each.files for each in done] == [{"b": "oneonerepo"}, {"b": "twotworepo"}, {"b": "twotwosub2"}]
+        variables = {"REDSTART_A": IN, "REDSTART_B": OUT}
+        executions = [suite(text, variables=variables, files_in={"a": word}, collect=("b",)) for word in ("one", "two")]
+        inner = executions[1].model_copy(update={"argv": (*executions[1].argv[:-1], "../test_it.py"), "cwd": "sub2"})
+        results = self.run_in_session(sandbox, *executions, inner)
+        assert [result.files for result in results] == [{"b": "oneonerepo"}, {"b": "twotworepo"}, {"b": "twotwosub2"}]
 
-    def test_a_folder_that_does_not_exist(self, sandbox: WarmSandbox, suite: Callable[..., Execution]) -> None:
-        done = self.looked(sandbox, suite(PASSES), suite(PASSES, cwd="no/such"), suite(PASSES))
-        assert [each.exit_code for each in done] == [0, 127, 0]
+    def test_missing_working_directory_exits_with_127(
+        self, sandbox: WarmSandbox, suite: Callable[..., Execution]
+    ) -> None:
+        results = self.run_in_session(sandbox, suite(PASSES), suite(PASSES, cwd="no/such"), suite(PASSES))
+        assert [result.exit_code for result in results] == [0, 127, 0]
 
-    def test_each_limit_is_a_runs_own(self, sandbox: WarmSandbox, suite: Callable[..., Execution]) -> None:
+    def test_limits_apply_to_each_run_separately(self, sandbox: WarmSandbox, suite: Callable[..., Execution]) -> None:
         limits = SandboxLimits(
             wall=300, cpu=4, memory=300 * MEGABYTE, file_size=MEGABYTE, disk=16 * MEGABYTE, flood=4 * MEGABYTE
         )
@@ -142,86 +154,90 @@ class SessionContract(ContractFixtures):
             "os.kill(os.getpid(), 9)": ExitCause.signal,
             "open('big', 'wb').write(bytes(1 << 19)); print('fits')": ExitCause.ok,
         }
-        done = self.looked(sandbox, *(suite(body + text, limits=limits) for text in texts))
-        assert [each.cause for each in done] == list(texts.values())
-        assert done[0].cpu < 4
+        results = self.run_in_session(sandbox, *(suite(body + text, limits=limits) for text in texts))
+        assert [result.cause for result in results] == list(texts.values())
+        assert results[0].cpu < 4
 
     @pytest.mark.soak
-    def test_the_clock_is_a_runs_own(self, sandbox: WarmSandbox, suite: Callable[..., Execution]) -> None:
+    def test_wall_time_limit_applies_to_each_run_separately(
+        self, sandbox: WarmSandbox, suite: Callable[..., Execution]
+    ) -> None:
         asleep = suite("import time\ndef test_it(): time.sleep(600)", limits=SandboxLimits(wall=5))
-        done = self.looked(sandbox, asleep, asleep)
-        assert [(each.exit_code, each.cause) for each in done] == [(137, ExitCause.timeout)] * 2
-        assert all(5 <= each.wall < 120 for each in done)
+        results = self.run_in_session(sandbox, asleep, asleep)
+        assert [(result.exit_code, result.cause) for result in results] == [(137, ExitCause.timeout)] * 2
+        assert all(5 <= result.wall < 120 for result in results)
 
-    def test_what_a_run_leaves_running_is_dead(
+    def test_processes_left_by_a_run_are_killed(
         self, sandbox: WarmSandbox, suite: Callable[..., Execution], token: str
     ) -> None:
         daemon = DAEMON.replace("import os, time", "import os, time, sys")
         text = f"import subprocess, sys\nCODE = {daemon!r} + '# {token}'\n"
         text += "def test_it(): subprocess.run([sys.executable, '-c', CODE], check=True)"
 
-        async def look() -> tuple[Completed, list[int]]:
-            asked = suite(text)
-            async with self.opened(sandbox, asked) as session:
-                return await session.run(asked), living(token)
+        async def execute() -> tuple[Completed, list[int]]:
+            execution = suite(text)
+            async with self.open_session(sandbox, execution) as session:
+                return await session.run(execution), find_processes(token)
 
-        done, left = asyncio.run(look())
-        assert (done.exit_code, left) == (0, [])
-        assert "the daemon is up" in done.output
+        completed, processes = asyncio.run(execute())
+        assert (completed.exit_code, processes) == (0, [])
+        assert "the daemon is up" in completed.output
 
-    def test_a_run_that_patches_cannot_colour_the_next(
+    def test_monkeypatching_run_cannot_affect_the_next_run(
         self, sandbox: WarmSandbox, suite: Callable[..., Execution]
     ) -> None:
         honest = "import builtins\ndef test_it(): assert hasattr(builtins, '__debug_poison__')"
-        done = self.looked(sandbox, suite(PASSES), suite(PATCHES), suite(FAILS), suite(honest))
-        assert [each.exit_code for each in (done[0], done[2], done[3])] == [0, 1, 1]
+        results = self.run_in_session(sandbox, suite(PASSES), suite(PATCHES), suite(FAILS), suite(honest))
+        assert [result.exit_code for result in (results[0], results[2], results[3])] == [0, 1, 1]
 
-    def test_a_run_that_strikes_at_what_is_kept_warm(
+    def test_run_that_attacks_the_warm_process_cannot_affect_the_next_run(
         self, sandbox: WarmSandbox, suite: Callable[..., Execution]
     ) -> None:
-        done = self.looked(sandbox, suite(STRIKES), suite(FAILS), suite(STRIKES), suite(PASSES))
-        assert [each.exit_code for each in (done[1], done[3])] == [1, 0]
-        assert "it can be written" not in done[0].output + done[2].output
+        results = self.run_in_session(sandbox, suite(STRIKES), suite(FAILS), suite(STRIKES), suite(PASSES))
+        assert [result.exit_code for result in (results[1], results[3])] == [1, 0]
+        assert "it can be written" not in results[0].output + results[2].output
 
     @pytest.mark.soak
     def test_git_describes_the_workspace(
         self, sandbox: WarmSandbox, suite: Callable[..., Execution], environment: Environment
     ) -> None:
         text = "import subprocess\ndef test_it(): subprocess.run(['git', 'describe', '--tags'], check=True)"
-        asked = suite(text, environment=with_history(environment))
-        done = self.looked(sandbox, asked, asked)
-        assert [each.output.splitlines()[0] for each in done] == ["v1.0", "v1.0"]
+        execution = suite(text, environment=with_history(environment))
+        results = self.run_in_session(sandbox, execution, execution)
+        assert [result.output.splitlines()[0] for result in results] == ["v1.0", "v1.0"]
 
     @pytest.mark.soak
-    def test_ports_are_free_again(self, sandbox: WarmSandbox, suite: Callable[..., Execution]) -> None:
+    def test_ports_are_free_again_after_a_run(self, sandbox: WarmSandbox, suite: Callable[..., Execution]) -> None:
         text = "import socket\ndef test_it():\n  s = socket.socket(); s.bind(('127.0.0.1', 54321)); s.listen()\n"
         text += "  c = socket.create_connection(('127.0.0.1', 54321)); a, _ = s.accept(); a.close(); c.close()"
-        assert [each.exit_code for each in self.looked(sandbox, suite(text), suite(text))] == [0, 0]
+        assert [result.exit_code for result in self.run_in_session(sandbox, suite(text), suite(text))] == [0, 0]
 
     @pytest.mark.soak
-    def test_what_cannot_be_warm_is_run_all_the_same(
+    def test_run_that_cannot_be_warm_is_executed_cold(
         self, sandbox: WarmSandbox, suite: Callable[..., Execution], environment: Environment
     ) -> None:
         other = environment.model_copy(update={"variables": {"WORD": "other"}})
-        word = "import os\ndef test_it(): assert os.environ.get('WORD') == 'other'"
+        test_text = "import os\ndef test_it(): assert os.environ.get('WORD') == 'other'"
         script = suite(PASSES).model_copy(update={"argv": (sys.executable, "-c", "print(6 * 7)")})
         seeded = suite("def test_it(): print(hash('a'))", variables={"PYTHONHASHSEED": "7"})
-        plain = seeded.model_copy(update={"variables": {}})
+        unseeded = seeded.model_copy(update={"variables": {}})
         tight = SandboxLimits(wall=2)
         slow = suite("import time\ndef test_it(): time.sleep(30)", limits=tight)
-        done = self.looked(sandbox, suite(word), suite(word, environment=other), script, slow, seeded, plain, seeded)
-        assert [each.exit_code for each in done] == [1, 0, 0, 137, 0, 0, 0]
-        assert done[2].output == "42\n"
-        assert done[4].output.split()[0] == done[6].output.split()[0] != done[5].output.split()[0]
+        results = self.run_in_session(
+            sandbox, suite(test_text), suite(test_text, environment=other), script, slow, seeded, unseeded, seeded
+        )
+        assert [result.exit_code for result in results] == [1, 0, 0, 137, 0, 0, 0]
+        assert results[2].output == "42\n"
+        assert results[4].output.split()[0] == results[6].output.split()[0] != results[5].output.split()[0]
 
     @pytest.mark.soak
-    def test_two_at_once(self, sandbox: WarmSandbox, suite: Callable[..., Execution]) -> None:
-        async def both() -> list[Completed]:
-            asked = (suite(FAILS), suite(PASSES))
-            async with self.opened(sandbox, asked[0]) as session:
-                return await asyncio.gather(*(session.run(each) for each in asked))
+    def test_two_runs_work_concurrently(self, sandbox: WarmSandbox, suite: Callable[..., Execution]) -> None:
+        async def run_both() -> list[Completed]:
+            executions = (suite(FAILS), suite(PASSES))
+            async with self.open_session(sandbox, executions[0]) as session:
+                return await asyncio.gather(*(session.run(execution) for execution in executions))
 
-        assert [each.exit_code for each in asyncio.run(both())] == [1, 0]
+        assert [result.exit_code for result in asyncio.run(run_both())] == [1, 0]
 
     def test_a_cancelled_run_leaves_nothing(
         self, sandbox: WarmSandbox, suite: Callable[..., Execution], token: str, scratch: Path
@@ -230,10 +246,10 @@ class SessionContract(ContractFixtures):
 
         async def wait_for(count: int) -> None:
             async with asyncio.timeout(120):
-                while len(living(token)) != count:  # noqa: ASYNC110 (what is waited for happens in another process)
+                while len(find_processes(token)) != count:  # noqa: ASYNC110 (what is waited for happens in another process)
                     await asyncio.sleep(0.01)
 
-        async def look(session: SandboxSession) -> Completed:
+        async def execute(session: SandboxSession) -> Completed:
             task = asyncio.create_task(session.run(suite(text, limits=SandboxLimits(wall=300))))
             await wait_for(1)
             task.cancel()
@@ -243,8 +259,8 @@ class SessionContract(ContractFixtures):
             return await session.run(suite(PASSES, limits=SandboxLimits(wall=300)))
 
         async def all_of_it() -> Completed:
-            async with self.opened(sandbox, suite(PASSES, limits=SandboxLimits(wall=300))) as session:
-                return await look(session)
+            async with self.open_session(sandbox, suite(PASSES, limits=SandboxLimits(wall=300))) as session:
+                return await execute(session)
 
         assert asyncio.run(all_of_it()).exit_code == 0
         assert list(scratch.iterdir()) == []

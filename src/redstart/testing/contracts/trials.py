@@ -11,29 +11,29 @@ FIRST = EvaluationTrial("a", 0, 1)
 
 
 class TrialsContract:
-    def test_the_first_plan_of_a_name_stays(self, trials: Trials) -> None:
+    def test_first_plan_of_a_name_is_kept(self, trials: Trials) -> None:
         assert trials.plan("one") is None
         assert trials.begin("one", "first plan") == "first plan"
         assert trials.begin("one", "another plan") == "first plan"
         trials.begin("Two", "its own")
         assert (trials.plan("one"), trials.plan("Two")) == ("first plan", "its own")
-        assert trials.evaluations() == ["Two", "one"]
+        assert trials.list_evaluations() == ["Two", "one"]
 
-    def test_a_trial_has_the_run_that_it_was_given_last(self, trials: Trials) -> None:
+    def test_trial_keeps_the_last_assigned_run(self, trials: Trials) -> None:
         for name in ("one", "two"):
             trials.begin(name, "plan")
         trials.assign("one", FIRST, "run-1")
         trials.assign("one", FIRST, "run-2")
         trials.assign("one", EvaluationTrial("a", 1, 1), "run-3")
         trials.settle("one", EvaluationTrial("b", 0, 1), "outcome without a run", final=False)
-        assert trials.assigned("one") == {FIRST: "run-2", EvaluationTrial("a", 1, 1): "run-3"}
-        assert trials.assigned("two") == {}
-        assert trials.outcomes("one") == ["outcome without a run"]
+        assert trials.get_assigned_runs("one") == {FIRST: "run-2", EvaluationTrial("a", 1, 1): "run-3"}
+        assert trials.get_assigned_runs("two") == {}
+        assert trials.list_outcomes("one") == ["outcome without a run"]
 
-    def test_the_first_final_outcome_stays(self, trials: Trials) -> None:
+    def test_first_final_outcome_is_kept(self, trials: Trials) -> None:
         trials.begin("one", "plan")
         trials.assign("one", FIRST, "run-1")
-        for outcome, final, kept in (
+        for outcome, final, expected in (
             ("broken", False, "broken"),
             ("broken again", False, "broken again"),
             ("done", True, "done"),
@@ -41,22 +41,22 @@ class TrialsContract:
             ("broken later", False, "done"),
         ):
             trials.settle("one", FIRST, outcome, final=final)
-            assert trials.outcomes("one") == [kept]
+            assert trials.list_outcomes("one") == [expected]
         trials.assign("one", FIRST, "run-2")
-        assert trials.assigned("one") == {FIRST: "run-1"}, "the run of what is done stays too"
+        assert trials.get_assigned_runs("one") == {FIRST: "run-1"}, "the run of what is done stays too"
 
-    def test_outcomes_come_by_seed_run_and_task(self, trials: Trials) -> None:
+    def test_outcomes_are_sorted_by_seed_run_and_task(self, trials: Trials) -> None:
         trials.begin("one", "plan")
         keys = [
             EvaluationTrial(task, seed, run) for seed in (0, 1) for run in (1, 2, 10) for task in ("B", "a", "a/b", "ä")
         ]
         for key in reversed(keys):
             trials.settle("one", key, repr(key), final=True)
-        assert trials.outcomes("one") == [repr(key) for key in keys]
+        assert trials.list_outcomes("one") == [repr(key) for key in keys]
 
-    def test_a_trial_of_no_evaluation_is_refused(self, trials: Trials) -> None:
+    def test_trial_of_an_unknown_evaluation_is_rejected(self, trials: Trials) -> None:
         with pytest.raises(StoreError):
             trials.assign("none", FIRST, "run-1")
         with pytest.raises(StoreError):
             trials.settle("none", FIRST, "done", final=True)
-        assert trials.outcomes("none") == []
+        assert trials.list_outcomes("none") == []

@@ -26,7 +26,7 @@ HARMLESS = (
     "safe.directory=*",
     "submodule.recurse=false",
 )
-WITHIN = 30.0
+TIMEOUT_SECONDS = 30.0
 """Timeout in seconds for an optional answer."""
 _FLAGS = tuple(word for setting in HARMLESS for word in ("-c", setting))
 
@@ -35,14 +35,14 @@ class GitFailed(StoreError):
     """A git command failed."""
 
 
-def git(
+def run_git(
     *arguments: str,
     git_dir: Path | None = None,
     work_tree: Path | None = None,
     index: Path | None = None,
     cwd: Path | None = None,
     stdin: bytes = b"",
-    ours: bool = True,
+    only_repo_config: bool = True,
     timeout: float | None = None,
 ) -> bytes:
     """Run git and return its output. Raises `GitFailed` with git's message if it fails.
@@ -53,23 +53,23 @@ def git(
     ignore rules.
     """
     try:
-        done = subprocess.run(
+        completed = subprocess.run(
             ("git", *_FLAGS, *arguments),
             input=stdin,
             capture_output=True,
             check=False,
             cwd=cwd,
-            env=_environment(git_dir, work_tree, index, ours),
+            env=_build_environment(git_dir, work_tree, index, only_repo_config),
             timeout=timeout,
         )
     except FileNotFoundError as error:
         if error.filename != "git":
             raise
-        raise _no_git() from error
-    if done.returncode != 0:
-        words = done.stderr.decode(errors="replace").strip() or f"exit code {done.returncode}"
-        raise GitFailed(f"git {arguments[0]}: {words}")
-    return done.stdout
+        raise _build_git_error() from error
+    if completed.returncode != 0:
+        message = completed.stderr.decode(errors="replace").strip() or f"exit code {completed.returncode}"
+        raise GitFailed(f"git {arguments[0]}: {message}")
+    return completed.stdout
 
 
 def ask_git(root: Path, *arguments: str) -> bytes | None:
@@ -78,7 +78,7 @@ def ask_git(root: Path, *arguments: str) -> bytes | None:
     Hooks, and programs that the repo's configuration names, do not run.
     """
     try:
-        return git(*arguments, cwd=root, ours=False, timeout=WITHIN)
+        return run_git(*arguments, cwd=root, only_repo_config=False, timeout=TIMEOUT_SECONDS)
     except (GitFailed, ConfigError, OSError, subprocess.TimeoutExpired):
         return None
 
@@ -88,31 +88,33 @@ def require_git() -> None:
     try:
         subprocess.run(("git", "--version"), capture_output=True, check=True)
     except (OSError, subprocess.CalledProcessError) as error:
-        raise _no_git() from error
+        raise _build_git_error() from error
 
 
-def _no_git() -> ConfigError:
+def _build_git_error() -> ConfigError:
     return ConfigError("git was not found", remedy="install git and put it on PATH")
 
 
-def batch_reader(git_dir: Path) -> subprocess.Popen[bytes]:
+def start_batch_reader(git_dir: Path) -> subprocess.Popen[bytes]:
     """Start a `git cat-file --batch` that answers until it is closed."""
     return subprocess.Popen(
         ("git", *_FLAGS, "cat-file", "--batch"),
         stdin=subprocess.PIPE,
         stdout=subprocess.PIPE,
         stderr=subprocess.DEVNULL,
-        env=_environment(git_dir, None, None, True),
+        env=_build_environment(git_dir, None, None, True),
     )
 
 
-def _environment(git_dir: Path | None, work_tree: Path | None, index: Path | None, ours: bool) -> Mapping[str, str]:
-    kept = {name: value for name, value in os.environ.items() if not name.startswith("GIT_")}
-    kept |= {"GIT_TERMINAL_PROMPT": "0", "GIT_OPTIONAL_LOCKS": "0", "GIT_NO_LAZY_FETCH": "1", "LC_ALL": "C"}
-    if ours:
-        kept |= {"GIT_CONFIG_NOSYSTEM": "1", "GIT_CONFIG_GLOBAL": os.devnull}
+def _build_environment(
+    git_dir: Path | None, work_tree: Path | None, index: Path | None, only_repo_config: bool
+) -> Mapping[str, str]:
+    variables = {name: value for name, value in os.environ.items() if not name.startswith("GIT_")}
+    variables |= {"GIT_TERMINAL_PROMPT": "0", "GIT_OPTIONAL_LOCKS": "0", "GIT_NO_LAZY_FETCH": "1", "LC_ALL": "C"}
+    if only_repo_config:
+        variables |= {"GIT_CONFIG_NOSYSTEM": "1", "GIT_CONFIG_GLOBAL": os.devnull}
     places = {"GIT_DIR": git_dir, "GIT_WORK_TREE": work_tree, "GIT_INDEX_FILE": index}
-    return kept | {name: str(place) for name, place in places.items() if place is not None}
+    return variables | {name: str(place) for name, place in places.items() if place is not None}
 
 
 def split_z(output: bytes) -> Sequence[str]:

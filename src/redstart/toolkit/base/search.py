@@ -13,7 +13,7 @@ from typing import NamedTuple
 
 from redstart.toolkit.base.code_files import MAX_BYTES, Read, is_readable, is_searchable
 
-COMMON = 100
+MAX_FILES_PER_WORD = 100
 """Maximum files with a word. A more common word says little and is left out."""
 
 _WORD = frozenset((string.ascii_letters + string.digits + "_").encode())
@@ -52,7 +52,7 @@ def walk_search(files: Iterable[str], read: Read) -> Search:
             data = read(path)
             if data is not None and is_readable(data):
                 texts.append(_Text(path, data))
-        return sorted(_find(_identifiers(words), texts))
+        return sorted(_find(_select_identifiers(words), texts))
 
     return search
 
@@ -61,55 +61,57 @@ def ripgrep_search(folder: Path) -> Search:
     """Search the files of the folder that ripgrep selects; without ripgrep, search all files."""
 
     def search(words: Sequence[str]) -> list[WordHit]:
-        wanted = _identifiers(words)
-        if not wanted:
+        identifiers = _select_identifiers(words)
+        if not identifiers:
             return []
-        names = _named_by_ripgrep(folder, wanted)
-        return walk_search(_all_files(folder) if names is None else names, lambda path: _read(folder, path))(wanted)
+        names = _list_matching_files(folder, identifiers)
+        return walk_search(_list_all_files(folder) if names is None else names, lambda path: _read(folder, path))(
+            identifiers
+        )
 
     return search
 
 
-def _identifiers(words: Sequence[str]) -> list[str]:
+def _select_identifiers(words: Sequence[str]) -> list[str]:
     return sorted({word for word in words if word.isidentifier() and word.isascii()})
 
 
 def _find(words: Sequence[str], texts: Sequence[_Text]) -> Iterator[WordHit]:
     # One pass that splits every file costs less than one pass per word.
-    wanted = frozenset(word.encode() for word in words)
-    holders: dict[bytes, list[_Text]] = {word: [] for word in sorted(wanted)}
+    encoded = frozenset(word.encode() for word in words)
+    holders: dict[bytes, list[_Text]] = {word: [] for word in sorted(encoded)}
     for text in texts:
-        for word in wanted.intersection(text.data.translate(_SPACED).split()):
+        for word in encoded.intersection(text.data.translate(_SPACED).split()):
             holders[word].append(text)
     for word, holding in holders.items():
-        if len(holding) <= COMMON:
+        if len(holding) <= MAX_FILES_PER_WORD:
             for path, data in holding:
                 yield from _in_file(path, data, word)
 
 
 def _in_file(path: str, data: bytes, needle: bytes) -> list[WordHit]:
     lines: dict[int, bool] = {}
-    line, counted = 1, 0
-    at = data.find(needle)
-    while at >= 0:
-        end = at + len(needle)
-        if (at == 0 or data[at - 1] not in _WORD) and (end == len(data) or data[end] not in _WORD):
-            line += data.count(b"\n", counted, at)
-            counted = at
-            lines[line] = lines.get(line, False) or _defined(data, at)
-        at = data.find(needle, end)
+    line, counted_offset = 1, 0
+    offset = data.find(needle)
+    while offset >= 0:
+        end = offset + len(needle)
+        if (offset == 0 or data[offset - 1] not in _WORD) and (end == len(data) or data[end] not in _WORD):
+            line += data.count(b"\n", counted_offset, offset)
+            counted_offset = offset
+            lines[line] = lines.get(line, False) or _is_definition(data, offset)
+        offset = data.find(needle, end)
     return [WordHit(path, number, needle.decode(), defines) for number, defines in lines.items()]
 
 
-def _defined(data: bytes, at: int) -> bool:
-    before = data[max(at - 9, 0) : at]
-    if not before.endswith((b"def ", b"class ", b"function ", b"const ", b"let ")):
+def _is_definition(data: bytes, offset: int) -> bool:
+    prefix = data[max(offset - 9, 0) : offset]
+    if not prefix.endswith((b"def ", b"class ", b"function ", b"const ", b"let ")):
         return False
-    start = data[data.rfind(b"\n", 0, at) + 1 : at].strip()
+    start = data[data.rfind(b"\n", 0, offset) + 1 : offset].strip()
     return start in (b"def", b"async def", b"class") or _SCRIPT_DEFINES.fullmatch(start) is not None
 
 
-def _named_by_ripgrep(folder: Path, words: Sequence[str]) -> list[str] | None:
+def _list_matching_files(folder: Path, words: Sequence[str]) -> list[str] | None:
     """List the files that contain any of the words; None if ripgrep is missing or fails."""
     program = shutil.which("rg")
     if program is None:
@@ -126,20 +128,20 @@ def _named_by_ripgrep(folder: Path, words: Sequence[str]) -> list[str] | None:
     ]
     command += [argument for word in words for argument in ("-e", word)]
     try:
-        done = subprocess.run([*command, "./"], cwd=folder, capture_output=True, timeout=_SECONDS)
+        completed = subprocess.run([*command, "./"], cwd=folder, capture_output=True, timeout=_SECONDS)
     except (OSError, subprocess.TimeoutExpired):
         return None
-    if done.returncode > 1:
+    if completed.returncode > 1:
         return None
-    return [os.fsdecode(name).removeprefix("./") for name in done.stdout.split(b"\0") if name]
+    return [os.fsdecode(name).removeprefix("./") for name in completed.stdout.split(b"\0") if name]
 
 
-def _all_files(folder: Path) -> list[str]:
-    found: list[str] = []
+def _list_all_files(folder: Path) -> list[str]:
+    paths: list[str] = []
     for top, folders, names in os.walk(folder):
         folders[:] = [name for name in folders if name != ".git"]
-        found += [(Path(top) / name).relative_to(folder).as_posix() for name in names if name != ".git"]
-    return found
+        paths += [(Path(top) / name).relative_to(folder).as_posix() for name in names if name != ".git"]
+    return paths
 
 
 def _read(folder: Path, path: str) -> bytes | None:

@@ -7,7 +7,7 @@ from collections.abc import Set
 from posixpath import normpath
 from typing import NamedTuple
 
-INSTALLED = re.compile(r"(?:^|/)(?:site-packages|dist-packages|node_modules|lib/python3[^/]*)/")
+INSTALLED_PATH = re.compile(r"(?:^|/)(?:site-packages|dist-packages|node_modules|lib/python3[^/]*)/")
 """Matches the path of an installed file, which does not belong to the project."""
 
 # pytest writes the escape character into its XML as the text `#x1B`.
@@ -34,7 +34,7 @@ _LONGEST = 2000
 """Maximum characters of a line with a frame."""
 _ENTRY_END = re.compile(r"^(?:_ )+_?\s*$", re.MULTILINE)
 _DEF = re.compile(r"^[>\s]*(?:async\s+)?def\s+(\w+)")
-_AT = re.compile(r"^>\s+(\S.*)$")
+_MARKED_LINE = re.compile(r"^>\s+(\S.*)$")
 _CODE = re.compile(r"^(?:E\s)?\s{4,}(?P<code>[^\s^~].*)$")
 _RECEIVERS = frozenset(("Object", "Module", "exports", "<anonymous>", "Function"))
 """What V8 writes before the name of a function that belongs to no class."""
@@ -49,9 +49,9 @@ class Frame(NamedTuple):
     """Name of the function; empty if it has no stable name (a lambda, a comprehension, the top of a script)."""
     code: str = ""
     """The line itself, if the traceback shows it."""
-    quoted: bool = False
+    is_quoted: bool = False
     """Whether the frame is part of the exception's message."""
-    unread: bool = False
+    is_unparsed: bool = False
     """Whether Python could not parse this place, and so did not run it."""
 
 
@@ -78,89 +78,96 @@ class Traceback(NamedTuple):
         return _ENTRY_END.split(self.text, maxsplit=1)[0]
 
 
-def plain(text: str) -> str:
+def strip_colors(text: str) -> str:
     """Remove colors, and end every line with a plain newline."""
     return _ANSI.sub("", text).replace("\r\n", "\n")
 
 
-def tracebacks(detail: str) -> list[Traceback]:
+def parse_tracebacks(detail: str) -> list[Traceback]:
     """Parse one traceback per exception of a chain; the last one reached the test. At least one, maybe empty.
 
     Captured output of the test is ignored.
     """
     first, *rest = _CHAIN.split(_CAPTURED.split(detail, maxsplit=1)[0])
     links = zip(rest[::2], rest[1::2], strict=True)
-    return [_traceback(first, False), *(_traceback(text, link.startswith("During")) for link, text in links)]
+    return [
+        _parse_traceback(first, False),
+        *(_parse_traceback(text, link.startswith("During")) for link, text in links),
+    ]
 
 
-def frames_within(detail: str, files: Set[str]) -> list[Frame]:
+def find_frames(detail: str, files: Set[str]) -> list[Frame]:
     """Find every place in these files that tracebacks mention, outermost first, each with its path from `files`.
 
     An absolute path matches the file whose path it ends with.
     """
-    mentioned = [frame for traceback in tracebacks(detail) for frame in traceback.mentions]
-    found = [frame._replace(path=_among(frame.path, files)) for frame in mentioned]
-    return [frame for frame in found if frame.path]
+    mentions = [frame for traceback in parse_tracebacks(detail) for frame in traceback.mentions]
+    frames = [frame._replace(path=_match_file(frame.path, files)) for frame in mentions]
+    return [frame for frame in frames if frame.path]
 
 
-def _among(shown: str, files: Set[str]) -> str:
-    path = normpath(shown)
+def _match_file(shown_path: str, files: Set[str]) -> str:
+    path = normpath(shown_path)
     if path in files:
         return path
-    if not path.startswith("/") or INSTALLED.search(path):
+    if not path.startswith("/") or INSTALLED_PATH.search(path):
         return ""
     parts = path.split("/")
-    return next((tail for start in range(1, len(parts)) if (tail := "/".join(parts[start:])) in files), "")
+    return next((suffix for start in range(1, len(parts)) if (suffix := "/".join(parts[start:])) in files), "")
 
 
-def _traceback(text: str, handling: bool) -> Traceback:
+def _parse_traceback(text: str, handling: bool) -> Traceback:
     frames: list[Frame] = []
     mentions: list[Frame] = []
-    shown = at = ""  # the function whose source pytest has shown since the last frame, and the line it marked
-    inner: list[Frame] = []  # Node.js shows the innermost first
+    function = marked_line = (
+        ""  # the function whose source pytest has shown since the last frame, and the line it marked
+    )
+    script_frames: list[Frame] = []  # Node.js shows the innermost first
     lines = [_GROUP.sub("  ", line[:_LONGEST]) for line in text.splitlines()]
     for number, line in enumerate(lines):
         if script := _SCRIPT_FRAME.match(line):
-            inner.append(Frame(script["path"], int(script["line"]), _lasting(_script_name(script["name"] or ""))))
+            script_frames.append(
+                Frame(script["path"], int(script["line"]), _get_stable_name(_clean_script_name(script["name"] or "")))
+            )
             continue
-        if not inner and (head := _SCRIPT_HEAD.match(line)):
-            inner.append(Frame(head["path"], int(head["line"])))
+        if not script_frames and (head := _SCRIPT_HEAD.match(line)):
+            script_frames.append(Frame(head["path"], int(head["line"])))
         python = _PYTHON_FRAME.match(line)
         match = python or _PYTEST_FRAME.match(line)
         if match is not None and not python and match["rest"]:
             mentions.append(Frame(match["path"], int(match["line"])))
         elif match is not None:
-            below = _CODE.match(lines[number + 1]) if number + 1 < len(lines) and not at else None
+            code_match = _CODE.match(lines[number + 1]) if number + 1 < len(lines) and not marked_line else None
             frame = Frame(
                 match["path"],
                 int(match["line"]),
-                _lasting(match["name"] or ("<module>" if python else shown)),
-                at or (below["code"].strip() if below else ""),
-                quoted=bool(python and python["quoted"]),
-                unread=bool(python and not python["name"]),
+                _get_stable_name(match["name"] or ("<module>" if python else function)),
+                marked_line or (code_match["code"].strip() if code_match else ""),
+                is_quoted=bool(python and python["quoted"]),
+                is_unparsed=bool(python and not python["name"]),
             )
             frames.append(frame)
             mentions.append(frame)
-            shown = at = ""
+            function = marked_line = ""
         elif _ENTRY_END.match(line):
-            shown = at = ""
-        elif marked := _AT.match(line):
-            at = marked[1]
-        elif not shown and (defined := _DEF.match(line)):
-            shown = defined[1]
-    outermost_first = inner[::-1]
-    return Traceback(text, (*frames, *outermost_first), (*mentions, *outermost_first), bool(inner), handling)
+            function = marked_line = ""
+        elif marker := _MARKED_LINE.match(line):
+            marked_line = marker[1]
+        elif not function and (definition := _DEF.match(line)):
+            function = definition[1]
+    outermost_first = script_frames[::-1]
+    return Traceback(text, (*frames, *outermost_first), (*mentions, *outermost_first), bool(script_frames), handling)
 
 
-def _script_name(name: str) -> str:
+def _clean_script_name(name: str) -> str:
     """Return the plain name of a function: `Cart.add`, `add` for `Object.add [as sum]`, `Cart` for `new Cart`. The top
     of a file has none."""
     plain_name = name.partition(" [as ")[0].removeprefix("new ")
     return ".".join(part for part in plain_name.split(".") if part not in _RECEIVERS)
 
 
-def _lasting(name: str) -> str:
-    kept = [part for part in name.strip().split(".") if part != "<locals>"]
-    if kept and kept[-1].startswith("<") and kept[-1] != "<module>":
+def _get_stable_name(name: str) -> str:
+    parts = [part for part in name.strip().split(".") if part != "<locals>"]
+    if parts and parts[-1].startswith("<") and parts[-1] != "<module>":
         return ""
-    return ".".join(kept)
+    return ".".join(parts)

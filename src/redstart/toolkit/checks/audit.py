@@ -7,13 +7,13 @@ from collections.abc import Collection, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 
 from redstart.core.finding import Finding, FindingKind, Risk
-from redstart.toolkit.checks.narrow import REMARKS
-from redstart.toolkit.checks.secrets import secrets
-from redstart.toolkit.checks.source import Source, source_of
+from redstart.toolkit.checks.secrets import find_secrets
+from redstart.toolkit.checks.selection import REMARKS
+from redstart.toolkit.checks.source import Source, create_source
 from redstart.toolkit.languages.abilities import CodeChecks
-from redstart.toolkit.languages.registry import abilities
+from redstart.toolkit.languages.registry import list_abilities
 
-NEAR = 1
+MAX_LINE_DISTANCE = 1
 """Lines between two findings of one kind that are about the same statement."""
 
 _SUPPRESSED = re.compile(r"#.*\b(nosec\b|noqa(?!\s*:)|noqa\s*:[^#]*\bS\d|pragma:\s*allowlist)", re.IGNORECASE)
@@ -24,13 +24,15 @@ def lint(files: Mapping[str, bytes]) -> list[Finding]:
 
     Raises `ConfigError` if a tool is missing or does not work.
     """
-    return [item for checks in _all_checks() for item in checks.lint(files)]
+    return [item for checks in _list_checks() for item in checks.lint(files)]
 
 
-def blocked_calls(files: Mapping[str, bytes], names: Sequence[str]) -> list[Finding]:
+def find_blocked_calls(files: Mapping[str, bytes], names: Sequence[str]) -> list[Finding]:
     """Find the calls in these files that the user forbids, by their full names."""
-    sources = [source_of(path, data) for path, data in files.items()] if names else []
-    return [call for source in sources for checks in _all_checks() for call in checks.blocked_calls(source, names)]
+    sources = [create_source(path, data) for path, data in files.items()] if names else []
+    return [
+        call for source in sources for checks in _list_checks() for call in checks.find_blocked_calls(source, names)
+    ]
 
 
 def run_tools(files: Mapping[str, bytes], left_out: Collection[str] = ()) -> list[Finding]:
@@ -38,85 +40,89 @@ def run_tools(files: Mapping[str, bytes], left_out: Collection[str] = ()) -> lis
 
     Raises `ConfigError` if a tool is missing or does not work.
     """
-    sources = [source_of(path, data) for path, data in sorted(files.items())]
-    known = _all_checks()
-    rules = [("secrets", secrets), *(named for checks in known for named in checks.rules())]
-    programs = [named for checks in known for named in checks.programs()]
+    sources = [create_source(path, data) for path, data in sorted(files.items())]
+    checkers = _list_checks()
+    rules = [("secrets", find_secrets), *(entry for checks in checkers for entry in checks.list_rules())]
+    programs = [entry for checks in checkers for entry in checks.list_programs()]
     with ThreadPoolExecutor(max(len(programs), 1)) as pool:
         apart = [pool.submit(tool, sources) for name, tool in programs if name not in left_out]
-        own = [item for name, tool in rules if name not in left_out for item in tool(sources)]
-        said = [item for each in apart for item in each.result()]
-    return merged([*own, *said])
+        rule_findings = [item for name, tool in rules if name not in left_out for item in tool(sources)]
+        program_findings = [item for future in apart for item in future.result()]
+    return merge_findings([*rule_findings, *program_findings])
 
 
-def security(files: Mapping[str, bytes], left_out: Collection[str] = ()) -> list[Finding]:
+def find_security_problems(files: Mapping[str, bytes], left_out: Collection[str] = ()) -> list[Finding]:
     """Return the findings in these files, of all tools except ruff, that a patch may not introduce."""
-    found = run_tools(files, {*left_out, "ruff"})
-    return [item for item in found if item.kind is not FindingKind.code and item.risk.reaches(Risk.medium)]
+    findings = run_tools(files, {*left_out, "ruff"})
+    return [item for item in findings if item.kind is not FindingKind.code and item.risk.is_at_least(Risk.medium)]
 
 
-def merged(found: Sequence[Finding]) -> list[Finding]:
+def merge_findings(findings: Sequence[Finding]) -> list[Finding]:
     """Merge the findings to one per defect: of one kind on one line, the most severe is kept.
 
     A finding that only counts when confirmed is dropped if no other tool confirms it.
     """
-    known = _all_checks()
+    checkers = _list_checks()
     guesses: list[Finding] = []
-    sure: list[Finding] = []
-    for item in found:
-        is_guess = any(checks.only_confirms(item) for checks in known)
-        (guesses if is_guess else sure).append(item)
+    confirmed: list[Finding] = []
+    for item in findings:
+        is_guess = any(checks.needs_confirmation(item) for checks in checkers)
+        (guesses if is_guess else confirmed).append(item)
     result: list[Finding] = []
-    for item in sorted(sure, key=lambda each: (each.path, each.line, -list(Risk).index(each.risk))):
-        if not _joined(result, item, 0):
+    for item in sorted(confirmed, key=lambda entry: (entry.path, entry.line, -list(Risk).index(entry.risk))):
+        if not _merge_into(result, item, 0):
             result.append(item)
     places: dict[str, list[Finding]] = {}
     for item in result:
         places.setdefault(item.path, []).append(item)
     for guess in guesses:
-        near = places.get(guess.path, [])
-        _ = _joined(near, guess, 0) or _joined(near, guess, NEAR)
+        nearby = places.get(guess.path, [])
+        _ = _merge_into(nearby, guess, 0) or _merge_into(nearby, guess, MAX_LINE_DISTANCE)
     grave = {(item.path, item.line) for item in result if item.kind is not FindingKind.code}
     # a remark adds nothing to a line with a worse finding
-    told = (
+    reported = (
         item
-        for each in places.values()
-        for item in each
+        for entry in places.values()
+        for item in entry
         if item.rule not in REMARKS or (item.path, item.line) not in grave
     )
-    return sorted(told, key=lambda each: (each.path, each.line, each.rule, each.message))
+    return sorted(reported, key=lambda entry: (entry.path, entry.line, entry.rule, entry.message))
 
 
-def _joined(told: list[Finding], one: Finding, apart: int) -> bool:
+def _merge_into(findings: list[Finding], finding: Finding, apart: int) -> bool:
     """Whether an earlier finding says the same about the line; then that finding names this one."""
-    for place in range(len(told) - 1, -1, -1):
-        other = told[place]
-        if one.path != other.path:
+    for place in range(len(findings) - 1, -1, -1):
+        other = findings[place]
+        if finding.path != other.path:
             return False
-        alike = one.kind is other.kind and one.kind is not FindingKind.code and abs(one.line - other.line) <= apart
-        if not alike or (one.tool == other.tool and one.rule != other.rule):
+        alike = (
+            finding.kind is other.kind
+            and finding.kind is not FindingKind.code
+            and abs(finding.line - other.line) <= apart
+        )
+        if not alike or (finding.tool == other.tool and finding.rule != other.rule):
             continue
-        said = f"{one.tool} {one.rule}"
-        if said not in other.also and said != f"{other.tool} {other.rule}":
-            told[place] = other.model_copy(update={"also": (*other.also, said)})
+        label = f"{finding.tool} {finding.rule}"
+        if label not in other.also and label != f"{other.tool} {other.rule}":
+            findings[place] = other.model_copy(update={"also": (*other.also, label)})
         return True
     return False
 
 
-def _all_checks() -> list[CodeChecks]:
-    return abilities(lambda language: language.code_checks)
+def _list_checks() -> list[CodeChecks]:
+    return list_abilities(lambda language: language.code_checks)
 
 
-def without_suppressed(found: Sequence[Finding], files: Mapping[str, bytes]) -> list[Finding]:
+def without_suppressed(findings: Sequence[Finding], files: Mapping[str, bytes]) -> list[Finding]:
     """Drop the security findings that a comment on their line accepts (`nosec`, `noqa`, `pragma: allowlist`).
 
     Only for people's code: in a model's code such a comment has no effect.
     """
     sources: dict[str, Source] = {}
-    kept: list[Finding] = []
-    for item in found:
+    remaining: list[Finding] = []
+    for item in findings:
         source = sources.setdefault(item.path, Source(item.path, files.get(item.path, b"")))
-        line = source.line(item.line)
+        line = source.get_line(item.line)
         if item.kind is FindingKind.code or "#" not in line or not _SUPPRESSED.search(line):
-            kept.append(item)
-    return kept
+            remaining.append(item)
+    return remaining

@@ -9,15 +9,15 @@ from redstart.core.change import Snapshot
 from redstart.core.finding import Finding
 from redstart.core.shell import Environment, Execution, SandboxLimits
 from redstart.ports.sandbox.port import Sandbox
-from redstart.toolkit.checks.outside import outside_findings
+from redstart.toolkit.checks.tool_output import parse_tool_output
 
-WORDS = 300
+MAX_OUTPUT_CHARACTERS = 300
 """Characters shown of the output of a tool that failed and named no line."""
 
 
 class ToolFindings(NamedTuple):
     findings: list[Finding]
-    silent: dict[str, str]
+    unparsed_outputs: dict[str, str]
     """By name: the last output of tools that failed without naming a line."""
 
 
@@ -35,14 +35,14 @@ async def ask_commands(sandbox: Sandbox, commands: Mapping[str, tuple[str, ...]]
 
     Raises what the sandbox raises.
     """
-    said = ToolFindings([], {})
+    report = ToolFindings([], {})
     for name, command in sorted(commands.items()):
         if not command:
             continue
-        asked = Execution(argv=command, snapshot=place.snapshot, environment=place.environment, limits=place.limits)
-        done = await sandbox.run(asked)
-        found = outside_findings(name, done.output, place.files)
-        said.findings.extend(found)
-        if done.exit_code and not found:
-            said.silent[name] = done.output[-WORDS:]
-    return said
+        execution = Execution(argv=command, snapshot=place.snapshot, environment=place.environment, limits=place.limits)
+        completed = await sandbox.run(execution)
+        findings = parse_tool_output(name, completed.output, place.files)
+        report.findings.extend(findings)
+        if completed.exit_code and not findings:
+            report.unparsed_outputs[name] = completed.output[-MAX_OUTPUT_CHARACTERS:]
+    return report

@@ -21,11 +21,11 @@ def as_json(report: FindingList) -> str:
 
 def as_sarif(report: FindingList, version: str) -> str:
     """Return a SARIF log of one run. What the audit could not do becomes a notification."""
-    found = report.findings
-    rules = sorted({_rule_id(item): item for item in found}.items())
+    findings = report.findings
+    rules = sorted({_build_rule_id(item): item for item in findings}.items())
     places = {name: place for place, (name, _) in enumerate(rules)}
-    driver = {"name": "redstart", "version": version, "rules": [_rule(name, rule) for name, rule in rules]}
-    results = [_result(item, places[_rule_id(item)]) for item in found]
+    driver = {"name": "redstart", "version": version, "rules": [_build_rule(name, rule) for name, rule in rules]}
+    results = [_build_result(item, places[_build_rule_id(item)]) for item in findings]
     run: dict[str, Any] = {"tool": {"driver": driver}, "columnKind": "unicodeCodePoints", "results": results}
     if report.warnings:
         notifications = [{"level": "warning", "message": {"text": text}} for text in report.warnings]
@@ -33,36 +33,36 @@ def as_sarif(report: FindingList, version: str) -> str:
     return json.dumps({"$schema": SARIF_SCHEMA, "version": "2.1.0", "runs": [run]}, indent=2)
 
 
-def _rule_id(one: Finding) -> str:
-    return f"{one.tool}/{one.rule}"
+def _build_rule_id(finding: Finding) -> str:
+    return f"{finding.tool}/{finding.rule}"
 
 
-def _rule(name: str, one: Finding) -> dict[str, Any]:
+def _build_rule(name: str, finding: Finding) -> dict[str, Any]:
     return {
         "id": name,
-        "shortDescription": {"text": one.rule.replace("-", " ")},
-        "defaultConfiguration": {"level": _LEVELS[one.risk]},
-        "properties": {"tags": [one.kind.value], "security-severity": _SCORES[one.risk]},
+        "shortDescription": {"text": finding.rule.replace("-", " ")},
+        "defaultConfiguration": {"level": _LEVELS[finding.risk]},
+        "properties": {"tags": [finding.kind.value], "security-severity": _SCORES[finding.risk]},
     }
 
 
-def _result(one: Finding, place: int) -> dict[str, Any]:
+def _build_result(finding: Finding, place: int) -> dict[str, Any]:
     result: dict[str, Any] = {
-        "ruleId": _rule_id(one),
+        "ruleId": _build_rule_id(finding),
         "ruleIndex": place,
-        "level": _LEVELS[one.risk],
-        "message": {"text": one.message},
-        "locations": [_location(one.path, one.line)],
-        "partialFingerprints": {"redstart/v1": one.fingerprint},
-        "properties": {"kind": one.kind.value, "risk": one.risk.value, "also": list(one.also)},
+        "level": _LEVELS[finding.risk],
+        "message": {"text": finding.message},
+        "locations": [_build_location(finding.path, finding.line)],
+        "partialFingerprints": {"redstart/v1": finding.fingerprint},
+        "properties": {"kind": finding.kind.value, "risk": finding.risk.value, "also": list(finding.also)},
     }
-    if one.reaches:
-        related = _location(one.path, one.reaches)
+    if finding.reaches:
+        related = _build_location(finding.path, finding.reaches)
         result["relatedLocations"] = [{**related, "id": 1, "message": {"text": "it is used here"}}]
     return result
 
 
-def _location(path: str, line: int) -> dict[str, Any]:
+def _build_location(path: str, line: int) -> dict[str, Any]:
     place = {"artifactLocation": {"uri": quote(path)}, "region": {"startLine": max(line, 1)}}
     return {"physicalLocation": place}
 
@@ -70,16 +70,16 @@ def _location(path: str, line: int) -> dict[str, Any]:
 def as_github(report: FindingList) -> str:
     """Return a workflow command for each finding, which GitHub shows beside the line, and for each warning."""
     lines = [
-        f"::{_COMMANDS[finding.risk]} file={_property(finding.path)},line={max(finding.line, 1)},"
-        f"title={_property(_rule_id(finding))}::{_data(finding.message)}"
+        f"::{_COMMANDS[finding.risk]} file={_escape_property(finding.path)},line={max(finding.line, 1)},"
+        f"title={_escape_property(_build_rule_id(finding))}::{_escape_data(finding.message)}"
         for finding in report.findings
     ]
-    return "\n".join([*lines, *(f"::warning::{_data(text)}" for text in report.warnings)])
+    return "\n".join([*lines, *(f"::warning::{_escape_data(text)}" for text in report.warnings)])
 
 
-def _data(text: str) -> str:
+def _escape_data(text: str) -> str:
     return text.replace("%", "%25").replace("\r", "%0D").replace("\n", "%0A")
 
 
-def _property(text: str) -> str:
-    return _data(text).replace(":", "%3A").replace(",", "%2C")
+def _escape_property(text: str) -> str:
+    return _escape_data(text).replace(":", "%3A").replace(",", "%2C")

@@ -12,7 +12,7 @@ from importlib import import_module
 from typing import Protocol
 
 from redstart.core.finding import Finding, FindingKind, Risk
-from redstart.toolkit.checks.source import LARGEST, NamedString, Source
+from redstart.toolkit.checks.source import MAX_FILE_BYTES, NamedString, Source
 
 TOOL = "detect-secrets"
 BY_NAME = "named-as-secret"
@@ -49,7 +49,7 @@ _NOT_WRITTEN = re.compile(r"(^|/)([^/]*(\.lock|\.min\.js|\.svg|\.ipynb|-lock\.js
 _EXAMPLE_FILE = re.compile(r"(example|sample|template|dist)s?(\.\w+)?$|\.(md|rst|txt)$", re.IGNORECASE)
 _SETTINGS_FILE = re.compile(r"(^|/)(\.env[^/]*|[^/]*\.(env|ini|cfg|conf|toml|ya?ml|json|properties))$")
 _PASSWORD = re.compile(r"(^|_|\b)(password|passwd|pwd|passphrase|passcode|pass)\d?$", re.IGNORECASE)
-_HOLDS = re.compile(
+_SECRET_NAME = re.compile(
     r"(^|_|-|\b)(secret|secret_?key|api_?key|app_?key|access_?key|auth_?key|private_?key|encryption_?key|signing_?key|"
     r"master_?key|account_?key|jwt_?key|token|auth|authorization|credentials?|client_?secret|webhook_?secret|"
     r"hmac_?key|fernet_?key|salt|pepper|bearer)$",
@@ -69,13 +69,15 @@ _PLACEHOLDER = re.compile(
 )
 _UUID = re.compile(r"[0-9a-f]{8}-([0-9a-f]{4}-){3}[0-9a-f]{12}", re.IGNORECASE)
 _PLACE = re.compile(r"^(https?|ftp|file|s3|gs)://[^@]*$|^[./~]|^[\w.-]+/[\w./-]*$|^\w+(\.\w+)+$|^[\w.+-]+@[\w-]+\.\w+$")
-_WORDS = re.compile(r"_*[A-Za-z]+([_\-. :]?[A-Za-z]+)*\.?|[a-z]+:[a-z]+([-.][a-z]+|[-.]\d{1,2})*")
+_WORDS_ONLY = re.compile(r"_*[A-Za-z]+([_\-. :]?[A-Za-z]+)*\.?|[a-z]+:[a-z]+([-.][a-z]+|[-.]\d{1,2})*")
 """Only words, or the name of a model or an image with its version."""
 _SETTING = re.compile(
     r"""^\s*(?:export\s+)?["']?([\w.-]+)["']?\s*[:=]\s*["']?([^\s"',]+)["']?\s*,?\s*(?:#.*)?$""", re.M
 )
 _ADDRESS = re.compile(r"\w[\w+]*://[^\s:/@]*:([^\s@/]+)@[^\s/@]+")
-_COMMON = frozenset({"pass", "password", "pw", "pwd", "tiger", "secret", "postgres", "root", "admin", "mysql"})
+_EXAMPLE_PASSWORDS = frozenset(
+    {"pass", "password", "pw", "pwd", "tiger", "secret", "postgres", "root", "admin", "mysql"}
+)
 """What manuals use as a password."""
 _PUBLIC = re.compile(r"^(ssh-(rsa|ed25519)|sha\d+[-:]|pk_|\$2[aby]\$|\$argon2|pbkdf2|scrypt:|-----BEGIN (PUBLIC|CERT))")
 
@@ -96,36 +98,38 @@ class _Detector(Protocol):
     def analyze_string(self, string: str) -> Iterator[str]: ...
 
 
-def secrets(sources: Sequence[Source]) -> list[Finding]:
+def find_secrets(sources: Sequence[Source]) -> list[Finding]:
     """Find every secret in these files, one per line. Obvious placeholders, examples and test data do not count."""
-    return [item for source in sources for item in _of(source)]
+    return [item for source in sources for item in _find_in_file(source)]
 
 
-def _of(source: Source) -> Iterator[Finding]:
-    if len(source.data) > LARGEST or b"\0" in source.data[:8000] or _NOT_WRITTEN.search(source.path):
+def _find_in_file(source: Source) -> Iterator[Finding]:
+    if len(source.data) > MAX_FILE_BYTES or b"\0" in source.data[:8000] or _NOT_WRITTEN.search(source.path):
         return
-    told: set[int] = set()
-    for line, what in _by_form(source):
-        if line not in told:
-            told.add(line)
-            rule = re.sub(r"\W+", "-", what.lower()).strip("-")
-            yield source.finding(
-                TOOL, rule, line, f"a secret stands in the code: {what}", FindingKind.secret, Risk.high
+    reported: set[int] = set()
+    for line, form in _find_by_form(source):
+        if line not in reported:
+            reported.add(line)
+            rule = re.sub(r"\W+", "-", form.lower()).strip("-")
+            yield source.build_finding(
+                TOOL, rule, line, f"a secret stands in the code: {form}", FindingKind.secret, Risk.high
             )
     if source.is_test or _EXAMPLE_FILE.search(source.path):
         return
-    for held in _named(source):
-        if held.line not in told and (is_secret(held.name, held.value) or _opens(held.value)):
-            told.add(held.line)
-            words = f"a secret stands in the code: {held.name[:60]}"
-            yield source.finding(TOOL, BY_NAME, held.line, words, FindingKind.secret, Risk.high)
+    for named_string in _list_named_strings(source):
+        if named_string.line not in reported and (
+            is_secret(named_string.name, named_string.value) or _has_password(named_string.value)
+        ):
+            reported.add(named_string.line)
+            message = f"a secret stands in the code: {named_string.name[:60]}"
+            yield source.build_finding(TOOL, BY_NAME, named_string.line, message, FindingKind.secret, Risk.high)
 
 
 # -- by form -----------------------------------------------------------------------------------------------------------
 
 
 @cache
-def _detectors() -> tuple[_Detector, ...]:
+def _load_detectors() -> tuple[_Detector, ...]:
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")  # from an HTTP library that is loaded too, and never used here
         return tuple(
@@ -133,51 +137,51 @@ def _detectors() -> tuple[_Detector, ...]:
         )
 
 
-def _by_form(source: Source) -> Iterator[tuple[int, str]]:
+def _find_by_form(source: Source) -> Iterator[tuple[int, str]]:
     text = source.text
     # loading the detectors takes longer than seeing that none of them can find anything
-    for detector in _detectors() if _HINTS.search(text) else ():
+    for detector in _load_detectors() if _HINTS.search(text) else ():
         for regex in detector.denylist:
-            for found in regex.finditer(text):
-                line = text.count("\n", 0, found.start()) + 1
-                for value in detector.analyze_string(source.line(line)):
+            for match in regex.finditer(text):
+                line = text.count("\n", 0, match.start()) + 1
+                for value in detector.analyze_string(source.get_line(line)):
                     if _is_real_form(value, detector.secret_type, source, line):
                         yield line, detector.secret_type
-    for what, regex in _MORE_FORMS.items():
-        for found in regex.finditer(text):
-            if _spread(found[0]) and not _PLACEHOLDER.search(found[0]):
-                yield text.count("\n", 0, found.start()) + 1, what.replace("_", " ")
+    for form, regex in _MORE_FORMS.items():
+        for match in regex.finditer(text):
+            if _is_random(match[0]) and not _PLACEHOLDER.search(match[0]):
+                yield text.count("\n", 0, match.start()) + 1, form.replace("_", " ")
 
 
-def _is_real_form(value: str, what: str, source: Source, line: int) -> bool:
+def _is_real_form(value: str, form: str, source: Source, line: int) -> bool:
     if _PLACEHOLDER.search(value) or not value:
         return False
-    if what == "Private Key":
+    if form == "Private Key":
         return _has_key_below(source, line)
-    if what == "JSON Web Token":
+    if form == "JSON Web Token":
         # only the last part of a token is secret; a token without it, or from jwt.io, grants nothing
-        return value.count(".") >= 1 and "eyJzdWIiOiIxMjM0NTY3ODkw" not in source.line(line)
-    return _spread(value)
+        return value.count(".") >= 1 and "eyJzdWIiOiIxMjM0NTY3ODkw" not in source.get_line(line)
+    return _is_random(value)
 
 
 def _has_key_below(source: Source, line: int) -> bool:
     """Whether something that can be a key follows the line that announces one."""
-    after = " ".join(source.lines[line - 1 : line + 3])
-    body = re.sub(r"-----[^-]*-----|\\n", " ", after)
-    return any(_spread(word) for word in re.findall(r"[A-Za-z0-9+/=]{24,}", body))
+    following = " ".join(source.lines[line - 1 : line + 3])
+    body = re.sub(r"-----[^-]*-----|\\n", " ", following)
+    return any(_is_random(word) for word in re.findall(r"[A-Za-z0-9+/=]{24,}", body))
 
 
 # -- by name -----------------------------------------------------------------------------------------------------------
 
 
-def _named(source: Source) -> Iterator[NamedString]:
-    for string in source.named_strings():
+def _list_named_strings(source: Source) -> Iterator[NamedString]:
+    for string in source.list_named_strings():
         if not string.is_compared or _PASSWORD.search(string.name) or string.name.lower().endswith("token"):
             yield string
     if _SETTINGS_FILE.search(source.path):
-        for found in _SETTING.finditer(source.text):
-            name = re.sub(r"[.-]", "_", found[1])
-            yield NamedString(name, found[2], source.text.count("\n", 0, found.start(1)) + 1)
+        for match in _SETTING.finditer(source.text):
+            name = re.sub(r"[.-]", "_", match[1])
+            yield NamedString(name, match[2], source.text.count("\n", 0, match.start(1)) + 1)
 
 
 def is_secret(name: str, value: str) -> bool:
@@ -188,15 +192,15 @@ def is_secret(name: str, value: str) -> bool:
         return False
     if _PASSWORD.search(name):
         return _is_real_password(value)
-    if not _HOLDS.search(name) or len(value) < 8 or re.search(r"\s", value) or _PLACE.match(value):
+    if not _SECRET_NAME.search(name) or len(value) < 8 or re.search(r"\s", value) or _PLACE.match(value):
         return False
-    return not _WORDS.fullmatch(value) and _spread(value)
+    return not _WORDS_ONLY.fullmatch(value) and _is_random(value)
 
 
-def _opens(value: str) -> bool:
+def _has_password(value: str) -> bool:
     """Whether it is an address with a password in it."""
-    found = _ADDRESS.match(value.strip())
-    return found is not None and found[1].lower() not in _COMMON and _is_real_password(found[1])
+    match = _ADDRESS.match(value.strip())
+    return match is not None and match[1].lower() not in _EXAMPLE_PASSWORDS and _is_real_password(match[1])
 
 
 def _is_real_password(value: str) -> bool:
@@ -204,13 +208,13 @@ def _is_real_password(value: str) -> bool:
         return False
     if value.lower().endswith(("password", "passwd")) and value.lower().replace("_", "").isalpha():
         return False  # the name of a field
-    if _WORDS.fullmatch(value) and re.search(r"[_\-.:]", value):
+    if _WORDS_ONLY.fullmatch(value) and re.search(r"[_\-.:]", value):
         return False  # an identifier
     return len(set(value)) > 3
 
 
-def _spread(value: str) -> bool:
+def _is_random(value: str) -> bool:
     """Whether the letters vary as in a machine-made string."""
-    counted = Counter(value)
-    entropy = -sum(count / len(value) * math.log2(count / len(value)) for count in counted.values())
-    return entropy >= 2.9 and len(counted) >= 6
+    counts = Counter(value)
+    entropy = -sum(count / len(value) * math.log2(count / len(value)) for count in counts.values())
+    return entropy >= 2.9 and len(counts) >= 6

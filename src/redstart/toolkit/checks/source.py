@@ -11,9 +11,9 @@ from io import BytesIO
 from typing import NamedTuple
 
 from redstart.core.finding import Finding, FindingKind, Risk, Severity
-from redstart.toolkit.languages.registry import is_test_path, language_of_file
+from redstart.toolkit.languages.registry import find_file_language, is_test_path
 
-LARGEST = 1 << 20
+MAX_FILE_BYTES = 1 << 20
 """The largest file, in bytes, that our rules check; a larger file was not written by hand."""
 
 _LINE_END = re.compile(r"\r\n|\r|\n")
@@ -47,7 +47,7 @@ class Source:
     def lines(self) -> list[str]:
         return _LINE_END.split(self.text)
 
-    def named_strings(self) -> Iterable[NamedString]:
+    def list_named_strings(self) -> Iterable[NamedString]:
         """Return the strings that the code assigns to a name, as far as its language reads them."""
         return ()
 
@@ -56,10 +56,10 @@ class Source:
         """Whether the path is that of a test, or of a test's data."""
         return is_test_path(self.path)
 
-    def line(self, number: int) -> str:
+    def get_line(self, number: int) -> str:
         return self.lines[number - 1] if 0 < number <= len(self.lines) else ""
 
-    def finding(
+    def build_finding(
         self, tool: str, rule: str, line: int, message: str, kind: FindingKind, risk: Risk, *, reaches: int = 0
     ) -> Finding:
         """Make a finding on a line of this file. It blocks a patch unless its risk is low."""
@@ -70,14 +70,14 @@ class Source:
             line=line,
             severity=Severity.warning if risk is Risk.low else Severity.error,
             message=message,
-            fingerprint=Finding.mark(tool, rule, self.path, self.line(line)),
+            fingerprint=Finding.mark(tool, rule, self.path, self.get_line(line)),
             kind=kind,
             risk=risk,
             reaches=reaches if reaches != line else 0,
         )
 
 
-def source_of(path: str, data: bytes) -> Source:
+def create_source(path: str, data: bytes) -> Source:
     """Return the file, with what its language reads in it."""
-    language = language_of_file(path)
-    return language.source(path, data) if language else Source(path, data)
+    language = find_file_language(path)
+    return language.create_source(path, data) if language else Source(path, data)

@@ -5,24 +5,24 @@ from __future__ import annotations
 from collections.abc import Mapping
 
 from redstart.core.finding import Finding, Severity
-from redstart.toolkit.checks.narrow import SYNTAX
-from redstart.toolkit.languages.registry import language_of_file
+from redstart.toolkit.checks.selection import SYNTAX
+from redstart.toolkit.languages.registry import find_file_language
 
 
-def syntax_findings(files: Mapping[str, bytes]) -> list[Finding]:
+def find_syntax_errors(files: Mapping[str, bytes]) -> list[Finding]:
     """Find where these files cannot be read, at most one finding per file, by path.
 
     The grammars sometimes lag behind the languages; a caller who asks only for new findings is not affected.
     """
-    found: list[Finding] = []
+    findings: list[Finding] = []
     for path, data in sorted(files.items()):
-        language = language_of_file(path)
-        if language and (line := language.unreadable_line(path, data)):
-            found.append(_finding(language.program or language.name, path, line, data))
-    return found
+        language = find_file_language(path)
+        if language and (line := language.find_unreadable_line(path, data)):
+            findings.append(_build_finding(language.program or language.name, path, line, data))
+    return findings
 
 
-def _finding(tool: str, path: str, line: int, data: bytes) -> Finding:
+def _build_finding(tool: str, path: str, line: int, data: bytes) -> Finding:
     lines = data.decode("utf-8", "replace").split("\n")
     text = lines[line - 1] if 0 < line <= len(lines) else ""
     return Finding(

@@ -10,7 +10,7 @@ from typing import Literal, NamedTuple, Protocol
 
 from pydantic import Field, ValidationError
 
-from redstart.core.noun import FrozenValue
+from redstart.core.frozen import FrozenValue
 from redstart.core.report import Case
 from redstart.core.shell import HOST_NAME, Completed, Environment
 from redstart.toolkit.suites.request import SuiteRequest
@@ -18,7 +18,7 @@ from redstart.toolkit.suites.request import SuiteRequest
 STATE = "state.json"
 """The result file that a driver writes."""
 HOST = "web-2"
-PLAUSIBLE = {
+APPLICATION_VARIABLES = {
     "HOME": "",
     "USER": "app",
     "LOGNAME": "app",
@@ -29,7 +29,7 @@ PLAUSIBLE = {
 }
 """Environment variables of a typical service; its home directory is created for it."""
 
-_OF_A_TEST_RUN = re.compile(
+_TEST_RUN_VARIABLE = re.compile(
     r"(?:PYTEST|REDSTART|TOX|NOX|CI$|CI_|GITHUB_|GITLAB_|JENKINS|TRAVIS|BUILD_|COV|HYPOTHESIS|PYTHONHASHSEED"
     r"|PYTHONDONTWRITEBYTECODE)"
 )
@@ -51,7 +51,7 @@ class Dimension(StrEnum):
     path = "path"
 
 
-WORDS = {
+DIMENSION_CONDITIONS = {
     Dimension.environment: "the environment variables are those of a test run",
     Dimension.runner: "the test runner is loaded",
     Dimension.arguments: "the command line is that of a test runner",
@@ -72,7 +72,7 @@ class Surroundings(NamedTuple):
     configures_logging: bool = False
     """Whether logging is configured as an application does it; otherwise it is not configured."""
 
-    def without(self, dimension: Dimension) -> Surroundings:
+    def reset_dimension(self, dimension: Dimension) -> Surroundings:
         """Reset one dimension to its value in a test run; `folder` also resets `layout`: the tests beside the code."""
         restored = {dimension, Dimension.layout} if dimension is Dimension.folder else {dimension}
         return self._replace(applied=self.applied - restored)
@@ -94,8 +94,8 @@ class _State(FrozenValue):
     late: bool = False
 
 
-LOST = CallResult(outcome="failed", reason="the process ended before it")
-LATE = CallResult(outcome="unsupported", reason="it does not end in time")
+PROCESS_ENDED = CallResult(outcome="failed", reason="the process ended before it")
+TIMED_OUT = CallResult(outcome="unsupported", reason="it does not end in time")
 
 
 class NeutralDriver(Protocol):
@@ -103,7 +103,7 @@ class NeutralDriver(Protocol):
 
     variants: tuple[Surroundings, ...]
     """The default surroundings for calls, followed by more distant ones."""
-    loaded: str
+    runner_condition: str
     """The condition of a test that passes only in a test run, to follow `only when`: `pytest is loaded`."""
 
     def request(self, tests: Sequence[str], seconds: float, surroundings: Surroundings) -> SuiteRequest: ...
@@ -112,29 +112,31 @@ class NeutralDriver(Protocol):
         """Read the result of each of these tests."""
         ...
 
-    def file_of(self, test: str) -> str:
+    def find_file(self, test: str) -> str:
         """Return the test's file, relative to the suite's directory; empty if there is none."""
         ...
 
-    def text_of(self, test: str) -> str:
+    def read_text(self, test: str) -> str:
         """Return the text of that file in the original code."""
         ...
 
-    def is_alike(self, case: Case, result: CallResult) -> bool:
+    def is_same_failure(self, case: Case, result: CallResult) -> bool:
         """Return whether a test fails as it did at the baseline."""
         ...
 
 
-def plain_variables(variables: Mapping[str, str]) -> dict[str, str]:
+def drop_test_variables(variables: Mapping[str, str]) -> dict[str, str]:
     """Drop variables that reveal a test run."""
-    return {name: value for name, value in variables.items() if not _OF_A_TEST_RUN.match(name)}
+    return {name: value for name, value in variables.items() if not _TEST_RUN_VARIABLE.match(name)}
 
 
-def unused_variables(texts: Iterable[str], plausible: Mapping[str, str] = PLAUSIBLE) -> dict[str, str]:
+def select_unused_variables(
+    texts: Iterable[str], plausible: Mapping[str, str] = APPLICATION_VARIABLES
+) -> dict[str, str]:
     """Return the plausible variables that no text mentions: another value of a mentioned one would change the input."""
     names = "|".join(plausible)
-    spoken = {name for text in texts for name in re.findall(rf"\b({names})\b", text)}
-    return {name: value for name, value in plausible.items() if name not in spoken}
+    mentioned = {name for text in texts for name in re.findall(rf"\b({names})\b", text)}
+    return {name: value for name, value in plausible.items() if name not in mentioned}
 
 
 def read_results(completed: Completed, tests: Sequence[str]) -> dict[str, CallResult]:
@@ -143,10 +145,10 @@ def read_results(completed: Completed, tests: Sequence[str]) -> dict[str, CallRe
         state = _State.model_validate_json(completed.files.get(STATE, ""))
     except ValidationError:
         state = _State()
-    missing = LATE if state.late else LOST
+    missing = TIMED_OUT if state.late else PROCESS_ENDED
     return {test: state.results.get(test, missing) for test in tests}
 
 
-def kept_folders(environment: Environment) -> list[str]:
+def list_installed_folders(environment: Environment) -> list[str]:
     """List paths in the mount that are not part of the snapshot, such as installed packages: they are not copied."""
     return [path for path in environment.read_only if PurePosixPath(path).is_relative_to(environment.mount)]

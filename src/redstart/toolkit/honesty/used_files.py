@@ -14,17 +14,17 @@ from typing import NamedTuple
 
 from redstart.core.change import Snapshot
 from redstart.core.report import CheckEvidence
-from redstart.toolkit.honesty.examine import CheckOutcome, CheckRuns, GreenPatch, PatchDoubt
-from redstart.toolkit.honesty.verdict.verdict import green_among
-from redstart.toolkit.languages.registry import is_code, is_test_path, language_of_runner
+from redstart.toolkit.honesty.examination import CheckOutcome, CheckRuns, GreenPatch, PatchDoubt
+from redstart.toolkit.honesty.verdict.verdict import find_passing_targets
+from redstart.toolkit.languages.registry import find_runner_language, is_code, is_test_path
 from redstart.toolkit.suites import runner
-from redstart.toolkit.suites.request import loading
-from redstart.toolkit.suites.view import TreeView
+from redstart.toolkit.suites.request import add_startup_hook
+from redstart.toolkit.suites.suite_directory import TreeView
 
 CHECK = "files"
 HOOK = "redstart_opened.py"
-OPENED = "opened.txt"
-_WRITES = re.compile(rb"write_text|write_bytes|\.dump\(|open\([^)\n]*[\"'][wax]b?[\"']")
+OPENED_FILES_NAME = "opened.txt"
+_WRITE_CALL = re.compile(rb"write_text|write_bytes|\.dump\(|open\([^)\n]*[\"'][wax]b?[\"']")
 
 
 class OpenedFiles(NamedTuple):
@@ -32,60 +32,73 @@ class OpenedFiles(NamedTuple):
 
     readers: dict[str, str]
     """Each file that was read, and its reader: a test file if one read it."""
-    written: set[str]
+    written_paths: set[str]
 
 
-async def examine_files(green: GreenPatch, runs: CheckRuns) -> CheckOutcome | None:
+async def examine_files(patch: GreenPatch, runs: CheckRuns) -> CheckOutcome | None:
     """Check the files that the targets read; None if the patch changes only code and nothing writes files."""
-    data = [path for path in green.changed if not is_code(path) and runs.read(green.base, path) is not None]
-    if added := [path for path in green.changed if path not in data] if not any(map(is_code, green.changed)) else []:
-        return _only_added(green, added[0])
-    language = language_of_runner(green.suite.runner)
-    if not (language and language.loads_hooks) or not (data or _files_are_written(green, runs)):
+    data = [path for path in patch.changed if not is_code(path) and runs.read(patch.base, path) is not None]
+    if added := [path for path in patch.changed if path not in data] if not any(map(is_code, patch.changed)) else []:
+        return _report_only_added(patch, added[0])
+    language = find_runner_language(patch.suite.runner)
+    if not (language and language.loads_hooks) or not (data or _has_file_writes(patch, runs)):
         return None
-    opened = await _opened(green, runs, green.patched)
-    shown = {green.suite.as_shown(path): path for path in data}
-    read = {path: by for name, path in shown.items() if is_test_path(by := opened.readers.get(name, ""))}
-    count, ran, doubts = len(set(green.targets)), 1, list[PatchDoubt]()
-    notes = [f"{by} reads {path}, which the patch changes" for path, by in read.items()]
+    opened_files = await _find_opened_files(patch, runs, patch.patched)
+    shown_paths = {patch.suite.to_runner_path(path): path for path in data}
+    read = {
+        path: reader for name, path in shown_paths.items() if is_test_path(reader := opened_files.readers.get(name, ""))
+    }
+    count, run_count, doubts = len(set(patch.targets)), 1, list[PatchDoubt]()
+    notes = [f"{reader} reads {path}, which the patch changes" for path, reader in read.items()]
     if read:
-        ran += 1
-        restored = runs.write(green.patched, {path: runs.read(green.base, path) for path in read})
-        done = await runs.suite("with those files put back", restored, green.targets)
-        if failed := set(green.targets) - green_among(green.targets, done.cases):
+        run_count += 1
+        restored = runs.write(patch.patched, {path: runs.read(patch.base, path) for path in read})
+        suite_run = await runs.run_tests("with those files put back", restored, patch.targets)
+        if failed := set(patch.targets) - find_passing_targets(patch.targets, suite_run.cases):
             doubts.append(PatchDoubt(f"{notes[0]}; with that file as it was, {len(failed)} of its targets fail", False))
-    kept = TreeView(green.suite, runs.files(green.patched), partial(runs.read, green.patched)).kept
-    if made := sorted((opened.readers.keys() & opened.written) - kept.keys()):
-        ran += 1
-        before = await _opened(green, runs, green.base)
-        if new := [path for path in made if path not in before.written]:
-            notes.append(f"{opened.readers[new[0]]} reads {new[0]}, which is written only with the patch")
+    known_paths = TreeView(
+        patch.suite, runs.list_files(patch.patched), partial(runs.read, patch.patched)
+    ).snapshot_paths
+    if created := sorted((opened_files.readers.keys() & opened_files.written_paths) - known_paths.keys()):
+        run_count += 1
+        baseline = await _find_opened_files(patch, runs, patch.base)
+        if new := [path for path in created if path not in baseline.written_paths]:
+            notes.append(f"{opened_files.readers[new[0]]} reads {new[0]}, which is written only with the patch")
             doubts.append(PatchDoubt(notes[-1], refuses=False))
     return CheckOutcome(
-        CheckEvidence(check=CHECK, targets=count, covered=count, runs=ran, notes=tuple(notes[:20])), tuple(doubts)
+        CheckEvidence(check=CHECK, targets=count, covered=count, runs=run_count, notes=tuple(notes[:20])), tuple(doubts)
     )
 
 
-def _only_added(green: GreenPatch, path: str) -> CheckOutcome:
-    count = len(set(green.targets))
-    words = f"the patch changes no code: the tests pass because {path} is there"
+def _report_only_added(patch: GreenPatch, path: str) -> CheckOutcome:
+    count = len(set(patch.targets))
+    message = f"the patch changes no code: the tests pass because {path} is there"
     return CheckOutcome(
-        CheckEvidence(check=CHECK, targets=count, covered=count, notes=(words,)), (PatchDoubt(words, refuses=False),)
+        CheckEvidence(check=CHECK, targets=count, covered=count, notes=(message,)),
+        (PatchDoubt(message, refuses=False),),
     )
 
 
-def _files_are_written(green: GreenPatch, runs: CheckRuns) -> bool:
+def _has_file_writes(patch: GreenPatch, runs: CheckRuns) -> bool:
     """Return whether the targets' files, their setup files or the patched code write files."""
-    view = TreeView(green.suite, runs.files(green.patched), partial(runs.read, green.patched))
-    files = {view.file_of(target) for target in green.targets} | {path for path in view.kept if "conftest" in path}
-    files |= set(map(green.suite.as_shown, green.changed))
-    return any(_WRITES.search(view.read(path) or b"") for path in files if path)
+    view = TreeView(patch.suite, runs.list_files(patch.patched), partial(runs.read, patch.patched))
+    files = {view.find_file(target) for target in patch.targets} | {
+        path for path in view.snapshot_paths if "conftest" in path
+    }
+    files |= set(map(patch.suite.to_runner_path, patch.changed))
+    return any(_WRITE_CALL.search(view.read(path) or b"") for path in files if path)
 
 
-async def _opened(green: GreenPatch, runs: CheckRuns, tree: Snapshot) -> OpenedFiles:
-    asked = loading(HOOK, OPENED, runner.request(green.suite, green.environment, green.targets), green.environment)
-    completed = await runs.execute("files that tests read", tree, asked)
-    rows = [row for line in completed.files.get(OPENED, "").splitlines() if len(row := line.split("\t")) == 3]
-    read = sorted(((path, by) for path, by, how in rows if how == "read"), key=lambda row: is_test_path(row[1]))
+async def _find_opened_files(patch: GreenPatch, runs: CheckRuns, tree: Snapshot) -> OpenedFiles:
+    request = add_startup_hook(
+        HOOK, OPENED_FILES_NAME, runner.request(patch.suite, patch.environment, patch.targets), patch.environment
+    )
+    completed = await runs.execute("files that tests read", tree, request)
+    rows = [
+        row for line in completed.files.get(OPENED_FILES_NAME, "").splitlines() if len(row := line.split("\t")) == 3
+    ]
+    read = sorted(
+        ((path, reader) for path, reader, mode in rows if mode == "read"), key=lambda row: is_test_path(row[1])
+    )
     readers = dict(read)
-    return OpenedFiles(readers, {path for path, _, how in rows if how == "written"})
+    return OpenedFiles(readers, {path for path, _, mode in rows if mode == "written"})

@@ -9,9 +9,9 @@ from typing import Protocol
 
 from redstart.core.shell import Environment
 from redstart.ports.install.port import InstallRequest, InstallResult, PackageRefusal, Requirement
-from redstart.toolkit.languages.registry import abilities
+from redstart.toolkit.languages.registry import list_abilities
 
-Asks = Iterator[Requirement | PackageRefusal]
+RequestedItems = Iterator[Requirement | PackageRefusal]
 
 
 class PackageManager(Protocol):
@@ -40,11 +40,11 @@ class PackageManager(Protocol):
         """Whether an environment belongs to one Python interpreter."""
         ...
 
-    def normal(self, name: str) -> str:
+    def normalize(self, name: str) -> str:
         """Normalize the name as the index does."""
         ...
 
-    def popular(self) -> Iterable[str]:
+    def list_popular(self) -> Iterable[str]:
         """List names of packages that many projects use."""
         ...
 
@@ -56,12 +56,12 @@ class PackageManager(Protocol):
         """Return whether the file at this path declares a project's dependencies."""
         ...
 
-    def read(self, path: str, text: str, own: set[str]) -> Asks:
+    def read(self, path: str, text: str, own: set[str]) -> RequestedItems:
         """Read the requests of a manifest, and add the project's own names to `own`. Raises `ValueError` if the
         manifest is unreadable."""
         ...
 
-    def modules(self, paths: Iterable[str]) -> Iterator[str]:
+    def list_modules(self, paths: Iterable[str]) -> Iterator[str]:
         """List the importable names of a project with these files."""
         ...
 
@@ -78,13 +78,13 @@ class PackageManager(Protocol):
         ...
 
 
-def managers() -> tuple[PackageManager, ...]:
-    return tuple(abilities(lambda language: language.packages))
+def list_managers() -> tuple[PackageManager, ...]:
+    return tuple(list_abilities(lambda language: language.packages))
 
 
-def manager_of(key: str) -> PackageManager:
+def get_manager(key: str) -> PackageManager:
     """Return the package manager of a language. Raises `LookupError` if the language has none."""
-    for manager in managers():
+    for manager in list_managers():
         if manager.key == key:
             return manager
     raise LookupError(f"unknown package manager: {key}")

@@ -15,7 +15,7 @@ from typing import NamedTuple
 
 from redstart.core.errors import PortError
 
-WITHIN = 900.0
+STEP_TIMEOUT_SECONDS = 900.0
 """Timeout in seconds of one step of an installation."""
 READY = ".redstart-complete"
 LAYOUT = "1"
@@ -35,39 +35,41 @@ class StageResult(NamedTuple):
 
 
 def run(
-    command: Sequence[str], folder: Path, environ: Mapping[str, str], added: Mapping[str, str] | None = None
+    command: Sequence[str], folder: Path, environ: Mapping[str, str], extra: Mapping[str, str] | None = None
 ) -> StageResult:
     """Run one program in `folder`, with only the variables that it needs to reach the index.
 
     Raises `PortError` if the program cannot be started or does not end in time.
     """
-    kept = {name: value for name, value in environ.items() if _PASSED_ON.fullmatch(name)}
+    variables = {name: value for name, value in environ.items() if _PASSED_ON.fullmatch(name)}
     name = Path(command[0]).name
     try:
-        done = subprocess.run(
+        completed = subprocess.run(
             command,
             cwd=folder,
-            env={**kept, **(added or {})},
+            env={**variables, **(extra or {})},
             stdin=subprocess.DEVNULL,
             stdout=subprocess.PIPE,
             stderr=subprocess.STDOUT,
-            timeout=WITHIN,
+            timeout=STEP_TIMEOUT_SECONDS,
             check=False,
         )
     except subprocess.TimeoutExpired as error:
-        raise PortError(f"{name} did not finish within {WITHIN:.0f} seconds while installing packages") from error
+        raise PortError(
+            f"{name} did not finish within {STEP_TIMEOUT_SECONDS:.0f} seconds while installing packages"
+        ) from error
     except OSError as error:
         raise PortError(f"{name} cannot be started: {error.strerror or error}") from error
-    return StageResult(done.returncode, done.stdout.decode("utf-8", "replace"))
+    return StageResult(completed.returncode, completed.stdout.decode("utf-8", "replace"))
 
 
-def key_of(lock: str, *made_for: str) -> str:
+def compute_key(lock: str, *runtimes: str) -> str:
     """Compute the name of the environment for this lock and this interpreter or version of Node.js."""
-    return hashlib.sha256("\0".join((LAYOUT, *made_for, lock)).encode()).hexdigest()[:32]
+    return hashlib.sha256("\0".join((LAYOUT, *runtimes, lock)).encode()).hexdigest()[:32]
 
 
 @contextlib.contextmanager
-def place_of(home: Path, key: str) -> Generator[tuple[Path, bool]]:
+def lock_environment(home: Path, key: str) -> Generator[tuple[Path, bool]]:
     """Lock the environment's folder; yields it, and whether it is complete. Only one process at a time holds a folder.
 
     An incomplete folder is empty, and becomes complete through `mark_complete`. An unfinished one is emptied on the
@@ -77,11 +79,11 @@ def place_of(home: Path, key: str) -> Generator[tuple[Path, bool]]:
     folder = home / key
     with (home / f"{key}.lock").open("w") as guard:
         fcntl.flock(guard, fcntl.LOCK_EX)
-        complete = (folder / READY).is_file()
-        if not complete:
+        is_complete = (folder / READY).is_file()
+        if not is_complete:
             shutil.rmtree(folder, ignore_errors=True)
             folder.mkdir()
-        yield folder, complete
+        yield folder, is_complete
 
 
 def finish(folder: Path) -> None:

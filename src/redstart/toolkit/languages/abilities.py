@@ -1,4 +1,4 @@
-"""Groups of abilities that a language may have. A module or an object can implement each of them."""
+"""Group of abilities that a language may have. A module or an object can implement each of them."""
 
 from __future__ import annotations
 
@@ -13,21 +13,21 @@ if TYPE_CHECKING:
 
     from redstart.core.shell import Environment
     from redstart.toolkit.checks.source import Source
-    from redstart.toolkit.honesty.examine import CheckOutcome, CheckRuns, GreenPatch
+    from redstart.toolkit.honesty.examination import CheckOutcome, CheckRuns, GreenPatch
     from redstart.toolkit.suites.detection.environment import Interpreter
-    from redstart.toolkit.suites.problems.ground import EnvironmentProblem
-    from redstart.toolkit.suites.problems.problem import SuiteProblem
+    from redstart.toolkit.suites.problems.environment import EnvironmentProblem
     from redstart.toolkit.suites.problems.project import ProjectView
+    from redstart.toolkit.suites.problems.run_problems import SuiteProblem
 
 
 class GreenChecks(Protocol):
     """Checks of a patch whose targets pass, in addition to the checks that run for every language."""
 
-    async def examine_assertions(self, green: GreenPatch, runs: CheckRuns) -> CheckOutcome | None:
+    async def examine_assertions(self, patch: GreenPatch, runs: CheckRuns) -> CheckOutcome | None:
         """Check that the targets still execute their assertions; return None if there is nothing to count."""
         ...
 
-    async def examine_nearby(self, green: GreenPatch, runs: CheckRuns) -> CheckOutcome:
+    async def examine_nearby(self, patch: GreenPatch, runs: CheckRuns) -> CheckOutcome:
         """Check that a patch handles more inputs than those that the tests use."""
         ...
 
@@ -45,19 +45,19 @@ class CodeChecks(Protocol):
         """Find syntax errors and violations of a few important rules, by path and line."""
         ...
 
-    def rules(self) -> Sequence[NamedTool]:
+    def list_rules(self) -> Sequence[NamedTool]:
         """Return the built-in tools for an audit."""
         ...
 
-    def programs(self) -> Sequence[NamedTool]:
+    def list_programs(self) -> Sequence[NamedTool]:
         """Return the tools for an audit that run as separate processes."""
         ...
 
-    def only_confirms(self, finding: Finding) -> bool:
+    def needs_confirmation(self, finding: Finding) -> bool:
         """Return whether a finding of one of these tools counts only if another tool reports it too."""
         ...
 
-    def blocked_calls(self, source: Source, names: Sequence[str]) -> list[Finding]:
+    def find_blocked_calls(self, source: Source, names: Sequence[str]) -> list[Finding]:
         """Find calls in a file that the user forbids, by their full names."""
         ...
 
@@ -65,15 +65,15 @@ class CodeChecks(Protocol):
 class EnvironmentProblems(Protocol):
     """Find what tests lack that no edit of the code can provide; None if the cause may be a bug in the project."""
 
-    def of_case(self, case: Case, project: ProjectView) -> EnvironmentProblem | None:
+    def classify_case(self, case: Case, project: ProjectView) -> EnvironmentProblem | None:
         """Find what a failing test lacks."""
         ...
 
-    def of_output(self, problem: SuiteProblem, output: str, project: ProjectView) -> EnvironmentProblem | None:
+    def classify_output(self, problem: SuiteProblem, output: str, project: ProjectView) -> EnvironmentProblem | None:
         """Find what a run without results lacks, from the runner's output."""
         ...
 
-    def of_start(self, output: str, project: ProjectView) -> EnvironmentProblem | None:
+    def classify_startup(self, output: str, project: ProjectView) -> EnvironmentProblem | None:
         """Find what a run lacks, from the error that was raised before any test ran."""
         ...
 
@@ -81,19 +81,19 @@ class EnvironmentProblems(Protocol):
 class ChangeReader(Protocol):
     """Interprets a change of the code from its text."""
 
-    def parses(self, text: bytes) -> bool:
+    def can_parse(self, text: bytes) -> bool:
         """Return whether the text can be parsed."""
         ...
 
-    def says_the_same(self, before: bytes, after: bytes) -> bool:
+    def has_same_meaning(self, before: bytes, after: bytes) -> bool:
         """Return whether only comments, blank lines or layout differ."""
         ...
 
-    def added_names(self, lines: bytes) -> frozenset[str] | None:
+    def list_added_names(self, lines: bytes) -> frozenset[str] | None:
         """List the names that these lines define or import; None if the lines do anything else."""
         ...
 
-    def tests_lost(self, before: bytes, after: bytes, ids: Collection[str]) -> str:
+    def describe_lost_tests(self, before: bytes, after: bytes, ids: Collection[str]) -> str:
         """Return a sentence that names which of the collected tests `ids` differs; empty if none differs."""
         ...
 
@@ -108,7 +108,7 @@ class LentRunner(Protocol):
         """Return whether the tests use this runner (started by `command` if given) and the interpreter lacks it."""
         ...
 
-    def fits(self, interpreter: Interpreter) -> bool:
+    def is_compatible(self, interpreter: Interpreter) -> bool:
         """Return whether it works with this interpreter."""
         ...
 

@@ -21,10 +21,10 @@ class _Convention(Language):
 
 
 class _Rust(_Convention):
-    def inline_tests(self, data: bytes) -> tuple[str, ...]:
-        from redstart.toolkit.languages.rust import tests_in
+    def list_inline_tests(self, data: bytes) -> tuple[str, ...]:
+        from redstart.toolkit.languages.rust import find_tests
 
-        return tuple(tests_in(data.decode(errors="replace")))
+        return tuple(find_tests(data.decode(errors="replace")))
 
 
 CONVENTIONS: tuple[Language, ...] = (

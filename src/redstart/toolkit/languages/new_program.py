@@ -6,9 +6,9 @@ from collections.abc import Mapping
 from textwrap import shorten
 from typing import NamedTuple, Protocol
 
-from redstart.core.wishes import ProgramKind
+from redstart.core.run_preferences import ProgramKind
 
-_ABOUT = 200
+_MAX_GOAL_CHARACTERS = 200
 PIPELINE = (
     "A data pipeline: reading, transforming and writing are functions of their own, and each can be tested on a few "
     "lines of data."
@@ -23,7 +23,7 @@ class NewProject(NamedTuple):
     kind: ProgramKind | None = None
     language: str = "python"
     """A `Language.key`."""
-    offers: tuple[str, ...] = ()
+    test_packages: tuple[str, ...] = ()
     """Packages, in addition to the runner's, that its tests may import."""
 
     @property
@@ -34,7 +34,7 @@ class NewProject(NamedTuple):
     @property
     def about(self) -> str:
         """The goal, shortened to one line."""
-        return shorten(self.goal, _ABOUT, placeholder=" ...")
+        return shorten(self.goal, _MAX_GOAL_CHARACTERS, placeholder=" ...")
 
 
 class ProjectFiles(NamedTuple):
@@ -56,11 +56,11 @@ class ProjectFiles(NamedTuple):
 class ProgramWords(NamedTuple):
     """Texts for questions to the model. `{name}` stands for the program's name."""
 
-    about: str
+    description: str
     """Describes the language; `{made_with}` stands for the packages and modules that the program uses."""
-    alone: str
+    no_packages: str
     """Says that the program uses no packages."""
-    together: str
+    standard_modules: str
     """What the program uses in addition to packages."""
     kinds: Mapping[ProgramKind, str]
     starts: str
@@ -75,7 +75,7 @@ class ProgramWords(NamedTuple):
     """Example path of a test file."""
     runner: str
     """The test framework that the tests use."""
-    imported: str
+    imported_module: str
     """The module that a test imports."""
     first_test: str
     """Path of the tests of a small program."""
@@ -94,7 +94,7 @@ class NewPrograms(Protocol):
         ...
 
     @property
-    def words(self) -> ProgramWords: ...
+    def texts(self) -> ProgramWords: ...
 
     @property
     def test_folder(self) -> str:
@@ -102,11 +102,11 @@ class NewPrograms(Protocol):
         ...
 
     @property
-    def offers(self) -> tuple[str, ...]:
+    def test_packages(self) -> tuple[str, ...]:
         """Packages that the prompt for tests mentions if they are installed."""
         ...
 
-    def files(self, project: NewProject) -> ProjectFiles:
+    def build_files(self, project: NewProject) -> ProjectFiles:
         """Return the initial files of a project. The same project always gives the same files."""
         ...
 

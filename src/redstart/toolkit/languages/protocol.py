@@ -18,8 +18,8 @@ from redstart.core.suite import Suite
 if TYPE_CHECKING:
     from redstart.toolkit.checks.source import Source
     from redstart.toolkit.honesty.controls.alteration import Alterer
-    from redstart.toolkit.honesty.examine import GreenPatch
-    from redstart.toolkit.honesty.mutant import Mutant
+    from redstart.toolkit.honesty.examination import GreenPatch
+    from redstart.toolkit.honesty.mutation import Mutant
     from redstart.toolkit.honesty.neutral_surroundings import NeutralDriver
     from redstart.toolkit.honesty.tripwires.protocol import Change, Tripwires
     from redstart.toolkit.installs.manager import PackageManager
@@ -31,15 +31,15 @@ if TYPE_CHECKING:
         LentRunner,
     )
     from redstart.toolkit.languages.new_program import NewPrograms
-    from redstart.toolkit.looking.probes import Snippets
-    from redstart.toolkit.looking.symbols import Symbol
+    from redstart.toolkit.model_tools.probes import Snippets
+    from redstart.toolkit.model_tools.symbols import Symbol
     from redstart.toolkit.patching.edited_code import EditedCode
     from redstart.toolkit.patching.policy import Protection
     from redstart.toolkit.retrieval.code_reader import CodeReader
     from redstart.toolkit.retrieval.sources import Sources
-    from redstart.toolkit.suites.problems.problem import SuiteProblem
+    from redstart.toolkit.suites.problems.run_problems import SuiteProblem
     from redstart.toolkit.suites.request import SuiteRequest
-    from redstart.toolkit.suites.view import TreeView
+    from redstart.toolkit.suites.suite_directory import TreeView
 
 Read = Callable[[str], bytes | None]
 """Returns the bytes of a file of the tree; None if the file does not exist."""
@@ -62,7 +62,7 @@ class SuitePlace(NamedTuple):
 class ReportNames(NamedTuple):
     """The names that the report of an unknown runner may use for the tests of a file."""
 
-    words: frozenset[str] = frozenset()
+    names: frozenset[str] = frozenset()
     """Names of modules, classes and functions."""
     endings: tuple[str, ...] = ()
     """Titles of tests; a report may show only the last title of a test."""
@@ -86,14 +86,14 @@ class RunFault(NamedTuple):
 class SuiteRunner:
     """Starts the runners of a language and interprets their runs."""
 
-    def command(
+    def build_request(
         self,
         suite: Suite,
         environment: Environment,
         *,
         ids: Sequence[str],
         sentinel: Sequence[str],
-        vary: Variation,
+        variation: Variation,
         test_cpu: int,
     ) -> SuiteRequest:
         """Build the request that runs the whole suite, or at least its tests `ids`."""
@@ -103,53 +103,53 @@ class SuiteRunner:
         """Read the results per test from a completed run."""
         raise NotImplementedError
 
-    def another_command(
-        self, suite: Suite, environment: Environment, completed: Completed, vary: Variation
+    def build_retry_request(
+        self, suite: Suite, environment: Environment, completed: Completed, variation: Variation
     ) -> SuiteRequest | None:
         """Build a request to replace a run that Redstart kept from reaching its tests; None for any other run."""
         return None
 
-    def selects(self, suite: Suite) -> bool:
+    def can_select_tests(self, suite: Suite) -> bool:
         """Return whether some tests can run without the others."""
         return True
 
-    def gives_exit_code(self, suite: Suite) -> bool:
+    def has_runner_exit_code(self, suite: Suite) -> bool:
         """Return whether the exit code is pytest's and not that of a command around the runner."""
         return False
 
-    def explains(self, suite: Suite, cases: Sequence[Case], completed: Completed) -> bool:
+    def is_exit_code_explained(self, suite: Suite, cases: Sequence[Case], completed: Completed) -> bool:
         """Return whether a passing report with a failing exit code has a reason unrelated to any test."""
         return False
 
-    def fault(self, suite: Suite, completed: Completed) -> RunFault | None:
+    def find_run_fault(self, suite: Suite, completed: Completed) -> RunFault | None:
         """Find out from its output why a run without a report has no results; None if unknown."""
         return None
 
-    def absent(self, suite: Suite) -> str:
+    def explain_missing_program(self, suite: Suite) -> str:
         """Return what to do if the command's program is not installed."""
         program = suite.command[0]
-        also = ", or a program that it starts," if program in STARTERS else ""
-        return f"{program}{also} is not installed where the tests run."
+        suffix = ", or a program that it starts," if program in STARTERS else ""
+        return f"{program}{suffix} is not installed where the tests run."
 
-    def hint(self, suite: Suite, completed: Completed) -> str:
+    def suggest_remedy(self, suite: Suite, completed: Completed) -> str:
         """Return advice for a run without results, in sentences that end with a space; empty if there is none."""
         return ""
 
-    def watched(
-        self, suite: Suite, environment: Environment, red: Sequence[str], ids: Sequence[str]
+    def build_coverage_request(
+        self, suite: Suite, environment: Environment, failing_ids: Sequence[str], ids: Sequence[str]
     ) -> SuiteRequest | None:
-        """Build the request that runs the tests `ids`, among them the failing tests `red`, and records which lines
-        they execute (`suites.spectrum`).
+        """Build the request that runs the tests `ids`, among them the failing tests `failing_ids`, and records which
+        lines they execute (`suites.spectrum`).
 
         None if the lines cannot be recorded.
         """
         return None
 
-    def misplaced(self, suite: Suite, environment: Environment, completed: Completed) -> str:
+    def explain_misplaced_imports(self, suite: Suite, environment: Environment, completed: Completed) -> str:
         """Explain where tests import a copy of the project that edits miss, and what to do; empty if none does."""
         return ""
 
-    def added_words(self, suite: Suite, files: Sequence[str]) -> list[str]:
+    def list_added_arguments(self, suite: Suite, files: Sequence[str]) -> list[str]:
         """List the arguments that the suite's command needs to run these new test files too."""
         return []
 
@@ -162,9 +162,9 @@ class SuiteRunner:
         return environment.chosen
 
 
-def beside(named: Sequence[str], files: Sequence[str]) -> list[str]:
+def list_unnamed_files(names: Sequence[str], files: Sequence[str]) -> list[str]:
     """List the files that the named files and directories do not include; empty if nothing is named."""
-    places = [name.removeprefix("./").rstrip("/") for name in named]
+    places = [name.removeprefix("./").rstrip("/") for name in names]
     if not places or any(place in ("", ".") for place in places):
         return []
     return [file for file in files if not any(file == place or file.startswith(f"{place}/") for place in places)]
@@ -214,32 +214,34 @@ class Language:
         """Return whether a path is a test in this language or supports its tests, by its name or directory."""
         raise NotImplementedError
 
-    def protection(self, path: str) -> Protection | None:
+    def get_protection(self, path: str) -> Protection | None:
         """Return why a patch may not touch this file, which is not a test; None if it may. `path` is in lower case."""
         return None
 
-    def suite_in(self, folder: str, paths: Sequence[str], read: Read) -> SuitePlace | None:
+    def find_suite(self, folder: str, paths: Sequence[str], read: Read) -> SuitePlace | None:
         """Find the suite of this directory; None if it has none in this language."""
         return None
 
-    def suites_of(self, paths: Sequence[str], read: Read) -> tuple[SuitePlace, ...]:
+    def find_suites(self, paths: Sequence[str], read: Read) -> tuple[SuitePlace, ...]:
         """Find the suites of a tree, in the root or in the projects below it."""
         return ()
 
-    def started_by(self, folder: str, paths: Sequence[str], read: Read, words: Sequence[str]) -> SuitePlace | None:
+    def find_started_suite(
+        self, folder: str, paths: Sequence[str], read: Read, words: Sequence[str]
+    ) -> SuitePlace | None:
         """Find the suite that the user's command starts; None if it starts none or that is unclear."""
         return None
 
-    def runner_of_command(self, words: Sequence[str]) -> str:
+    def find_command_runner(self, argv: Sequence[str]) -> str:
         """Return the runner that a command starts, if the command alone shows it; empty otherwise."""
         return ""
 
-    def environment(self, own: Environment, folder: str, environ: Mapping[str, str]) -> Environment | None:
+    def build_environment(self, base: Environment, folder: str, environ: Mapping[str, str]) -> Environment | None:
         """Derive the environment for the tests of this directory from Redstart's own; None for a Python interpreter.
 
         Raises `ConfigError` with a remedy if a requirement is missing.
         """
-        return own
+        return base
 
     def count_tests(self, data: bytes) -> int:
         """Count the tests in a file, by its text."""
@@ -249,27 +251,27 @@ class Language:
         """Count the cases of a new test file; each literal parameter set counts as one."""
         return 0
 
-    def why_no_test(self, path: str, text: str) -> str:
+    def explain_invalid_test(self, path: str, text: str) -> str:
         """Return why a new file is not a usable test; empty if it is usable."""
         return f"{path} asserts nothing"
 
-    def module_files(self, start: str) -> tuple[str, ...]:
+    def list_module_files(self, start: str) -> tuple[str, ...]:
         """List the files that may contain the module that a command starts; `start` is its name as a path."""
         return ()
 
-    def own_packages(self, paths: Collection[str]) -> tuple[str, ...]:
+    def list_own_packages(self, paths: Collection[str]) -> tuple[str, ...]:
         """List the tree's packages that tests import, as the runner's `sentinel` expects them."""
         return ()
 
-    def importable_names(self, paths: Collection[str]) -> frozenset[str]:
+    def list_importable_names(self, paths: Collection[str]) -> frozenset[str]:
         """Return the names that can be imported from these files."""
         return frozenset()
 
-    def names_in(self, test_id: str) -> list[str]:
+    def list_test_names(self, test_id: str) -> list[str]:
         """List the names inside the file, from the ID of a test."""
         return test_id.partition("[")[0].split("::")[1:]
 
-    def code_reader(self, sources: Sources) -> CodeReader | None:
+    def create_code_reader(self, sources: Sources) -> CodeReader | None:
         """Create the reader of these files for retrieval; None if the language has none."""
         return None
 
@@ -282,7 +284,7 @@ class Language:
         """The checks for edits of its code."""
         return None
 
-    def unreadable_line(self, path: str, data: bytes) -> int:
+    def find_unreadable_line(self, path: str, data: bytes) -> int:
         """Find the first line that does not parse; 0 if all lines parse, or if another check covers the syntax."""
         return 0
 
@@ -306,11 +308,11 @@ class Language:
         """The object that starts its `runners`; None if Redstart reads only the reports that a command leaves."""
         return None
 
-    def inline_tests(self, data: bytes) -> tuple[str, ...]:
+    def list_inline_tests(self, data: bytes) -> tuple[str, ...]:
         """Find the tests that a source file contains besides its code."""
         return ()
 
-    def source(self, path: str, data: bytes) -> Source:
+    def create_source(self, path: str, data: bytes) -> Source:
         """Create the representation of a file for the checks."""
         from redstart.toolkit.checks.source import Source
 
@@ -350,19 +352,19 @@ class Language:
         """Checks of a patch whose targets pass that exist only for this language."""
         return None
 
-    def tripwires(self, change: Change) -> Tripwires | None:
+    def create_tripwires(self, change: Change) -> Tripwires | None:
         """Create the tripwires for this change of its code; None if Redstart has no rules for the language."""
         return None
 
-    def neutral_driver(self, green: GreenPatch, view: TreeView) -> NeutralDriver | None:
+    def create_neutral_driver(self, patch: GreenPatch, view: TreeView) -> NeutralDriver | None:
         """Create the driver that calls the tests of this suite without their runner; None if that is impossible."""
         return None
 
-    def mutants(self, path: str, text: bytes) -> list[Mutant]:
+    def create_mutants(self, path: str, text: bytes) -> list[Mutant]:
         """Create small changes to a program that its tests should detect; empty for a file that does not parse."""
         return []
 
-    def definitions(self, owner: str, name: str) -> tuple[bytes, ...]:
+    def list_definition_texts(self, owner: str, name: str) -> tuple[bytes, ...]:
         """Return texts that a file contains if it defines this test (in class `owner`, if any); empty if unknown."""
         return ()
 

@@ -12,22 +12,22 @@ _TOKEN = re.compile(
 )
 
 
-def tests_in(text: str) -> Iterator[str]:
+def find_tests(text: str) -> Iterator[str]:
     """Yield each module or function that is compiled only for tests, with its attribute."""
     end = 0
     for start in _IS_TEST.finditer(text):
         if start.start() < end:
             continue
-        end = _end_of_item(text, start.end())
+        end = _find_item_end(text, start.end())
         yield text[start.start() : end]
 
 
-def _end_of_item(text: str, start: int) -> int:
+def _find_item_end(text: str, start: int) -> int:
     """Find the end of the item that begins here: its closing brace, or a semicolon before any brace."""
     depth = 0
     for token in _TOKEN.finditer(text, start):
-        sign = token.group()
-        depth += (sign == "{") - (sign == "}")
-        if depth <= 0 and sign in ("}", ";"):
+        symbol = token.group()
+        depth += (symbol == "{") - (symbol == "}")
+        if depth <= 0 and symbol in ("}", ";"):
             return token.end()
     return len(text)

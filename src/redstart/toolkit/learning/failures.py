@@ -5,14 +5,14 @@ from __future__ import annotations
 from typing import NamedTuple
 
 from redstart.core.failures import FailureQuery, RecalledFailure
+from redstart.core.frozen import clip
 from redstart.core.learning import FailureRecord, RecalledCard, Reflection, Signature
-from redstart.core.noun import clip
 from redstart.core.report import PatchTestResult
 from redstart.core.run import RunState
-from redstart.core.visible import one_line
+from redstart.core.safe_text import to_one_line
 from redstart.ports.bundle import Ports
 
-SHOWN = 3
+MAX_SHOWN_ATTEMPTS = 3
 """How many failed attempts of earlier runs a question shows."""
 CHANGE = 1200
 """How many bytes of a patch's changed lines are kept."""
@@ -28,35 +28,37 @@ class KnownOfFailure(NamedTuple):
 
 async def recall_for_attempt(run: RunState, ports: Ports) -> KnownOfFailure:
     """Recall by the original bug and by the previous attempt's failure, which may differ by now."""
-    bug, last = first_failure(run), last_failure(run)
+    bug, last = get_first_failure(run), get_last_failure(run)
     is_other = last is not None and (bug is None or last.key != bug.key)
     signatures = tuple(item for item in (bug, last if is_other else None) if item is not None)
     tenant, repo = run.spec.tenant, run.spec.repo
-    found: list[RecalledFailure] = []
+    failures: list[RecalledFailure] = []
     fixes: list[RecalledCard] = []
     if signatures:
         cases = run.now.reproduce.report.cases if run.now.reproduce else ()
-        without = tuple(item for item in (run.run_id, run.spec.parent) if item)
-        query = FailureQuery(signatures=signatures, test_id=cases[0].id if cases else "", without=without)
-        found = await ports.memory.failures(query, tenant=tenant, repo=repo, limit=SHOWN)
+        excluded = tuple(item for item in (run.run_id, run.spec.parent) if item)
+        query = FailureQuery(signatures=signatures, test_id=cases[0].id if cases else "", without=excluded)
+        failures = await ports.memory.recall_failures(query, tenant=tenant, repo=repo, limit=MAX_SHOWN_ATTEMPTS)
     if is_other and last is not None:
         fixes = await ports.memory.recall_again(last, tenant=tenant, repo=repo)
-    planned = {item.card.id: item.score for item in run.now.plan.recalled} if run.now.plan else {}
-    return KnownOfFailure(tuple(fix for fix in fixes if fix.score > planned.get(fix.card.id, 0.0)), tuple(found))
+    planned_scores = {item.card.id: item.score for item in run.now.plan.recalled} if run.now.plan else {}
+    return KnownOfFailure(
+        tuple(fix for fix in fixes if fix.score > planned_scores.get(fix.card.id, 0.0)), tuple(failures)
+    )
 
 
-def first_failure(run: RunState) -> Signature | None:
+def get_first_failure(run: RunState) -> Signature | None:
     """Find the failure before any change."""
     return run.now.reproduce.report.signature if run.now.reproduce else None
 
 
-def last_failure(run: RunState) -> Signature | None:
+def get_last_failure(run: RunState) -> Signature | None:
     """Find the failure of the last attempt whose tests ran."""
     return next((entry.failure for entry in reversed(run.history) if entry.failure is not None), None)
 
 
-def failure_record(
-    run: RunState, tested: PatchTestResult, diff: str, provenance: dict[str, str]
+def build_failure_record(
+    run: RunState, result: PatchTestResult, diff: str, provenance: dict[str, str]
 ) -> FailureRecord | None:
     """Build the record that this attempt leaves. None if the failure that it was meant to fix is unknown.
 
@@ -64,11 +66,11 @@ def failure_record(
     failure.
     """
     grows = run.spec.task.makes_program and run.draft is not None
-    signature = (last_failure(run) if grows else None) or first_failure(run)
+    signature = (get_last_failure(run) if grows else None) or get_first_failure(run)
     if signature is None:
         return None
-    cases, patch, said = tested.report.cases, run.now.patch, run.now.reflect or Reflection()
-    message = cases[0].message if cases else tested.report.fault
+    cases, patch, reflection = result.report.cases, run.now.patch, run.now.reflect or Reflection()
+    message = cases[0].message if cases else result.report.fault
     return FailureRecord(
         id=f"{run.run_id}-{run.now.number}",
         error_signature=signature.key,
@@ -78,22 +80,22 @@ def failure_record(
         what_failed=clip(message, 400),
         signature=signature,
         provenance=provenance,
-        tried=clip(one_line(patch.why), 300) if patch else "",
+        tried=clip(to_one_line(patch.why), 300) if patch else "",
         files=patch.files[:10] if patch else (),
-        change=changed_lines(diff),
-        root_cause=clip(one_line(said.root_cause), 300),
-        try_next=clip(one_line(said.try_next), 300),
+        change=extract_changed_lines(diff),
+        root_cause=clip(to_one_line(reflection.root_cause), 300),
+        try_next=clip(to_one_line(reflection.try_next), 300),
     )
 
 
-def changed_lines(diff: str) -> str:
+def extract_changed_lines(diff: str) -> str:
     """Extract the lines that a diff adds and removes, each file's under its name."""
-    kept: list[str] = []
+    lines: list[str] = []
     inside = False
     for line in diff.splitlines():
         inside = not line.startswith("diff --git ") and (inside or line.startswith("@@ "))
         if inside and line.startswith(("+", "-")):
-            kept.append(line)
+            lines.append(line)
         elif not inside and line.startswith("+++ "):
-            kept.append(line[4:].removeprefix("b/"))
-    return clip("\n".join(kept), CHANGE)
+            lines.append(line[4:].removeprefix("b/"))
+    return clip("\n".join(lines), CHANGE)

@@ -21,8 +21,8 @@ class TextLines(NamedTuple):
     @property
     def end(self) -> str:
         """The most common line ending of the file."""
-        counted = Counter(end for end in self.ends if end)
-        return counted.most_common(1)[0][0] if counted else "\n"
+        counts = Counter(end for end in self.ends if end)
+        return counts.most_common(1)[0][0] if counts else "\n"
 
 
 class LineReplacement(NamedTuple):
@@ -56,21 +56,21 @@ def write(text: TextLines) -> bytes:
 def splice(text: TextLines, spans: Sequence[LineReplacement]) -> TextLines:
     """Replace spans of a text. New lines get the file's usual ending, and the last line keeps the old last ending."""
     lines, ends = list(text.lines), list(text.ends)
-    usual = text.end
-    last = text.ends[-1] if text.ends else usual
+    usual_end = text.end
+    last_end = text.ends[-1] if text.ends else usual_end
     if ends and not ends[-1]:
-        ends[-1] = usual
+        ends[-1] = usual_end
     for span in sorted(spans, reverse=True):
         lines[span.start : span.stop] = span.lines
-        kept = ends[span.start : span.stop]
-        ends[span.start : span.stop] = [kept[n] if n < len(kept) else usual for n in range(len(span.lines))]
+        old_ends = ends[span.start : span.stop]
+        ends[span.start : span.stop] = [old_ends[n] if n < len(old_ends) else usual_end for n in range(len(span.lines))]
     if ends:
-        ends[-1] = last
+        ends[-1] = last_end
     return TextLines(tuple(lines), tuple(ends), text.mark)
 
 
 STAYS, GOES, COMES = " ", "-", "+"
-END_OF_FILE = "*** End of File"
+END_OF_FILE_MARK = "*** End of File"
 
 _HEADER = re.compile(r"^@@+(?: -(\d+)(?:,(\d+))? \+(\d+)(?:,(\d+))?)?(?P<rest>.*)$")
 _NUMBERS = re.compile(r"^[-+\d,. ]*$")
@@ -94,7 +94,7 @@ class DiffHunk(NamedTuple):
     lines: tuple[HunkLine, ...]
     start: int | None = None
     """The line of the file, from 1, where the header says that the hunk begins."""
-    counts: tuple[int, int] | None = None
+    header_counts: tuple[int, int] | None = None
     """The numbers of old and new lines according to the header."""
     heading: str = ""
     """A line that is somewhere above the hunk."""
@@ -115,21 +115,21 @@ class DiffHunk(NamedTuple):
 
     @property
     def counted_right(self) -> bool:
-        return self.counts == (len(self.old), len(self.new))
+        return self.header_counts == (len(self.old), len(self.new))
 
 
-def elision(text: str) -> bool:
+def is_elision(text: str) -> bool:
     """Return whether a line stands for omitted lines."""
-    marked = "..." in text or "…" in text or _IN_BRACKETS.match(text)
-    return bool(_DOTS.match(text) or (_LEFT_OUT.match(text) and marked))
+    has_ellipsis = "..." in text or "…" in text or _IN_BRACKETS.match(text)
+    return bool(_DOTS.match(text) or (_LEFT_OUT.match(text) and has_ellipsis))
 
 
-def may_be_elision(text: str) -> bool:
+def is_possible_elision(text: str) -> bool:
     """Return whether a line is a comment that may stand for omitted lines; only the lines that it replaces can tell."""
     return bool(_LEFT_OUT.match(text))
 
 
-def of_block(search: Sequence[str], text: Sequence[str]) -> DiffHunk:
+def create_hunk(search: Sequence[str], text: Sequence[str]) -> DiffHunk:
     """Build a hunk from both sides of a block. Common lines stay, so the file's own form of them is kept."""
     lines: list[HunkLine] = []
     matcher = difflib.SequenceMatcher(None, search, text, autojunk=False)
@@ -142,55 +142,55 @@ def of_block(search: Sequence[str], text: Sequence[str]) -> DiffHunk:
     return DiffHunk(tuple(lines))
 
 
-def of_diff(body: Sequence[str]) -> tuple[DiffHunk, ...]:
+def parse_hunks(body: Sequence[str]) -> tuple[DiffHunk, ...]:
     """Parse the hunks after a diff's header, and drop prose between and after them."""
     hunks: list[DiffHunk] = []
-    at = 0
-    while at < len(body):
-        headed = body[at].startswith("@@")
-        if not headed and (hunks or not body[at].strip()):
-            at += 1
+    index = 0
+    while index < len(body):
+        headed = body[index].startswith("@@")
+        if not headed and (hunks or not body[index].strip()):
+            index += 1
             continue
-        hunk, at = _one(body, at + headed, _headed(body[at]) if headed else DiffHunk(()))
+        hunk, index = _read_hunk(body, index + headed, _parse_header(body[index]) if headed else DiffHunk(()))
         hunks.append(hunk)
     return tuple(hunks)
 
 
-def _headed(line: str) -> DiffHunk:
-    found = _HEADER.match(line)
-    if found is None or found[1] is None:
+def _parse_header(line: str) -> DiffHunk:
+    match = _HEADER.match(line)
+    if match is None or match[1] is None:
         heading = line.strip("@").strip()
-        return DiffHunk((), heading="" if elision(heading) or _NUMBERS.match(heading) else heading)
-    counts = (int(found[2] or 1), int(found[4] or 1))
-    return DiffHunk((), start=int(found[1]), counts=counts, heading=found["rest"].lstrip("@ ").rstrip())
+        return DiffHunk((), heading="" if is_elision(heading) or _NUMBERS.match(heading) else heading)
+    counts = (int(match[2] or 1), int(match[4] or 1))
+    return DiffHunk((), start=int(match[1]), header_counts=counts, heading=match["rest"].lstrip("@ ").rstrip())
 
 
-def _one(body: Sequence[str], at: int, head: DiffHunk) -> tuple[DiffHunk, int]:
-    """Parse the hunk whose lines begin at `at`; return it and the index where the next one may begin."""
+def _read_hunk(body: Sequence[str], index: int, head: DiffHunk) -> tuple[DiffHunk, int]:
+    """Parse the hunk whose lines begin at `index`; return it and the index where the next one may begin."""
     lines: list[HunkLine] = []
     ends_here = False
-    while at < len(body) and not body[at].startswith("@@"):
-        line = body[at]
-        if line.strip() == END_OF_FILE:
+    while index < len(body) and not body[index].startswith("@@"):
+        line = body[index]
+        if line.strip() == END_OF_FILE_MARK:
             ends_here = True
         elif line[:1] in (GOES, COMES):
             lines.append(HunkLine(line[0], line[1:]))
         elif line[:1] == STAYS:
             lines.append(HunkLine(STAYS, line[1:], line))
         elif not line.startswith("\\"):
-            if _full(lines, head) and not _changes_follow(body, at):
+            if _is_complete(lines, head) and not _has_changes_after(body, index):
                 break
             lines.append(HunkLine(STAYS, line, line))
-        at += 1
-    return head._replace(lines=_without_prose(lines, head), ends_here=ends_here), at
+        index += 1
+    return head._replace(lines=_without_prose(lines, head), ends_here=ends_here), index
 
 
-def _full(lines: Sequence[HunkLine], head: DiffHunk) -> bool:
+def _is_complete(lines: Sequence[HunkLine], head: DiffHunk) -> bool:
     return head._replace(lines=tuple(lines)).counted_right
 
 
-def _changes_follow(body: Sequence[str], at: int) -> bool:
-    for line in body[at:]:
+def _has_changes_after(body: Sequence[str], index: int) -> bool:
+    for line in body[index:]:
         if line.startswith("@@"):
             return False
         if line[:1] in (GOES, COMES):
@@ -200,17 +200,21 @@ def _changes_follow(body: Sequence[str], at: int) -> bool:
 
 def _without_prose(lines: list[HunkLine], head: DiffHunk) -> tuple[HunkLine, ...]:
     """Drop prose after the hunk: everything from an empty line on, if no marked line follows."""
-    last = max((at for at, line in enumerate(lines) if line.mark != STAYS), default=-1)
-    for at in range(last + 1, len(lines)):
-        rest = lines[at:]
-        if not lines[at].raw and all(line.raw == line.text for line in rest) and any(line.raw for line in rest):
-            lines = lines[:at]
+    last_change = max((index for index, line in enumerate(lines) if line.mark != STAYS), default=-1)
+    for index in range(last_change + 1, len(lines)):
+        following = lines[index:]
+        if (
+            not lines[index].raw
+            and all(line.raw == line.text for line in following)
+            and any(line.raw for line in following)
+        ):
+            lines = lines[:index]
             break
-    while lines and lines[-1] == HunkLine(STAYS, "", "") and not _wanted(lines, head):
+    while lines and lines[-1] == HunkLine(STAYS, "", "") and not _needs_empty_line(lines, head):
         lines.pop()
     return tuple(lines)
 
 
-def _wanted(lines: Sequence[HunkLine], head: DiffHunk) -> bool:
+def _needs_empty_line(lines: Sequence[HunkLine], head: DiffHunk) -> bool:
     """Return whether the counts require an empty line at the end."""
-    return head.counts is not None and sum(line.mark != COMES for line in lines) <= head.counts[0]
+    return head.header_counts is not None and sum(line.mark != COMES for line in lines) <= head.header_counts[0]

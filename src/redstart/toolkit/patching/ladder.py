@@ -1,4 +1,4 @@
-"""Applies edits to a snapshot, all or none, and reports the edits that do not fit."""
+"""Apply edits to a snapshot, all or none, and reports the edits that do not fit."""
 
 from __future__ import annotations
 
@@ -8,43 +8,43 @@ from typing import NamedTuple
 from redstart.core.change import Edit, EditFit, EditKind, EditRecord, EditRejection, RejectedEdit, Snapshot
 from redstart.core.errors import PolicyViolation
 from redstart.ports.store.port.trees import Trees
-from redstart.toolkit.languages.registry import language_of_file
-from redstart.toolkit.patching.fitting.edit_file import RUNGS, Misfit, MisfitKind, creates, rework
+from redstart.toolkit.languages.registry import find_file_language
+from redstart.toolkit.patching.fitting.edit_file import EDIT_FITS, Misfit, MisfitKind, apply_edit, creates_file
 
-_SHOWN = 5
+_MAX_SHOWN_PATHS = 5
 
 
-def resolve(named: str, names: Sequence[str], *, creates: bool = False) -> str | EditRejection:
-    """Resolve `named` to a file: the file itself, or else the only one whose path ends like it or that it ends with.
+def resolve(path: str, names: Sequence[str], *, creates: bool = False) -> str | EditRejection:
+    """Resolve `path` to a file: the file itself, or else the only one whose path ends like it or that it ends with.
 
     An edit that creates a file keeps its path. A path that matches no file is kept as it is: it may be a new file.
     Several matches are a rejection.
     """
-    if named.startswith('"') or not named:
-        return EditRejection(path=named, reason="give the path plain, without quotes")
-    known = set(names)
-    if named in known or creates:
-        return named
-    if (bare := named[2:]) in known and named[:2] in ("a/", "b/"):
-        return bare
-    if "\\" in named and (turned := named.replace("\\", "/")) in known:
-        return turned
-    if named.startswith("/") or ".." in named.split("/"):
-        return _inside(named, names) or named
-    ending = [name for name in names if name.endswith("/" + named)]
+    if path.startswith('"') or not path:
+        return EditRejection(path=path, reason="give the path plain, without quotes")
+    existing = set(names)
+    if path in existing or creates:
+        return path
+    if (stripped := path[2:]) in existing and path[:2] in ("a/", "b/"):
+        return stripped
+    if "\\" in path and (normalized := path.replace("\\", "/")) in existing:
+        return normalized
+    if path.startswith("/") or ".." in path.split("/"):
+        return _find_longest_suffix(path, names) or path
+    ending = [name for name in names if name.endswith("/" + path)]
     if len(ending) == 1:
         return ending[0]
     if len(ending) > 1:
-        shown = ", ".join(ending[:_SHOWN])
-        return EditRejection(path=named, reason=f"there is no such file, and several end like it: {shown}")
-    return _inside(named, names) or named
+        listed = ", ".join(ending[:_MAX_SHOWN_PATHS])
+        return EditRejection(path=path, reason=f"there is no such file, and several end like it: {listed}")
+    return _find_longest_suffix(path, names) or path
 
 
-def _inside(named: str, names: Sequence[str]) -> str:
-    """Return the longest path of a file at the end of `named`; a bare file name is not enough."""
-    within = [name for name in names if "/" in name and named.endswith("/" + name)]
-    longest = max(map(len, within), default=0)
-    return next((name for name in within if len(name) == longest), "")
+def _find_longest_suffix(path: str, names: Sequence[str]) -> str:
+    """Return the longest path of a file at the end of `path`; a bare file name is not enough."""
+    matches = [name for name in names if "/" in name and path.endswith("/" + name)]
+    longest = max(map(len, matches), default=0)
+    return next((name for name in matches if len(name) == longest), "")
 
 
 class EditedFiles(NamedTuple):
@@ -52,14 +52,14 @@ class EditedFiles(NamedTuple):
 
     files: dict[str, bytes | None]
     rejects: tuple[EditRejection, ...] = ()
-    rungs: tuple[EditRecord, ...] = ()
+    edit_records: tuple[EditRecord, ...] = ()
     """The rung of each edit, in order."""
-    fits: tuple[int, ...] = ()
+    fitting_edits: tuple[int, ...] = ()
     """The numbers of the edits that fit."""
 
     @property
-    def rung(self) -> EditFit:
-        return max((item.rung for item in self.rungs if item.rung), key=RUNGS.index, default=EditFit.exact)
+    def worst_fit(self) -> EditFit:
+        return max((item.rung for item in self.edit_records if item.rung), key=EDIT_FITS.index, default=EditFit.exact)
 
 
 class LadderResult(NamedTuple):
@@ -68,25 +68,25 @@ class LadderResult(NamedTuple):
     snapshot: Snapshot | None
     rejects: tuple[EditRejection, ...] = ()
     refused: bool = False
-    rung: EditFit = EditFit.exact
-    rungs: tuple[EditRecord, ...] = ()
-    fits: tuple[int, ...] = ()
+    fit: EditFit = EditFit.exact
+    edit_records: tuple[EditRecord, ...] = ()
+    fitting_edits: tuple[int, ...] = ()
 
 
-def climb(trees: Trees, base: Snapshot, edits: Sequence[Edit]) -> LadderResult:
+def apply_to_snapshot(trees: Trees, base: Snapshot, edits: Sequence[Edit]) -> LadderResult:
     """Apply edits to `base`, each on the lowest rung with exactly one place for it; otherwise write nothing."""
-    done = put(edits, lambda path: trees.read(base, path), trees.files(base))
-    if done.rejects:
-        return LadderResult(None, done.rejects, rungs=done.rungs, fits=done.fits)
+    result = put(edits, lambda path: trees.read(base, path), trees.list_files(base))
+    if result.rejects:
+        return LadderResult(None, result.rejects, edit_records=result.edit_records, fitting_edits=result.fitting_edits)
     try:
-        snapshot = trees.write(base, done.files)
+        snapshot = trees.write(base, result.files)
     except PolicyViolation as error:
-        reject = EditRejection(path=", ".join(done.files), reason=str(error))
-        return LadderResult(None, (reject,), refused=True, rungs=done.rungs)
+        reject = EditRejection(path=", ".join(result.files), reason=str(error))
+        return LadderResult(None, (reject,), refused=True, edit_records=result.edit_records)
     if snapshot.tree == base.tree:
-        reject = EditRejection(path=", ".join(done.files), reason="the edits change nothing")
-        return LadderResult(None, (reject,), rungs=done.rungs)
-    return LadderResult(snapshot, rung=done.rung, rungs=done.rungs)
+        reject = EditRejection(path=", ".join(result.files), reason="the edits change nothing")
+        return LadderResult(None, (reject,), edit_records=result.edit_records)
+    return LadderResult(snapshot, fit=result.worst_fit, edit_records=result.edit_records)
 
 
 def put(edits: Sequence[Edit], read: Callable[[str], bytes | None], names: Sequence[str]) -> EditedFiles:
@@ -96,55 +96,55 @@ def put(edits: Sequence[Edit], read: Callable[[str], bytes | None], names: Seque
     """
     files: dict[str, bytes | None] = {}
     rejects: list[EditRejection] = []
-    rungs: list[EditRecord] = []
-    fits: list[int] = []
-    spoilt: set[str] = set()
+    records: list[EditRecord] = []
+    fitting: list[int] = []
+    rejected_paths: set[str] = set()
     for edit in edits:
-        path = resolve(edit.path, names, creates=creates(edit))
+        path = resolve(edit.path, names, creates=creates_file(edit))
         if isinstance(path, EditRejection):
             rejects.append(path.model_copy(update={"block": edit.number}))
-            rungs.append(EditRecord(kind=edit.kind))
+            records.append(EditRecord(kind=edit.kind))
             continue
-        done = rework(edit, path, files[path] if path in files else read(path))
-        if isinstance(done, EditRejection):
-            rejects.append(done.plain if isinstance(done, Misfit) else done)
-            spoilt.add(path)
+        outcome = apply_edit(edit, path, files[path] if path in files else read(path))
+        if isinstance(outcome, EditRejection):
+            rejects.append(outcome.rejection if isinstance(outcome, Misfit) else outcome)
+            rejected_paths.add(path)
         else:
-            files[path] = done.data
-            fits.append(edit.number)
-        rungs.append(EditRecord(kind=edit.kind, rung=None if isinstance(done, EditRejection) else done.rung))
+            files[path] = outcome.data
+            fitting.append(edit.number)
+        records.append(EditRecord(kind=edit.kind, rung=None if isinstance(outcome, EditRejection) else outcome.fit))
     for path, data in files.items():
-        if path not in spoilt and (wrong := _broken(path, read(path), data)):
-            rejects.append(wrong)
+        if path not in rejected_paths and (rejection := _find_broken_syntax(path, read(path), data)):
+            rejects.append(rejection)
     if rejects:
-        return EditedFiles({}, tuple(rejects), tuple(rungs), tuple(fits))
-    return EditedFiles(files, (), tuple(rungs), tuple(fits))
+        return EditedFiles({}, tuple(rejects), tuple(records), tuple(fitting))
+    return EditedFiles(files, (), tuple(records), tuple(fitting))
 
 
-def unchanged(edits: Sequence[Edit], read: Callable[[str], bytes | None], names: Sequence[str]) -> tuple[str, ...]:
+def list_unchanged(edits: Sequence[Edit], read: Callable[[str], bytes | None], names: Sequence[str]) -> tuple[str, ...]:
     """List files that the edits return unchanged; empty if any edit does anything else or does not fit."""
-    found: dict[str, None] = {}
+    paths: dict[str, None] = {}
     for edit in edits:
-        path = resolve(edit.path, names, creates=creates(edit))
-        done = path if isinstance(path, EditRejection) else rework(edit, path, read(path))
-        if not isinstance(done, Misfit) or done.kind is not MisfitKind.unchanged:
+        path = resolve(edit.path, names, creates=creates_file(edit))
+        outcome = path if isinstance(path, EditRejection) else apply_edit(edit, path, read(path))
+        if not isinstance(outcome, Misfit) or outcome.kind is not MisfitKind.unchanged:
             return ()
-        found[done.path] = None
-    return tuple(found)
+        paths[outcome.path] = None
+    return tuple(paths)
 
 
-def _broken(path: str, before: bytes | None, after: bytes | None) -> EditRejection | None:
-    language = language_of_file(path)
+def _find_broken_syntax(path: str, before: bytes | None, after: bytes | None) -> EditRejection | None:
+    language = find_file_language(path)
     code = language.edited_code if language else None
-    if after is None or language is None or code is None or (wrong := code.flaw(after)) is None:
+    if after is None or language is None or code is None or (flaw := code.find_syntax_flaw(after)) is None:
         return None
-    if before is not None and code.flaw(before) is not None:
+    if before is not None and code.find_syntax_flaw(before) is not None:
         return None
     lines = after.decode(errors="replace").split("\n")
-    near = lines[max(wrong.line - 3, 0) : wrong.line + 1]
-    reason = f"it would no longer be a {language.name} program: {wrong.message} (line {wrong.line})"
+    nearby = lines[max(flaw.line - 3, 0) : flaw.line + 1]
+    reason = f"it would no longer be a {language.name} program: {flaw.message} (line {flaw.line})"
     return EditRejection(
-        path=path, reason=reason, nearest="with the edits it reads:\n" + "\n".join(near) if near else ""
+        path=path, reason=reason, nearest="with the edits it reads:\n" + "\n".join(nearby) if nearby else ""
     )
 
 
@@ -152,10 +152,10 @@ def find_rejected(
     edits: Sequence[Edit], read: Callable[[str], bytes | None], names: Sequence[str]
 ) -> tuple[RejectedEdit, ...]:
     """List the edits that do not fit the current files, in the order of the answer; empty if all fit."""
-    return tuple(_beside(reject, edits) for reject in put(edits, read, names).rejects)
+    return tuple(_describe_rejection(reject, edits) for reject in put(edits, read, names).rejects)
 
 
-def _beside(reject: EditRejection, edits: Sequence[Edit]) -> RejectedEdit:
+def _describe_rejection(reject: EditRejection, edits: Sequence[Edit]) -> RejectedEdit:
     concerned = [edit for edit in edits if edit.number == reject.block] or edits
     sent = "\n".join(write_edit(edit).rstrip("\n") for edit in concerned)
     return RejectedEdit(reject.block, reject.path, reject.reason, sent, reject.nearest)

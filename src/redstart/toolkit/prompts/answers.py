@@ -1,4 +1,4 @@
-"""Reads a model's answer into the requested type, or explains exactly why that is impossible.
+"""Read a model's answer into the requested type, or explain exactly why that is impossible.
 
 A wrong reading is worse than none. An answer that may mean two things, or whose missing end may matter, is rejected,
 and the model is asked again with the reason.
@@ -14,9 +14,9 @@ from typing import Generic, NamedTuple, TypeVar, cast
 
 from pydantic import BaseModel, ValidationError
 
-from redstart.core.noun import clip
-from redstart.toolkit.prompts.loose import BrokenObject, LooseObject, objects
-from redstart.toolkit.prompts.shaping import bend, spelt, strangers, unwrap
+from redstart.core.frozen import clip
+from redstart.toolkit.prompts.coercion import coerce_fields, find_unknown_fields, normalize_name, unwrap
+from redstart.toolkit.prompts.tolerant_json import BrokenObject, LooseObject, find_objects
 
 Shape = TypeVar("Shape", bound=BaseModel)
 Value = TypeVar("Value")
@@ -26,14 +26,14 @@ LONGEST = 100_000
 ERROR = 400
 """How many bytes of an error go back to the model."""
 
-_THOUGHT = re.compile(r"\A\s*<(think|thinking|reasoning)>.*?</\1>", re.DOTALL | re.IGNORECASE)
+_THINKING_BLOCK = re.compile(r"\A\s*<(think|thinking|reasoning)>.*?</\1>", re.DOTALL | re.IGNORECASE)
 _UNENDED_THOUGHT = re.compile(r"\A\s*<(?:think|thinking|reasoning)>", re.IGNORECASE)
-_END_OF_THOUGHT = re.compile(r"</(?:think|thinking|reasoning)>", re.IGNORECASE)
+_THINKING_END = re.compile(r"</(?:think|thinking|reasoning)>", re.IGNORECASE)
 _BARE_FIELDS = re.compile(r"""\A\s*(?:```\w*\s+)?["'“]\w+["'”]\s*:""")
 _PLACEHOLDER = re.compile(r"\W*(?:\.\.\.|…)\W*|<[\w \-/]+>")
 _PLACE = 60
 """The longest placeholder, in characters."""
-_QUOTED = re.compile(r'"([^"\n]+)"')
+_QUOTED_TEXT = re.compile(r'"([^"\n]+)"')
 
 
 class ParsedAnswer(NamedTuple, Generic[Value]):
@@ -43,9 +43,9 @@ class ParsedAnswer(NamedTuple, Generic[Value]):
     error: str = ""
 
 
-def schema(shape: type[BaseModel]) -> dict[str, object]:
+def build_schema(shape: type[BaseModel]) -> dict[str, object]:
     """Build the JSON schema of an answer for `Ask.shape`, without titles, which only repeat the names."""
-    return cast("dict[str, object]", _untitled(shape.model_json_schema()))
+    return cast("dict[str, object]", _remove_titles(shape.model_json_schema()))
 
 
 def read_json(text: str, shape: type[Shape]) -> Shape | None:
@@ -53,7 +53,7 @@ def read_json(text: str, shape: type[Shape]) -> Shape | None:
     return read_answer(text, shape).value
 
 
-def read_answer(text: str, shape: type[Shape], *, asked: str = "", truncated: bool = False) -> ParsedAnswer[Shape]:
+def read_answer(text: str, shape: type[Shape], *, question: str = "", truncated: bool = False) -> ParsedAnswer[Shape]:
     """Read the one object of `shape` in `text`, despite prose, fences and the usual mistakes. Never raises.
 
     `question` is the question's text: a mere copy of its example is not an answer. `truncated` means that the model
@@ -61,14 +61,14 @@ def read_answer(text: str, shape: type[Shape], *, asked: str = "", truncated: bo
     """
     if len(text) > LONGEST:
         return ParsedAnswer(None, f"the answer is longer than {LONGEST} characters")
-    examples = frozenset(_QUOTED.findall(asked)) - shape.model_fields.keys()
+    examples = frozenset(_QUOTED_TEXT.findall(question)) - shape.model_fields.keys()
     reading: ParsedAnswer[Shape] = ParsedAnswer(None, "the answer holds no JSON object")
-    for variant in _variants(text):
-        found = list(objects(variant, truncated=truncated))
-        judged = _judge(found, shape, examples)
-        if judged.value is not None or judged.error:
-            return judged
-        if not any(isinstance(item, LooseObject) for item in found):
+    for variant in _iterate_variants(text):
+        items = list(find_objects(variant, truncated=truncated))
+        judgment = _judge(items, shape, examples)
+        if judgment.value is not None or judgment.error:
+            return judgment
+        if not any(isinstance(item, LooseObject) for item in items):
             continue
         names = ", ".join(shape.model_fields)
         reading = ParsedAnswer(None, f"the answer holds JSON, but none with the fields that were asked for: {names}")
@@ -77,101 +77,110 @@ def read_answer(text: str, shape: type[Shape], *, asked: str = "", truncated: bo
 
 class _Candidate(NamedTuple, Generic[Value]):
     value: dict[str, object]
-    made: Value | None
+    parsed: Value | None
     error: str
     copied: bool
-    cut: bool
+    is_truncated: bool
 
 
 def _judge(
-    found: list[LooseObject | BrokenObject], shape: type[Shape], examples: frozenset[str]
+    items: list[LooseObject | BrokenObject], shape: type[Shape], examples: frozenset[str]
 ) -> ParsedAnswer[Shape]:
     """Choose the intended object of a text. No value and no reason if none has a field of `shape`."""
     candidates: list[_Candidate[Shape]] = []
-    for item in found:
+    for item in items:
         if isinstance(item, BrokenObject):
-            if spelt(item.first_key) in shape.model_fields:
-                return ParsedAnswer(None, _short(item.reason))
+            if normalize_name(item.first_key) in shape.model_fields:
+                return ParsedAnswer(None, _clip_error(item.reason))
             continue
-        inner = unwrap(item.value, shape)
-        if inner is not None:
-            candidates.append(_candidate(inner, item, shape, examples))
-    own = [candidate for candidate in candidates if not candidate.copied]
-    real = own or [candidate for candidate in candidates if candidate.made is not None] or candidates
-    if not real:
+        fields = unwrap(item.value, shape)
+        if fields is not None:
+            candidates.append(_create_candidate(fields, item, shape, examples))
+    originals = [candidate for candidate in candidates if not candidate.copied]
+    relevant = originals or [candidate for candidate in candidates if candidate.parsed is not None] or candidates
+    if not relevant:
         return ParsedAnswer(None)
-    made = [item for item in real if item.made is not None]
-    if not made:
-        return ParsedAnswer(None, max(real, key=lambda item: len(item.value)).error)
-    best = max(made, key=lambda item: (not item.cut, len(item.value)))
-    if any(not _agrees(item, best) for item in real):
-        return ParsedAnswer(None, f"the answer holds {len(real)} JSON objects that differ: give one")
-    return ParsedAnswer(best.made)
+    valid = [item for item in relevant if item.parsed is not None]
+    if not valid:
+        return ParsedAnswer(None, max(relevant, key=lambda item: len(item.value)).error)
+    best = max(valid, key=lambda item: (not item.is_truncated, len(item.value)))
+    if any(not _is_consistent(item, best) for item in relevant):
+        return ParsedAnswer(None, f"the answer holds {len(relevant)} JSON objects that differ: give one")
+    return ParsedAnswer(best.parsed)
 
 
-def _candidate(
-    value: dict[str, object], found: LooseObject, shape: type[Shape], examples: frozenset[str]
+def _create_candidate(
+    value: dict[str, object], item: LooseObject, shape: type[Shape], examples: frozenset[str]
 ) -> _Candidate[Shape]:
-    kept = cast("dict[str, object]", _without(value, examples))
-    copied = found.elided or kept != value
-    if unknown := strangers(kept, shape):
+    remaining = cast("dict[str, object]", _drop_examples(value, examples))
+    copied = item.elided or remaining != value
+    if unknown := find_unknown_fields(remaining, shape):
         error = f"{', '.join(unknown[:3])}: no such field; the fields are {', '.join(shape.model_fields)}"
-        return _Candidate(value, None, error, copied, found.cut)
+        return _Candidate(value, None, error, copied, item.is_truncated)
     try:
-        if kept:
+        if remaining:
             return _Candidate(
-                value, shape.model_validate(bend(kept, shape, whole=not found.cut)), "", copied, found.cut
+                value,
+                shape.model_validate(coerce_fields(remaining, shape, is_complete=not item.is_truncated)),
+                "",
+                copied,
+                item.is_truncated,
             )
-        said = "the answer says nothing"
+        problem = "the answer says nothing"
     except ValidationError as error:
-        said = _problems(error)
+        problem = _describe_errors(error)
     if copied:
-        said += " (what stands there is copied from the question, or left out)"
-    elif found.cut:
-        said += " (the answer ends too early: keep it short enough to be complete)"
-    return _Candidate(value, None, said, copied, found.cut)
+        problem += " (what stands there is copied from the question, or left out)"
+    elif item.is_truncated:
+        problem += " (the answer ends too early: keep it short enough to be complete)"
+    return _Candidate(value, None, problem, copied, item.is_truncated)
 
 
-def _agrees(one: _Candidate[Shape], best: _Candidate[Shape]) -> bool:
+def _is_consistent(candidate: _Candidate[Shape], best: _Candidate[Shape]) -> bool:
     """Whether the candidate says the same as `best`, or a part of it, like the start of a repeated answer."""
-    if one.made is not None and not one.cut:
-        return one.made == best.made
-    return all(best.value.get(key) == value for key, value in list(one.value.items())[: -1 if one.cut else None])
+    if candidate.parsed is not None and not candidate.is_truncated:
+        return candidate.parsed == best.parsed
+    return all(
+        best.value.get(key) == value
+        for key, value in list(candidate.value.items())[: -1 if candidate.is_truncated else None]
+    )
 
 
-def _without(value: object, examples: frozenset[str]) -> object:
+def _drop_examples(value: object, examples: frozenset[str]) -> object:
     """Drop texts that are copied from the question's example or are placeholders."""
     if isinstance(value, dict):
         pairs = cast("dict[str, object]", value).items()
-        return {key: _without(pair, examples) for key, pair in pairs if not _is_example(pair, examples)}
+        return {key: _drop_examples(pair, examples) for key, pair in pairs if not _is_example(pair, examples)}
     if isinstance(value, list):
-        return [_without(item, examples) for item in cast("list[object]", value) if not _is_example(item, examples)]
+        return [
+            _drop_examples(item, examples) for item in cast("list[object]", value) if not _is_example(item, examples)
+        ]
     return value
 
 
 def _is_example(value: object, examples: frozenset[str]) -> bool:
     if not isinstance(value, str):
         return False
-    said = value.strip()
-    return said in examples or (len(said) <= _PLACE and _PLACEHOLDER.fullmatch(said) is not None)
+    text = value.strip()
+    return text in examples or (len(text) <= _PLACE and _PLACEHOLDER.fullmatch(text) is not None)
 
 
-def _variants(text: str) -> Iterator[str]:
+def _iterate_variants(text: str) -> Iterator[str]:
     """Yield the answer without the model's thinking, and then unescaped in the ways it may have been escaped."""
-    plain = _THOUGHT.sub("", text.replace("\r\n", "\n").lstrip("\ufeff"))
-    if _UNENDED_THOUGHT.match(plain):
+    answer = _THINKING_BLOCK.sub("", text.replace("\r\n", "\n").lstrip("\ufeff"))
+    if _UNENDED_THOUGHT.match(answer):
         return
-    ended = list(_END_OF_THOUGHT.finditer(plain))
-    if ended and "{" in plain[ended[-1].end() :] and "<think" not in plain.casefold():
-        plain = plain[ended[-1].end() :]
-    if _BARE_FIELDS.match(plain):
-        yield _in_braces(plain)
-    elif not plain.startswith("{\\", plain.find("{")):
-        yield plain
-    if '\\"' in plain:
-        yield from _unescaped(plain)
-    if "&quot;" in plain:
-        yield html.unescape(plain)
+    endings = list(_THINKING_END.finditer(answer))
+    if endings and "{" in answer[endings[-1].end() :] and "<think" not in answer.casefold():
+        answer = answer[endings[-1].end() :]
+    if _BARE_FIELDS.match(answer):
+        yield _in_braces(answer)
+    elif not answer.startswith("{\\", answer.find("{")):
+        yield answer
+    if '\\"' in answer:
+        yield from _unescape(answer)
+    if "&quot;" in answer:
+        yield html.unescape(answer)
 
 
 def _in_braces(text: str) -> str:
@@ -179,10 +188,10 @@ def _in_braces(text: str) -> str:
     return "{" + inside.rstrip(",") + ("" if inside.endswith("}") and inside.count("{") < inside.count("}") else "}")
 
 
-def _unescaped(text: str) -> Iterator[str]:
+def _unescape(text: str) -> Iterator[str]:
     """Unescape JSON that was written as a JSON string, or escaped like one."""
-    plain = re.sub(r"\A\s*```\w*\s+|\s*```\s*\Z", "", text).strip()
-    for quoted in (plain, f'"{plain}"'):
+    stripped = re.sub(r"\A\s*```\w*\s+|\s*```\s*\Z", "", text).strip()
+    for quoted in (stripped, f'"{stripped}"'):
         try:
             decoded = json.loads(quoted, strict=False)
         except ValueError:
@@ -192,21 +201,21 @@ def _unescaped(text: str) -> Iterator[str]:
             return
 
 
-def _problems(error: ValidationError) -> str:
+def _describe_errors(error: ValidationError) -> str:
     """Describe what pydantic found, one short clause for each field."""
-    found = error.errors(include_url=False, include_context=False, include_input=False)
-    told = [f"{'.'.join(map(str, item['loc'])) or 'the answer'}: {item['msg']}" for item in found[:4]]
-    return _short("; ".join(told))
+    errors = error.errors(include_url=False, include_context=False, include_input=False)
+    clauses = [f"{'.'.join(map(str, item['loc'])) or 'the answer'}: {item['msg']}" for item in errors[:4]]
+    return _clip_error("; ".join(clauses))
 
 
-def _short(text: str) -> str:
+def _clip_error(text: str) -> str:
     return clip(text, ERROR)
 
 
-def _untitled(value: object) -> object:
+def _remove_titles(value: object) -> object:
     if isinstance(value, dict):
         pairs = cast("dict[str, object]", value).items()
-        return {key: _untitled(pair) for key, pair in pairs if not (key == "title" and isinstance(pair, str))}
+        return {key: _remove_titles(pair) for key, pair in pairs if not (key == "title" and isinstance(pair, str))}
     if isinstance(value, list):
-        return [_untitled(item) for item in cast("list[object]", value)]
+        return [_remove_titles(item) for item in cast("list[object]", value)]
     return value

@@ -1,4 +1,4 @@
-"""Describes a new program in a question: its language, name and kind, and how its tests are written."""
+"""Describe a new program in a question: its language, name and kind, and how its tests are written."""
 
 from __future__ import annotations
 
@@ -6,12 +6,12 @@ import re
 from collections.abc import Iterable, Sequence
 
 from redstart.core.run import RunSpec
+from redstart.core.run_preferences import ProgramKind
 from redstart.core.tasks import CreateTask
-from redstart.core.wishes import ProgramKind
-from redstart.toolkit.base.text import data
+from redstart.toolkit.base.text import wrap_untrusted
 from redstart.toolkit.languages.new_program import ProgramWords
-from redstart.toolkit.languages.registry import ability_of
-from redstart.toolkit.prompts.render import form_of_answer, section
+from redstart.toolkit.languages.registry import get_runner_ability
+from redstart.toolkit.prompts.render import format_section, load_answer_form
 
 _HTTP = (
     "An application that answers over HTTP{started}. Its tests use the test client of its framework, or start it on a "
@@ -27,60 +27,60 @@ the whole file
 >>>>>>> REPLACE"""
 
 
-def project(spec: RunSpec, packages: Sequence[str] = (), *, planned: bool = True) -> str:
+def describe_project(spec: RunSpec, packages: Sequence[str] = (), *, planned: bool = True) -> str:
     """Describe the language, name and kind of a new program and its packages, which a plan may still choose."""
-    said, kind = _words(spec), spec.task_of(CreateTask).kind
-    made_with = said.alone if planned else ""
+    wording, kind = _get_program_words(spec), spec.get_task(CreateTask).kind
+    made_with = wording.no_packages if planned else ""
     if packages:
-        made_with = f", with {said.together} and these packages, which are installed: {', '.join(packages)}"
-    words = [said.about.format(name=spec.repo, made_with=made_with)]
+        made_with = f", with {wording.standard_modules} and these packages, which are installed: {', '.join(packages)}"
+    sentences = [wording.description.format(name=spec.repo, made_with=made_with)]
     if kind is ProgramKind.web_app and (packages or not planned):
-        words.append(_HTTP.format(started=said.starts.format(name=spec.repo)))
+        sentences.append(_HTTP.format(started=wording.starts.format(name=spec.repo)))
     elif kind is not None:
-        words.append(said.kinds[kind].format(name=spec.repo))
-    return section("The project", *words, "Its name:", data("user", spec.repo, 100))
+        sentences.append(wording.kinds[kind].format(name=spec.repo))
+    return format_section("The project", *sentences, "Its name:", wrap_untrusted("user", spec.repo, 100))
 
 
-def rules_of_tests(spec: RunSpec, packages: Sequence[str] = ()) -> str:
+def describe_test_rules(spec: RunSpec, packages: Sequence[str] = ()) -> str:
     """Describe how the program's tests are written."""
-    offers = spec.task_of(CreateTask).offers
-    named = "".join(f", {name}" for name in (*packages, *offers))
-    said = _words(spec)
-    return said.test_rules.format(offers=named) + "".join(said.offer_rules.get(offer, "") for offer in offers)
+    offers = spec.get_task(CreateTask).offers
+    names = "".join(f", {name}" for name in (*packages, *offers))
+    wording = _get_program_words(spec)
+    return wording.test_rules.format(offers=names) + "".join(wording.offer_rules.get(offer, "") for offer in offers)
 
 
-def names_that_are_taken(spec: RunSpec, files: Iterable[str]) -> str:
+def describe_existing_files(spec: RunSpec, files: Iterable[str]) -> str:
     """Describe, for a part of a program, the existing files and how to name its new test files."""
-    if not spec.whole:
+    if not spec.program_goal:
         return ""
-    words = "_".join(re.findall(r"[a-z0-9]+", spec.goal.casefold()))[:40].strip("_") or f"part_{spec.errand}"
-    begins = _words(spec).part_tests.format(words=words)
-    listed = "\n".join(sorted(files))
-    told = f"They stay as they are. Begin the name of each new file with `{begins}`: so it is nobody else's."
-    return section("Files that are there", data("files", listed, 4000), told)
+    slug = "_".join(re.findall(r"[a-z0-9]+", spec.goal.casefold()))[:40].strip("_") or f"part_{spec.errand}"
+    prefix = _get_program_words(spec).part_tests.format(words=slug)
+    file_list = "\n".join(sorted(files))
+    note = f"They stay as they are. Begin the name of each new file with `{prefix}`: so it is nobody else's."
+    return format_section("Files that are there", wrap_untrusted("files", file_list, 4000), note)
 
 
 def answer_with_tests(spec: RunSpec) -> str:
     """Describe the form of an answer that contains tests."""
-    return _ANSWER.format(path=_words(spec).test_example)
+    return _ANSWER.format(path=_get_program_words(spec).test_example)
 
 
-def brief_answer_with_tests(spec: RunSpec) -> str:
+def describe_brief_test_answer(spec: RunSpec) -> str:
     """Describe that form for a small model, which copies examples literally and loses track of a long list."""
-    said = _words(spec)
-    form = form_of_answer("brief_tests").replace("{language}", said.fence)
-    named = {"runner": said.runner, "main": said.imported, "path": said.first_test}
-    for hole, text in named.items():
-        form = form.replace(f"{{{hole}}}", text.format(name=spec.repo))
+    wording = _get_program_words(spec)
+    form = load_answer_form("brief_tests").replace("{language}", wording.fence)
+    values = {"runner": wording.runner, "main": wording.imported_module, "path": wording.first_test}
+    for placeholder, text in values.items():
+        form = form.replace(f"{{{placeholder}}}", text.format(name=spec.repo))
     return form
 
 
-def brief_answer_with_program(spec: RunSpec) -> str:
+def describe_brief_program_answer(spec: RunSpec) -> str:
     """Describe the form of an answer that contains a small program: one file."""
-    said = _words(spec)
-    path = said.main.format(name=spec.repo)
-    return form_of_answer("brief_new").replace("{path}", path).replace("{language}", said.fence)
+    wording = _get_program_words(spec)
+    path = wording.main.format(name=spec.repo)
+    return load_answer_form("brief_new").replace("{path}", path).replace("{language}", wording.fence)
 
 
-def _words(spec: RunSpec) -> ProgramWords:
-    return ability_of(spec.suite.runner, lambda language: language.new_programs).words
+def _get_program_words(spec: RunSpec) -> ProgramWords:
+    return get_runner_ability(spec.suite.runner, lambda language: language.new_programs).texts

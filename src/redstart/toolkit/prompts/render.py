@@ -8,46 +8,48 @@ from importlib.resources import files
 
 from redstart.core.chat import Message, Role
 
-_HOLE = re.compile(r"^\{\{(\w+)\}\}\n", re.MULTILINE)
+_SECTION_MARK = re.compile(r"^\{\{(\w+)\}\}\n", re.MULTILINE)
 
 
 def render(question: str, **sections: str) -> tuple[Message, ...]:
     """Build the messages of a question. Empty sections disappear. Raises `KeyError` for a section it does not have."""
-    template = _template(question)
-    if unknown := set(sections) - {hole for part in template for hole in _HOLE.findall(part)}:
+    template = _load_template(question)
+    if unknown := set(sections) - {placeholder for part in template for placeholder in _SECTION_MARK.findall(part)}:
         raise KeyError(f"the question {question!r} has no place for {sorted(unknown)}")
 
     def fill(part: str) -> str:
-        filled = _HOLE.sub(lambda hole: (text := sections.get(hole[1], "")) and text.rstrip("\n") + "\n\n", part)
+        filled = _SECTION_MARK.sub(
+            lambda match: (text := sections.get(match[1], "")) and text.rstrip("\n") + "\n\n", part
+        )
         return filled.strip() + "\n"
 
     system, user = template
     return (Message(role=Role.system, text=fill(system)), Message(role=Role.user, text=fill(user)))
 
 
-def form_of_answer(name: str) -> str:
+def load_answer_form(name: str) -> str:
     """Load the description of one of several answer forms. `name` is a file in questions/forms."""
-    return _text(f"forms/{name}.md")
+    return _load_text(f"forms/{name}.md")
 
 
-def section(title: str, *blocks: str) -> str:
+def format_section(title: str, *blocks: str) -> str:
     """Format a titled part of a prompt. Empty if all blocks are empty."""
-    said = [block for block in blocks if block]
-    return "\n".join((f"## {title}", *said)) if said else ""
+    non_empty = [block for block in blocks if block]
+    return "\n".join((f"## {title}", *non_empty)) if non_empty else ""
 
 
-def names() -> tuple[str, ...]:
+def list_questions() -> tuple[str, ...]:
     """List all questions."""
     folder = files("redstart.toolkit.prompts") / "questions"
     return tuple(sorted(entry.name.removesuffix(".md") for entry in folder.iterdir() if entry.name.endswith(".md")))
 
 
 @cache
-def _template(question: str) -> tuple[str, str]:
-    system, _, user = _text(f"{question}.md").partition("\n---\n")
+def _load_template(question: str) -> tuple[str, str]:
+    system, _, user = _load_text(f"{question}.md").partition("\n---\n")
     return system.strip() + "\n", user
 
 
 @cache
-def _text(name: str) -> str:
+def _load_text(name: str) -> str:
     return (files("redstart.toolkit.prompts") / "questions" / name).read_text(encoding="utf-8")

@@ -1,4 +1,4 @@
-"""Builds the parts of a prompt that more than one question shows."""
+"""Build the parts of a prompt that more than one question shows."""
 
 from __future__ import annotations
 
@@ -6,39 +6,39 @@ from collections.abc import Callable, Iterable, Sequence
 
 from redstart.core.change import RejectedEdit
 from redstart.core.context import Context
-from redstart.core.course import CourseChange, Strategy
 from redstart.core.failures import RecalledFailure
 from redstart.core.finding import Findings
+from redstart.core.frozen import clip
 from redstart.core.learning import Plan, RecalledCard, Reflection
 from redstart.core.lesson import LessonDraws
-from redstart.core.noun import clip
 from redstart.core.pattern import RecalledPattern
+from redstart.core.progress import CourseChange, Strategy
 from redstart.core.report import Case
 from redstart.core.run import Attempt, AttemptSummary
-from redstart.core.visible import one_line
-from redstart.toolkit.base.text import data
-from redstart.toolkit.prompts.render import section
+from redstart.core.safe_text import to_one_line
+from redstart.toolkit.base.text import wrap_untrusted
+from redstart.toolkit.prompts.render import format_section
 
-ASKED = (
+REFLECTION_REQUEST = (
     "Before WHY, say in one line each, as `ROOT CAUSE:`, `WHAT FAILED:` and `TRY NEXT:`, what you make of the last "
     "attempt. Then give edits that differ from what was tried. {where}"
 )
-ASKED_IN_JSON = (
+JSON_REFLECTION_REQUEST = (
     'Say in "root_cause", "what_failed" and "try_next", in one line each, what you make of the last attempt. Give '
     "edits that differ from what was tried. {where}"
 )
-ANSWERED = "Give edits that differ from what was tried, and follow what was learned from it. {where}"
+RETRY_REQUEST = "Give edits that differ from what was tried, and follow what was learned from it. {where}"
 
 
-def request_to_reflect(history: Sequence[AttemptSummary], *, shaped: bool) -> str:
+def request_to_reflect(history: Sequence[AttemptSummary], *, as_json: bool) -> str:
     """Choose what the next question for edits asks about the last attempt: less if a reflection on it exists."""
     last = next((entry for entry in reversed(history) if not entry.probe), None)
     if last is not None and last.reflection is not None and last.reflection.explains:
-        return ANSWERED
-    return ASKED_IN_JSON if shaped else ASKED
+        return RETRY_REQUEST
+    return JSON_REFLECTION_REQUEST if as_json else REFLECTION_REQUEST
 
 
-def reflected(reflection: Reflection | None) -> list[str]:
+def format_reflection(reflection: Reflection | None) -> list[str]:
     """Format the reflection on one attempt, one line for each part. A mere note is one line without a name."""
     if reflection is None:
         return []
@@ -49,184 +49,198 @@ def reflected(reflection: Reflection | None) -> list[str]:
         "WHAT FAILED": reflection.what_failed,
         "TRY NEXT": reflection.try_next,
     }
-    return [f"{name}: {one_line(text)}" for name, text in parts.items() if text]
+    return [f"{name}: {to_one_line(text)}" for name, text in parts.items() if text]
 
 
-def learned(history: Sequence[AttemptSummary], shown: int = 3) -> str:
+def build_reflections_section(history: Sequence[AttemptSummary], limit: int = 3) -> str:
     """Build a section with the reflections alone, for a question that shows no diffs of earlier attempts."""
-    explained = [entry for entry in history if entry.reflection is not None and entry.reflection.explains]
+    entries = [entry for entry in history if entry.reflection is not None and entry.reflection.explains]
     blocks = (
-        data(f"attempt {item.number}", "\n".join(reflected(item.reflection)), 2000) for item in explained[-shown:]
+        wrap_untrusted(f"attempt {item.number}", "\n".join(format_reflection(item.reflection)), 2000)
+        for item in entries[-limit:]
     )
-    return section("Learned from the last attempts", *blocks)
+    return format_section("Learned from the last attempts", *blocks)
 
 
-def this_attempt(attempt: Attempt, diff: str) -> str:
+def build_attempt_section(attempt: Attempt, diff: str) -> str:
     """Build a section with the change of the current attempt and its author's reason."""
-    why = f"WHY: {attempt.patch.why}" if attempt.patch and attempt.patch.why else ""
-    text = "\n".join(part for part in (why, diff) if part)
-    return section("What was tried", data("attempt", text, 6000)) if text else ""
+    reason = f"WHY: {attempt.patch.why}" if attempt.patch and attempt.patch.why else ""
+    text = "\n".join(part for part in (reason, diff) if part)
+    return format_section("What was tried", wrap_untrusted("attempt", text, 6000)) if text else ""
 
 
-CASES_SHOWN = 8
+MAX_SHOWN_CASES = 8
 DETAIL = 3000
 PLAN = 16_000
 """Bytes of a plan: enough for all criteria of a run, with their titles."""
 
 
-def goal(text: str, whole: str = "") -> str:
+def build_goal_section(text: str, full_goal: str = "") -> str:
     """Build the section with the goal. For a part of a larger goal, it also shows that goal, for orientation only."""
     if not text:
         return ""
-    told = ("It is a part of this, whose other parts are made apart from it:", data("user", whole, 16_000))
-    return section("Goal", data("user", text, 16_000), *(told if whole else ()))
+    context = (
+        "It is a part of this, whose other parts are made apart from it:",
+        wrap_untrusted("user", full_goal, 16_000),
+    )
+    return format_section("Goal", wrap_untrusted("user", text, 16_000), *(context if full_goal else ()))
 
 
-def hint(text: str, said: Iterable[str] = ()) -> str:
+def build_hint_section(text: str, messages: Iterable[str] = ()) -> str:
     """Build a section with the user's messages: the initial hint and later ones."""
-    return section("The user says", *(data("user", message, 4000) for message in (text, *said) if message))
+    return format_section(
+        "The user says", *(wrap_untrusted("user", message, 4000) for message in (text, *messages) if message)
+    )
 
 
-def notes(read: Callable[[str], bytes | None]) -> str:
+def build_notes_section(read: Callable[[str], bytes | None]) -> str:
     """Build a section with the project's notes for contributors: data, like everything else in a repo."""
     for name in ("AGENTS.md", "CLAUDE.md"):
         if text := (read(name) or b"").decode(errors="replace").strip():
-            return section("The project's own notes", data(name, text, 4000))
+            return format_section("The project's own notes", wrap_untrusted(name, text, 4000))
     return ""
 
 
-def plan(made: Plan | None) -> str:
-    if made is None or not (made.summary or made.subtasks):
+def plan(current_plan: Plan | None) -> str:
+    if current_plan is None or not (current_plan.summary or current_plan.subtasks):
         return ""
-    lines = [made.summary]
-    for subtask in made.subtasks:
+    lines = [current_plan.summary]
+    for subtask in current_plan.subtasks:
         lines += [f"- {subtask.title}", *(f"  - {criterion}" for criterion in subtask.criteria)]
-    return section("Plan", data("plan", "\n".join(lines), PLAN))
+    return format_section("Plan", wrap_untrusted("plan", "\n".join(lines), PLAN))
 
 
-def failing(cases: Sequence[Case], total: int) -> str:
+def build_failing_section(cases: Sequence[Case], total: int) -> str:
     """Build a section with the failing tests: IDs, expected and actual values, and the runner's output.
 
     Of a test with several sets of parameters, it shows the first in full and only the differences of the others.
     """
     blocks: list[str] = []
-    known: set[str] = set()
-    for case in cases[:CASES_SHOWN]:
+    seen: set[str] = set()
+    for case in cases[:MAX_SHOWN_CASES]:
         test = case.id.partition("[")[0]
-        again = test in known
-        known.add(test)
-        told = [f"id: {case.id}", f"message: {clip(case.message, 1000)}"]
+        is_repeated = test in seen
+        seen.add(test)
+        lines = [f"id: {case.id}", f"message: {clip(case.message, 1000)}"]
         if case.expected is not None:
-            told.append(f"expected: {clip(case.expected, 500)}")
+            lines.append(f"expected: {clip(case.expected, 500)}")
         if case.actual is not None:
-            told.append(f"actual: {clip(case.actual, 500)}")
-        told.append(clip(_parameters(case.detail) if again else case.detail, DETAIL))
-        blocks.append(data("test", "\n".join(told), DETAIL + 3000))
-    if total > len(cases[:CASES_SHOWN]):
-        blocks.append(f"({total - len(cases[:CASES_SHOWN])} more failing tests are not shown.)")
-    return section("Failing tests", *blocks)
+            lines.append(f"actual: {clip(case.actual, 500)}")
+        lines.append(clip(_find_parameters(case.detail) if is_repeated else case.detail, DETAIL))
+        blocks.append(wrap_untrusted("test", "\n".join(lines), DETAIL + 3000))
+    if total > len(cases[:MAX_SHOWN_CASES]):
+        blocks.append(f"({total - len(cases[:MAX_SHOWN_CASES])} more failing tests are not shown.)")
+    return format_section("Failing tests", *blocks)
 
 
-def failing_briefly(cases: Sequence[Case], shown: int = 3) -> str:
+def build_brief_failing_section(cases: Sequence[Case], limit: int = 3) -> str:
     """Build a section with the calls, expected values and actual values of the first failing tests."""
     blocks: list[str] = []
-    for case in cases[:shown]:
-        told = [case.id, _parameters(case.detail), clip(case.message, 300)]
+    for case in cases[:limit]:
+        lines = [case.id, _find_parameters(case.detail), clip(case.message, 300)]
         if case.expected is not None and case.actual is not None:
-            told.append(f"expected {clip(case.expected, 200)}, got {clip(case.actual, 200)}")
-        blocks.append(data("test", "\n".join(line for line in told if line), 1500))
-    return section("These tests fail", *blocks)
+            lines.append(f"expected {clip(case.expected, 200)}, got {clip(case.actual, 200)}")
+        blocks.append(wrap_untrusted("test", "\n".join(line for line in lines if line), 1500))
+    return format_section("These tests fail", *blocks)
 
 
-def tried_briefly(history: Sequence[AttemptSummary], diff: Callable[[str], str], shown: int = 2) -> str:
+def build_brief_tried_section(history: Sequence[AttemptSummary], diff: Callable[[str], str], limit: int = 2) -> str:
     """Build a section with the last attempts' changes. Attempts without a change teach nothing."""
-    made = [entry for entry in history if entry.diff and not entry.probe][-shown:]
-    texts = ("\n".join((clip(diff(item.diff), 1500), *_explained(item.reflection))) for item in made)
-    return section("This was tried and is not right", *(data("attempt", text, 3000) for text in texts))
+    changed = [entry for entry in history if entry.diff and not entry.probe][-limit:]
+    texts = ("\n".join((clip(diff(item.diff), 1500), *_format_explanation(item.reflection))) for item in changed)
+    return format_section("This was tried and is not right", *(wrap_untrusted("attempt", text, 3000) for text in texts))
 
 
-def _explained(reflection: Reflection | None) -> list[str]:
-    return reflected(reflection) if reflection is not None and reflection.explains else []
+def _format_explanation(reflection: Reflection | None) -> list[str]:
+    return format_reflection(reflection) if reflection is not None and reflection.explains else []
 
 
-def _parameters(detail: str) -> str:
+def _find_parameters(detail: str) -> str:
     """Find pytest's lines about a test's parameters, which come before its source."""
     head = detail.strip("\n").partition("\n\n")[0]
     return head if " = " in head.partition("\n")[0] and not head.startswith((" ", ">", "def ", "@")) else ""
 
 
-def code(context: Context | None, read: Callable[[str], bytes | None]) -> str:
+def build_code_section(context: Context | None, read: Callable[[str], bytes | None]) -> str:
     """Build a section with the retrieved chunks, as they are in the snapshot."""
     if context is None:
         return ""
     blocks: list[str] = []
     for chunk in context.chunks:
         lines = (read(chunk.path) or b"").decode(errors="replace").splitlines()
-        shown = "\n".join(lines[chunk.start - 1 : chunk.end])
-        blocks.append(data(f"{chunk.path} lines {chunk.start}-{chunk.end}", shown, 30_000))
-    return section("Code", *blocks)
+        excerpt = "\n".join(lines[chunk.start - 1 : chunk.end])
+        blocks.append(wrap_untrusted(f"{chunk.path} lines {chunk.start}-{chunk.end}", excerpt, 30_000))
+    return format_section("Code", *blocks)
 
 
-def findings(found: Findings | None) -> str:
-    if found is None or not found.first:
+def build_findings_section(static_findings: Findings | None) -> str:
+    if static_findings is None or not static_findings.first:
         return ""
-    lines = [f"{item.path}:{item.line} {item.rule} {item.message}" for item in found.first]
-    return section("Static findings in this code", data("ruff", "\n".join(lines), 2000))
+    lines = [f"{item.path}:{item.line} {item.rule} {item.message}" for item in static_findings.first]
+    return format_section("Static findings in this code", wrap_untrusted("ruff", "\n".join(lines), 2000))
 
 
-_LIKE = {"signature": "the same failure", "family": "the same kind of failure"}
+_SIMILARITY_PHRASES = {"signature": "the same failure", "family": "the same kind of failure"}
 
 
-def lessons(recalled: Iterable[RecalledCard]) -> str:
+def build_fixes_section(recalled_cards: Iterable[RecalledCard]) -> str:
     """Build a section with the cards of verified fixes, as hints. Their text cannot pass for lines of ours."""
     blocks: list[str] = []
-    for item in recalled:
+    for item in recalled_cards:
         card = item.card
-        same = _LIKE.get(item.source, "a failure like it")
-        summary, cause, fix = map(one_line, (card.summary, card.root_cause, card.fix))
-        asked = " (its run asked a person, so trust it less)" if card.asked else ""
-        told = f"{same}, fixed before{asked}: {summary}\ncause: {cause}\nfix: {fix}"
-        blocks.append(data(f"memory {card.id}", told, 1500))
-    return section("Learned from earlier fixes", *blocks)
+        likeness = _SIMILARITY_PHRASES.get(item.source, "a failure like it")
+        summary, cause, fix = map(to_one_line, (card.summary, card.root_cause, card.fix))
+        note = " (its run asked a person, so trust it less)" if card.asked else ""
+        text = f"{likeness}, fixed before{note}: {summary}\ncause: {cause}\nfix: {fix}"
+        blocks.append(wrap_untrusted(f"memory {card.id}", text, 1500))
+    return format_section("Learned from earlier fixes", *blocks)
 
 
-def advised(taught: LessonDraws | None) -> str:
+def build_lessons_section(draws: LessonDraws | None) -> str:
     """Build a section with the lessons that apply and were not withheld, as hints."""
-    shown = [coin for coin in taught.coins if coin.shown] if taught else []
-    told = ((item.taught_by, f"when: {one_line(item.when)}\nadvice: {one_line(item.advice)}") for item in shown)
-    return section("Lessons of earlier runs", *(data(f"lesson of run {run}", text, 1500) for run, text in told))
+    visible = [coin for coin in draws.coins if coin.shown] if draws else []
+    texts = (
+        (item.taught_by, f"when: {to_one_line(item.when)}\nadvice: {to_one_line(item.advice)}") for item in visible
+    )
+    return format_section(
+        "Lessons of earlier runs", *(wrap_untrusted(f"lesson of run {run}", text, 1500) for run, text in texts)
+    )
 
 
 PATTERN = 1600
 """Bytes of one pattern in a prompt."""
 
 
-def patterns(recalled: Iterable[RecalledPattern]) -> str:
+def build_patterns_section(recalled_patterns: Iterable[RecalledPattern]) -> str:
     """Build a section with earlier solutions of similar goals and their origin: examples for a plan, as plain text."""
     blocks: list[str] = []
-    for item in recalled:
-        made, origin = item.pattern, item.pattern.provenance
-        told = [f"goal: {clip(one_line(made.goal), 400)}", f"plan: {clip(one_line(made.summary), 300)}"]
-        told += [f"- {one_line(title)}" for title in made.subtasks]
-        told += ["files:", *(f"- {one_line(f'{part.path}: {part.role}')}" for part in made.shape)] if made.shape else []
-        told += [f"- and {made.left_out} more"] if made.left_out else []
-        source = f"memory {made.id}: {made.mode}, {made.outcome}, in {origin.get('repo', '')}"
-        blocks.append(data(clip(source, 200), "\n".join(told), PATTERN))
-    said = "Take from these what fits; where they and the goal differ, the goal holds." if blocks else ""
-    return section("Goals like this one that were reached before", said, *blocks)
+    for item in recalled_patterns:
+        pattern, origin = item.pattern, item.pattern.provenance
+        lines = [f"goal: {clip(to_one_line(pattern.goal), 400)}", f"plan: {clip(to_one_line(pattern.summary), 300)}"]
+        lines += [f"- {to_one_line(title)}" for title in pattern.subtasks]
+        lines += (
+            ["files:", *(f"- {to_one_line(f'{part.path}: {part.role}')}" for part in pattern.shape)]
+            if pattern.shape
+            else []
+        )
+        lines += [f"- and {pattern.left_out} more"] if pattern.left_out else []
+        source = f"memory {pattern.id}: {pattern.mode}, {pattern.outcome}, in {origin.get('repo', '')}"
+        blocks.append(wrap_untrusted(clip(source, 200), "\n".join(lines), PATTERN))
+    instruction = "Take from these what fits; where they and the goal differ, the goal holds." if blocks else ""
+    return format_section("Goals like this one that were reached before", instruction, *blocks)
 
 
-def tried(history: Sequence[AttemptSummary], diff: Callable[[str], str], shown: int = 3) -> str:
+def build_tried_section(history: Sequence[AttemptSummary], diff: Callable[[str], str], limit: int = 3) -> str:
     """Build a section with the last attempts' changes and why they failed. Attempts that only probed are left out."""
     blocks: list[str] = []
-    for attempt in [entry for entry in history if not entry.probe][-shown:]:
-        told = [f"attempt {attempt.number}"]
+    for attempt in [entry for entry in history if not entry.probe][-limit:]:
+        lines = [f"attempt {attempt.number}"]
         if attempt.diff:
-            told.append(clip(diff(attempt.diff), 3000))
-        told.append(f"outcome: {attempt.outcome or attempt.reason}")
-        told += reflected(attempt.reflection)
-        blocks.append(data(f"attempt {attempt.number}", "\n".join(told), 6000))
-    return section("Already tried, and it did not work", *blocks)
+            lines.append(clip(diff(attempt.diff), 3000))
+        lines.append(f"outcome: {attempt.outcome or attempt.reason}")
+        lines += format_reflection(attempt.reflection)
+        blocks.append(wrap_untrusted(f"attempt {attempt.number}", "\n".join(lines), 6000))
+    return format_section("Already tried, and it did not work", *blocks)
 
 
 ADVICE = {
@@ -242,27 +256,31 @@ ADVICE = {
 """What the question for edits says about each strategy."""
 
 
-def advice(turn: CourseChange | None) -> str:
+def format_advice(turn: CourseChange | None) -> str:
     """Build the advice to a run that goes in circles. Empty if the change is not one of wording."""
     if turn is None or turn.strategy not in ADVICE:
         return ""
     return ADVICE[turn.strategy].format(attempts=", ".join(map(str, turn.attempts)))
 
 
-def probed(history: Sequence[AttemptSummary], printed: Callable[[str], str]) -> str:
+def build_probes_section(history: Sequence[AttemptSummary], printed: Callable[[str], str]) -> str:
     """Build a section with the probes of this run and their output."""
-    told = [data(f"probe of attempt {entry.number}", printed(entry.probe), 9000) for entry in history if entry.probe]
-    return section("What was run to find out more", *told)
+    blocks = [
+        wrap_untrusted(f"probe of attempt {entry.number}", printed(entry.probe), 9000)
+        for entry in history
+        if entry.probe
+    ]
+    return format_section("What was run to find out more", *blocks)
 
 
-def looking(limit: int, probes: int = 0, language: str = "Python") -> str:
+def build_tools_section(limit: int, probes: int = 0, language: str = "Python") -> str:
     """Build a section that allows tool calls before the answer, and `probes` more probes. Empty if `limit` is 0.
 
     `language` is the language of a probe's snippet.
     """
     if not limit:
         return ""
-    look = (
+    tools_text = (
         f"Before you answer you may look at the project, at most {limit} times: read, search, outline, references, "
         "history. Look where what is shown above is not enough; otherwise answer at once."
     )
@@ -271,26 +289,28 @@ def looking(limit: int, probes: int = 0, language: str = "Python") -> str:
         f"snippet of {language}. It is run in a sandbox on the code as it stands, what it prints is shown to you, and "
         f"you are asked again. {probes} more {'probe is' if probes == 1 else 'probes are'} possible."
     )
-    return section("Looking around", look, probe if probes else "")
+    return format_section("Looking around", tools_text, probe if probes else "")
 
 
-_AT = {"signature": "at this failure"}
+_FAILURE_PHRASES = {"signature": "at this failure"}
 
 
-def tried_before(recalled: Iterable[RecalledFailure], repo: str) -> str:
+def build_failed_before_section(failures: Iterable[RecalledFailure], repo: str) -> str:
     """Build a section with edits that failed in earlier runs, how, and in which run. All of it is data from models.
 
     Lines of code are shown only in the repo that they come from.
     """
-    blocks = [data(f"failed attempt {item.record.id}", _lines(item, repo), 2500) for item in recalled]
-    said = "These edits did not work in earlier runs. Do not give them again." if blocks else ""
-    return section("Tried before and failed", said, *blocks)
+    blocks = [
+        wrap_untrusted(f"failed attempt {item.record.id}", _format_failure(item, repo), 2500) for item in failures
+    ]
+    instruction = "These edits did not work in earlier runs. Do not give them again." if blocks else ""
+    return format_section("Tried before and failed", instruction, *blocks)
 
 
-def _lines(recalled: RecalledFailure, repo: str) -> str:
-    record, origin = recalled.record, recalled.record.provenance.get("run", "")
-    at = _AT.get(recalled.source, "at this kind of failure, in the same test")
-    lines = [f"tried before {at}, in run {origin}" if origin else f"tried before {at}"]
+def _format_failure(failure: RecalledFailure, repo: str) -> str:
+    record, origin = failure.record, failure.record.provenance.get("run", "")
+    occasion = _FAILURE_PHRASES.get(failure.source, "at this kind of failure, in the same test")
+    lines = [f"tried before {occasion}, in run {origin}" if origin else f"tried before {occasion}"]
     parts = {
         "what was tried": record.tried,
         "files": ", ".join(record.files[:5]),
@@ -298,29 +318,33 @@ def _lines(recalled: RecalledFailure, repo: str) -> str:
         "root cause": record.root_cause,
         "try next": record.try_next,
     }
-    lines += [f"{name}: {clip(one_line(text), 400)}" for name, text in parts.items() if text]
-    if record.change and recalled.repo == repo:
+    lines += [f"{name}: {clip(to_one_line(text), 400)}" for name, text in parts.items() if text]
+    if record.change and failure.repo == repo:
         lines += ["the change:", record.change]
     return "\n".join(lines)
 
 
-SENT, NEAREST, REASON, PATH = 1500, 800, 400, 200
+MAX_SENT_CHARACTERS, MAX_NEAREST_CHARACTERS, REASON, PATH = 1500, 800, 400, 200
 
 
-def rejected(edits: Sequence[RejectedEdit], shown: int = 3) -> str:
+def build_rejected_section(edits: Sequence[RejectedEdit], limit: int = 3) -> str:
     """Build a section with the rejected edits and the closest text of the file. Empty if all edits fit."""
-    blocks = [_block(edit) for edit in edits[:shown]]
+    blocks = [_block(edit) for edit in edits[:limit]]
     if not blocks:
         return ""
-    if len(edits) > shown:
-        blocks.append(f"({len(edits) - shown} more edits did not fit.)")
-    said = "Nothing of the last answer was applied. Copy the lines to change from the file exactly as they stand."
-    return section("Your last edits that did not fit", said, *blocks)
+    if len(edits) > limit:
+        blocks.append(f"({len(edits) - limit} more edits did not fit.)")
+    instruction = (
+        "Nothing of the last answer was applied. Copy the lines to change from the file exactly as they stand."
+    )
+    return format_section("Your last edits that did not fit", instruction, *blocks)
 
 
 def _block(edit: RejectedEdit) -> str:
-    which = f"edit {edit.number} of {edit.path}" if edit.number else f"edits of {edit.path}"
-    told = [f"reason: {clip(edit.reason, REASON)}", "you sent:", clip(edit.sent, SENT)]
+    title = f"edit {edit.number} of {edit.path}" if edit.number else f"edits of {edit.path}"
+    lines = [f"reason: {clip(edit.reason, REASON)}", "you sent:", clip(edit.edit_text, MAX_SENT_CHARACTERS)]
     if edit.nearest:
-        told += ["the file:", clip(edit.nearest, NEAREST)]
-    return data(clip(which, PATH), "\n".join(told), SENT + NEAREST + REASON + 200)
+        lines += ["the file:", clip(edit.nearest, MAX_NEAREST_CHARACTERS)]
+    return wrap_untrusted(
+        clip(title, PATH), "\n".join(lines), MAX_SENT_CHARACTERS + MAX_NEAREST_CHARACTERS + REASON + 200
+    )

@@ -22,7 +22,7 @@ from redstart.core.change import Snapshot
 from redstart.core.errors import ConfigError, PolicyViolation, StoreError
 from redstart.ports.store.port.blobs import Blobs
 from redstart.ports.store.port.trees import DiffRefused, TreeChange
-from redstart.toolkit.base.git import GitFailed, ask_git, batch_reader, git, split_z
+from redstart.toolkit.base.git import GitFailed, ask_git, run_git, split_z, start_batch_reader
 
 _REF = "refs/heads/snapshot"
 
@@ -35,11 +35,11 @@ class RepoIntake(NamedTuple):
 
 def take_in(root: Path, names: Iterable[str], git_dir: Path) -> RepoIntake:
     """Pack these files of `root` into the empty folder `git_dir`. A file that vanishes meanwhile is left out."""
-    git("init", "-q", "--bare", str(git_dir))
+    run_git("init", "-q", "--bare", str(git_dir))
     stream = b"".join(_stream(root, names))
     settings = ("-c", "core.compression=1", "-c", "fastimport.unpackLimit=0")
-    git(*settings, "fast-import", "--quiet", "--depth=0", stdin=stream, git_dir=git_dir)
-    tree = git("rev-parse", f"{_REF}^{{tree}}", git_dir=git_dir).decode().strip()
+    run_git(*settings, "fast-import", "--quiet", "--depth=0", stdin=stream, git_dir=git_dir)
+    tree = run_git("rev-parse", f"{_REF}^{{tree}}", git_dir=git_dir).decode().strip()
     packs = list((git_dir / "objects" / "pack").glob("*.pack"))
     if len(packs) != 1:
         raise StoreError(f"git made {len(packs)} packs of a snapshot instead of one")
@@ -49,26 +49,26 @@ def take_in(root: Path, names: Iterable[str], git_dir: Path) -> RepoIntake:
 def _stream(root: Path, names: Iterable[str]) -> Iterator[bytes]:
     yield f"feature done\ncommit {_REF}\ncommitter redstart <> 0 +0000\ndata 0\n".encode()
     for name in names:
-        found = _read(root / name)
-        if found is not None:
-            mode, data = found
-            yield b"M %s inline %s\ndata %d\n%s\n" % (mode, _quoted(name), len(data), data)
+        entry = _read(root / name)
+        if entry is not None:
+            mode, data = entry
+            yield b"M %s inline %s\ndata %d\n%s\n" % (mode, _quote_name(name), len(data), data)
     yield b"done\n"
 
 
 def _read(path: Path) -> tuple[bytes, bytes] | None:
     try:
-        found = path.lstat()
-        if stat.S_ISLNK(found.st_mode):
+        file_stat = path.lstat()
+        if stat.S_ISLNK(file_stat.st_mode):
             return b"120000", os.fsencode(path.readlink())
-        if stat.S_ISREG(found.st_mode):
-            return (b"100755" if found.st_mode & stat.S_IXUSR else b"100644"), path.read_bytes()
+        if stat.S_ISREG(file_stat.st_mode):
+            return (b"100755" if file_stat.st_mode & stat.S_IXUSR else b"100644"), path.read_bytes()
     except FileNotFoundError:
         return None
     return None
 
 
-def _quoted(name: str) -> bytes:
+def _quote_name(name: str) -> bytes:
     raw = os.fsencode(name)
     if not raw.startswith(b'"') and b"\n" not in raw:
         return raw
@@ -101,7 +101,7 @@ class GitTrees:
         self._home = home
         self._git_dir = home / "objects.git"
         self._blobs = blobs
-        self._known: set[str] = set()
+        self._known_trees: set[str] = set()
         self._entries: dict[str, dict[str, _Entry]] = {}
         self._reader: subprocess.Popen[bytes] | None = None
         self._prepare()
@@ -115,22 +115,22 @@ class GitTrees:
 
     def take(self, root: Path) -> Snapshot:
         """Take a snapshot of a folder's files as they are: including uncommitted ones, without ignored ones."""
-        with self._scratch() as folder:
+        with self._create_scratch_folder() as folder:
             tree, pack = take_in(root, self._list(root), folder / "intake.git")
             name = self._blobs.put(pack.read_bytes())
-            kept = self._git_dir / "objects" / "pack"
+            pack_directory = self._git_dir / "objects" / "pack"
             # The index comes last: git ignores a pack without one.
             for part in (pack, pack.with_suffix(".idx")):
-                part.replace(kept / part.name)
-        self._known.add(tree)
+                part.replace(pack_directory / part.name)
+        self._known_trees.add(tree)
         return Snapshot(tree=tree, base=tree, pack=name)
 
-    def empty(self) -> Snapshot:
+    def create_empty(self) -> Snapshot:
         """Return a snapshot without files."""
-        with self._index() as index:
-            tree = git("write-tree", **self._at(index)).decode().strip()
-        pack = git("pack-objects", "-q", "--stdout", "--revs", stdin=f"{tree}\n".encode(), git_dir=self._git_dir)
-        self._known.add(tree)
+        with self._open_index() as index:
+            tree = run_git("write-tree", **self._get_git_options(index)).decode().strip()
+        pack = run_git("pack-objects", "-q", "--stdout", "--revs", stdin=f"{tree}\n".encode(), git_dir=self._git_dir)
+        self._known_trees.add(tree)
         return Snapshot(tree=tree, base=tree, pack=self._blobs.put(pack))
 
     @contextmanager
@@ -138,36 +138,36 @@ class GitTrees:
         self._ensure(snapshot)
         folder = Path(tempfile.mkdtemp(prefix=f"{os.getpid()}-", dir=self._home / "work"))
         try:
-            with self._index() as index:
-                git("read-tree", "--reset", "-u", snapshot.tree, work_tree=folder, **self._at(index))
+            with self._open_index() as index:
+                run_git("read-tree", "--reset", "-u", snapshot.tree, work_tree=folder, **self._get_git_options(index))
             yield folder
         finally:
             shutil.rmtree(folder, ignore_errors=True)
 
     # -- reading ---------------------------------------------------------------------------------------------------
 
-    def files(self, snapshot: Snapshot) -> list[str]:
+    def list_files(self, snapshot: Snapshot) -> list[str]:
         return sorted(self._list_tree(snapshot))
 
     def read(self, snapshot: Snapshot, path: str) -> bytes | None:
         entry = self._list_tree(snapshot).get(path)
         if entry is None or not entry.mode.startswith("100"):
             return None
-        return self._object(entry.name)
+        return self._read_object(entry.name)
 
-    def size(self, snapshot: Snapshot, path: str) -> int | None:
+    def get_size(self, snapshot: Snapshot, path: str) -> int | None:
         entry = self._list_tree(snapshot).get(path)
         return entry.size if entry is not None and entry.mode.startswith("100") else None
 
     def diff(self, old: Snapshot, new: Snapshot) -> bytes:
         self._ensure(old)
         self._ensure(new)
-        return git("diff-tree", "-p", "-r", "--no-renames", old.tree, new.tree, git_dir=self._git_dir)
+        return run_git("diff-tree", "-p", "-r", "--no-renames", old.tree, new.tree, git_dir=self._git_dir)
 
-    def changes(self, old: Snapshot, new: Snapshot) -> list[TreeChange]:
+    def list_changes(self, old: Snapshot, new: Snapshot) -> list[TreeChange]:
         self._ensure(old)
         self._ensure(new)
-        raw = git("diff-tree", "-r", "-z", "--raw", "--no-renames", old.tree, new.tree, git_dir=self._git_dir)
+        raw = run_git("diff-tree", "-r", "-z", "--raw", "--no-renames", old.tree, new.tree, git_dir=self._git_dir)
         fields = split_z(raw)
         return [
             TreeChange(path, *meta.lstrip(":").split()[:2])
@@ -188,45 +188,49 @@ class GitTrees:
                 lines.append(b"0 %s\t%s\0" % (b"0" * 40, name))
                 continue
             mode = entries[path].mode if path in entries else "100644"
-            stored = git("hash-object", "-w", "--stdin", "--no-filters", stdin=data, git_dir=self._git_dir)
+            stored = run_git("hash-object", "-w", "--stdin", "--no-filters", stdin=data, git_dir=self._git_dir)
             lines.append(b"%s %s\t%s\0" % (mode.encode(), stored.strip(), name))
-        with self._index(snapshot) as index:
+        with self._open_index(snapshot) as index:
             try:
-                git("update-index", "-z", "--index-info", stdin=b"".join(lines), **self._at(index))
+                run_git("update-index", "-z", "--index-info", stdin=b"".join(lines), **self._get_git_options(index))
             except GitFailed as error:
                 raise PolicyViolation(str(error)) from error
-            return self._derived(snapshot, index)
+            return self._derive_snapshot(snapshot, index)
 
     def apply(self, snapshot: Snapshot, diff: bytes) -> Snapshot | DiffRefused:
-        with self._index(snapshot) as index:
+        with self._open_index(snapshot) as index:
             try:
-                git("apply", "--cached", "--whitespace=nowarn", "-", stdin=diff, **self._at(index))
+                run_git("apply", "--cached", "--whitespace=nowarn", "-", stdin=diff, **self._get_git_options(index))
             except GitFailed as error:
                 return DiffRefused(str(error))
-            return self._derived(snapshot, index)
+            return self._derive_snapshot(snapshot, index)
 
     def merge(self, base: Snapshot, ours: Snapshot, theirs: Snapshot) -> Snapshot | tuple[str, ...]:
         root = self._commit(base)
         sides = [self._commit(item, root) for item in (ours, theirs)]
         try:
-            merged = git("merge-tree", "--write-tree", *sides, git_dir=self._git_dir).decode().strip()
+            merged = run_git("merge-tree", "--write-tree", *sides, git_dir=self._git_dir).decode().strip()
         except GitFailed:
-            mine, other = ({change.path for change in self.changes(base, item)} for item in (ours, theirs))
-            differ = {path for path in mine & other if self.read(ours, path) != self.read(theirs, path)}
-            return tuple(sorted(differ)) or tuple(sorted(other))
-        with self._index(ours) as index:
-            git("read-tree", merged, **self._at(index))
-            return self._derived(ours, index)
+            our_paths, their_paths = (
+                {change.path for change in self.list_changes(base, item)} for item in (ours, theirs)
+            )
+            conflicts = {path for path in our_paths & their_paths if self.read(ours, path) != self.read(theirs, path)}
+            return tuple(sorted(conflicts)) or tuple(sorted(their_paths))
+        with self._open_index(ours) as index:
+            run_git("read-tree", merged, **self._get_git_options(index))
+            return self._derive_snapshot(ours, index)
 
     # -- inside ----------------------------------------------------------------------------------------------------
 
     def _commit(self, snapshot: Snapshot, *parents: str) -> str:
         """Commit the snapshot's tree: git finds by the parents what two trees have in common."""
         self._ensure(snapshot)
-        who = ("-c", "user.name=redstart", "-c", "user.email=redstart@localhost")
-        above = [word for parent in parents for word in ("-p", parent)]
-        made = git(*who, "commit-tree", snapshot.tree, *above, stdin=b"a snapshot\n", git_dir=self._git_dir)
-        return made.decode().strip()
+        identity = ("-c", "user.name=redstart", "-c", "user.email=redstart@localhost")
+        parent_options = [word for parent in parents for word in ("-p", parent)]
+        output = run_git(
+            *identity, "commit-tree", snapshot.tree, *parent_options, stdin=b"a snapshot\n", git_dir=self._git_dir
+        )
+        return output.decode().strip()
 
     def _prepare(self) -> None:
         if not (self._git_dir / "HEAD").exists():
@@ -236,96 +240,98 @@ class GitTrees:
         (self._git_dir / "info" / "exclude").write_text(NOT_SOURCE)
         work = self._home / "work"
         work.mkdir(exist_ok=True)
-        for left in work.iterdir():
-            pid = left.name.partition("-")[0]
-            if not (pid.isdigit() and alive(int(pid))):
-                shutil.rmtree(left, ignore_errors=True)
+        for leftover in work.iterdir():
+            pid = leftover.name.partition("-")[0]
+            if not (pid.isdigit() and is_alive(int(pid))):
+                shutil.rmtree(leftover, ignore_errors=True)
 
     def _init(self) -> None:
         """Make the object store under another name first: if two processes start at once, one store is kept."""
         self._home.mkdir(parents=True, exist_ok=True)
         with tempfile.TemporaryDirectory(prefix="init-", dir=self._home) as folder:
-            made = Path(folder) / "objects.git"
-            git("init", "-q", "--bare", "--template=", str(made))
+            temporary = Path(folder) / "objects.git"
+            run_git("init", "-q", "--bare", "--template=", str(temporary))
             try:
-                made.rename(self._git_dir)
+                temporary.rename(self._git_dir)
             except OSError:
                 if not (self._git_dir / "HEAD").exists():
                     raise
 
-    def _at(self, index: Path) -> _Place:
+    def _get_git_options(self, index: Path) -> _Place:
         return {"git_dir": self._git_dir, "index": index}
 
     @contextmanager
-    def _scratch(self) -> Generator[Path]:
+    def _create_scratch_folder(self) -> Generator[Path]:
         with tempfile.TemporaryDirectory(prefix=f"{os.getpid()}-", dir=self._home / "work") as folder:
             yield Path(folder)
 
     @contextmanager
-    def _index(self, snapshot: Snapshot | None = None) -> Generator[Path]:
-        with self._scratch() as folder:
+    def _open_index(self, snapshot: Snapshot | None = None) -> Generator[Path]:
+        with self._create_scratch_folder() as folder:
             index = folder / "index"
             if snapshot is not None:
                 self._ensure(snapshot)
-                git("read-tree", snapshot.tree, **self._at(index))
+                run_git("read-tree", snapshot.tree, **self._get_git_options(index))
             yield index
 
     def _list(self, root: Path) -> list[str]:
-        is_repo = _inside_work_tree(root)
-        wanted = ("ls-files", "-z", "--others", "--exclude-standard")
+        is_repo = _is_in_work_tree(root)
+        arguments = ("ls-files", "-z", "--others", "--exclude-standard")
         if is_repo:
-            listed = git(*wanted, "--cached", "--deduplicate", cwd=root, ours=False)
+            output = run_git(*arguments, "--cached", "--deduplicate", cwd=root, only_repo_config=False)
         else:
-            listed = git(*wanted, git_dir=self._git_dir, work_tree=root, cwd=root)
-        paths = ((name, root / name) for name in split_z(listed))
+            output = run_git(*arguments, git_dir=self._git_dir, work_tree=root, cwd=root)
+        paths = ((name, root / name) for name in split_z(output))
         return [name for name, path in paths if (path.is_symlink() and not _is_environment(path)) or path.is_file()]
 
-    def _derived(self, snapshot: Snapshot, index: Path) -> Snapshot:
-        tree = git("write-tree", **self._at(index)).decode().strip()
-        self._known.add(tree)
+    def _derive_snapshot(self, snapshot: Snapshot, index: Path) -> Snapshot:
+        tree = run_git("write-tree", **self._get_git_options(index)).decode().strip()
+        self._known_trees.add(tree)
         if tree == snapshot.base:
             return snapshot.model_copy(update={"tree": tree, "diff": ""})
         full = ("diff-tree", "-p", "-r", "--binary", "--full-index", "--no-renames", snapshot.base, tree)
-        return snapshot.model_copy(update={"tree": tree, "diff": self._blobs.put(git(*full, git_dir=self._git_dir))})
+        return snapshot.model_copy(
+            update={"tree": tree, "diff": self._blobs.put(run_git(*full, git_dir=self._git_dir))}
+        )
 
     def _ensure(self, snapshot: Snapshot) -> None:
         """Make the snapshot's tree readable here, from the blobs if this machine has not seen it yet."""
-        if snapshot.tree in self._known or self._has(snapshot.tree):
+        if snapshot.tree in self._known_trees or self._has_tree(snapshot.tree):
             return
-        git("index-pack", "--stdin", stdin=self._blobs.get(snapshot.pack), git_dir=self._git_dir)
+        run_git("index-pack", "--stdin", stdin=self._blobs.get(snapshot.pack), git_dir=self._git_dir)
         if snapshot.diff:
             base = Snapshot(tree=snapshot.base, base=snapshot.base, pack=snapshot.pack)
-            self._known.add(base.tree)
-            with self._index(base) as index:
+            self._known_trees.add(base.tree)
+            with self._open_index(base) as index:
                 patch = self._blobs.get(snapshot.diff)
-                git("apply", "--cached", "--whitespace=nowarn", "-", stdin=patch, **self._at(index))
-                git("write-tree", **self._at(index))
-        if not self._has(snapshot.tree):
+                run_git("apply", "--cached", "--whitespace=nowarn", "-", stdin=patch, **self._get_git_options(index))
+                run_git("write-tree", **self._get_git_options(index))
+        if not self._has_tree(snapshot.tree):
             raise StoreError(f"the blobs of snapshot {snapshot.tree[:12]} do not contain its files")
 
-    def _has(self, tree: str) -> bool:
+    def _has_tree(self, tree: str) -> bool:
         """Whether all of a tree is here: an interrupted write may have left a part."""
         try:
-            git("rev-list", "--objects", "--quiet", tree, git_dir=self._git_dir)
+            run_git("rev-list", "--objects", "--quiet", tree, git_dir=self._git_dir)
         except GitFailed:
             return False
-        self._known.add(tree)
+        self._known_trees.add(tree)
         return True
 
     def _list_tree(self, snapshot: Snapshot) -> dict[str, _Entry]:
         if snapshot.tree not in self._entries:
             self._ensure(snapshot)
             entries: dict[str, _Entry] = {}
-            for line in split_z(git("ls-tree", "-r", "-z", "-l", snapshot.tree, git_dir=self._git_dir)):
+            for line in split_z(run_git("ls-tree", "-r", "-z", "-l", snapshot.tree, git_dir=self._git_dir)):
                 meta, _, path = line.partition("\t")
                 mode, _, name, size = meta.split()
                 entries[path] = _Entry(mode, name, int(size) if size.isdigit() else 0)
             self._entries[snapshot.tree] = entries
         return self._entries[snapshot.tree]
 
-    def _object(self, name: str) -> bytes:
+    def _read_object(self, name: str) -> bytes:
         if self._reader is None:
-            self._reader = batch_reader(self._git_dir)
+            self._reader = start_batch_reader(self._git_dir)
         stdin, stdout = self._reader.stdin, self._reader.stdout
         if stdin is None or stdout is None:
             raise StoreError("the snapshot reader has no pipes")
@@ -343,9 +349,9 @@ def _is_environment(link: Path) -> bool:
     return (link / "pyvenv.cfg").is_file()
 
 
-def _inside_work_tree(root: Path) -> bool:
+def _is_in_work_tree(root: Path) -> bool:
     try:
-        return git("rev-parse", "--is-inside-work-tree", cwd=root, ours=False).strip() == b"true"
+        return run_git("rev-parse", "--is-inside-work-tree", cwd=root, only_repo_config=False).strip() == b"true"
     except GitFailed:
         return False
 
@@ -359,13 +365,15 @@ def _refuse_bad_path(path: str) -> None:
         raise PolicyViolation(f"{path!r} is inside git's own folder")
 
 
-def _refuse_file_and_folder(made: set[str], files: Mapping[str, bytes | None], there: Mapping[str, _Entry]) -> None:
+def _refuse_file_and_folder(
+    written_paths: set[str], files: Mapping[str, bytes | None], entries: Mapping[str, _Entry]
+) -> None:
     """Raise an error where git would silently drop one of the two."""
-    left = made | {path for path in there if path not in files}
-    for path in made:
+    remaining = written_paths | {path for path in entries if path not in files}
+    for path in written_paths:
         parts = path.split("/")
-        above = ("/".join(parts[:depth]) for depth in range(1, len(parts)))
-        if blocked := next((item for item in above if item in left), ""):
+        parents = ("/".join(parts[:depth]) for depth in range(1, len(parts)))
+        if blocked := next((item for item in parents if item in remaining), ""):
             raise PolicyViolation(f"{blocked!r} cannot be a file and a folder at once")
 
 
@@ -374,11 +382,11 @@ def _is_git_folder(part: str) -> bool:
 
     For example in other case, with trailing dots or blanks, as a short name or with hidden characters.
     """
-    shown = "".join(letter for letter in part if unicodedata.category(letter) != "Cf").casefold()
-    return shown.split(":")[0].rstrip(". ") == ".git" or shown.startswith("git~")
+    visible = "".join(character for character in part if unicodedata.category(character) != "Cf").casefold()
+    return visible.split(":")[0].rstrip(". ") == ".git" or visible.startswith("git~")
 
 
-def alive(pid: int) -> bool:
+def is_alive(pid: int) -> bool:
     """Whether there is a process with that ID, whoever owns it."""
     try:
         os.kill(pid, 0)
@@ -399,22 +407,31 @@ def commit_first(folder: Path, message: str) -> bool:
     Does nothing if the folder lies in a repo, or already has a commit. The user is the committer if their git knows
     them. Raises `GitFailed`.
     """
-    top = _said(folder, "rev-parse", "--show-toplevel")
+    top = _read_git_output(folder, "rev-parse", "--show-toplevel")
     if top and Path(top).resolve() != folder.resolve():
         return False
-    if top and _said(folder, "rev-parse", "--verify", "--quiet", "HEAD"):
+    if top and _read_git_output(folder, "rev-parse", "--verify", "--quiet", "HEAD"):
         return False
     if not top:
-        git("init", "--quiet", "--initial-branch=main", cwd=folder, ours=False)
-    git("add", "--all", cwd=folder, ours=False)
-    unknown = {name: value for name, value in NEUTRAL.items() if not _said(folder, "config", "--get", name)}
+        run_git("init", "--quiet", "--initial-branch=main", cwd=folder, only_repo_config=False)
+    run_git("add", "--all", cwd=folder, only_repo_config=False)
+    missing = {name: value for name, value in NEUTRAL.items() if not _read_git_output(folder, "config", "--get", name)}
     # A signature may ask for a passphrase, and nobody may be there to type it.
-    flags = [word for pair in {**unknown, "commit.gpgsign": "false"}.items() for word in ("-c", "=".join(pair))]
-    git(*flags, "commit", "--quiet", "--no-verify", "--file=-", stdin=message.encode(), cwd=folder, ours=False)
+    flags = [word for pair in {**missing, "commit.gpgsign": "false"}.items() for word in ("-c", "=".join(pair))]
+    run_git(
+        *flags,
+        "commit",
+        "--quiet",
+        "--no-verify",
+        "--file=-",
+        stdin=message.encode(),
+        cwd=folder,
+        only_repo_config=False,
+    )
     return True
 
 
-def _said(folder: Path, *arguments: str) -> str:
+def _read_git_output(folder: Path, *arguments: str) -> str:
     """Return git's answer; empty if it has none."""
     return (ask_git(folder, *arguments) or b"").decode(errors="replace").strip()
 
@@ -423,26 +440,26 @@ _FILE = re.compile(r'^\+\+\+ (?:b/(?P<plain>.*?)\t?|"b/(?P<quoted>.*)")$')
 _HUNK = re.compile(r"^@@ -\S+ \+(\d+)(?:,(\d+))? @@")
 
 
-def changed_lines(root: Path, ref: str) -> dict[str, tuple[int, ...]]:
+def find_changed_lines(root: Path, ref: str) -> dict[str, tuple[int, ...]]:
     """Return the lines added or changed since `ref`, by path from `root`, including uncommitted and untracked ones.
 
     Raises `ConfigError` if there is no repo or no such ref. No hook and no program of the repo is run.
     """
     try:
-        commit = git("rev-parse", "--verify", "--end-of-options", f"{ref}^{{commit}}", cwd=root).decode().strip()
-        said = git("diff", "--unified=0", "--no-ext-diff", "--no-textconv", "--no-renames", "--relative", commit, "--",
-                   cwd=root, ours=False)  # fmt: skip
-        untracked = git("ls-files", "-z", "--others", "--exclude-standard", cwd=root, ours=False)
+        commit = run_git("rev-parse", "--verify", "--end-of-options", f"{ref}^{{commit}}", cwd=root).decode().strip()
+        diff = run_git("diff", "--unified=0", "--no-ext-diff", "--no-textconv", "--no-renames", "--relative", commit,
+                       "--", cwd=root, only_repo_config=False)  # fmt: skip
+        untracked = run_git("ls-files", "-z", "--others", "--exclude-standard", cwd=root, only_repo_config=False)
     except GitFailed as error:
         raise ConfigError(f"{ref} is not a commit of this repo", remedy="name a branch, a tag or a commit") from error
     lines: dict[str, list[int]] = {}
     path = ""
-    for line in said.decode(errors="replace").split("\n"):
-        if found := _FILE.match(line):
-            path = found["plain"] or (found["quoted"] or "").encode().decode("unicode_escape")
+    for line in diff.decode(errors="replace").split("\n"):
+        if match := _FILE.match(line):
+            path = match["plain"] or (match["quoted"] or "").encode().decode("unicode_escape")
         elif path and (hunk := _HUNK.match(line)):
-            first, count = int(hunk[1]), int(hunk[2]) if hunk[2] is not None else 1
-            lines.setdefault(path, []).extend(range(first, first + count))
+            start, count = int(hunk[1]), int(hunk[2]) if hunk[2] is not None else 1
+            lines.setdefault(path, []).extend(range(start, start + count))
     for name in split_z(untracked):
         place = root / name
         if place.is_file() and not place.is_symlink():

@@ -14,7 +14,7 @@ from pathlib import Path
 from typing import NamedTuple
 
 from redstart.core.errors import StoreError
-from redstart.toolkit.base.git import GitFailed, git
+from redstart.toolkit.base.git import GitFailed, run_git
 
 _LOOKS_BINARY = 8000
 """How many bytes are searched for a NUL: git's own rule."""
@@ -54,29 +54,31 @@ class FileMove(NamedTuple):
     new: Version | None
 
 
-def same(one: Version | None, other: Version | None) -> bool:
+def is_same_version(left: Version | None, right: Version | None) -> bool:
     """Whether two versions hold the same bytes and the same executable bit."""
-    if one is None or other is None:
-        return one is other
-    return one[:2] == other[:2]
+    if left is None or right is None:
+        return left is right
+    return left[:2] == right[:2]
 
 
-def three_way(change: FileChange, ours: Version | None) -> Version | FileRefusal | None:
+def merge_three_way(change: FileChange, current: Version | None) -> Version | FileRefusal | None:
     """Return `current` with the change made; `current` unchanged if it contains the change already."""
     path, before, after = change
     if before is None:
-        if ours is None or (after is not None and ours.data == after.data):
-            return ours or after
+        if current is None or (after is not None and current.data == after.data):
+            return current or after
         return FileRefusal(path, "a file with different content already exists")
-    if ours is None:
+    if current is None:
         return None if after is None else FileRefusal(path, "it does not exist")
     if after is None:
-        return None if ours.data == before.data else FileRefusal(path, "the patch deletes it, but it was changed since")
-    data = _merge(before.data, ours.data, after.data)
+        return (
+            None if current.data == before.data else FileRefusal(path, "the patch deletes it, but it was changed since")
+        )
+    data = _merge(before.data, current.data, after.data)
     if data is None:
         return FileRefusal(path, "it was changed in the same place")
-    turned = before.executable != after.executable
-    return ours._replace(data=data, executable=after.executable if turned else ours.executable)
+    mode_changed = before.executable != after.executable
+    return current._replace(data=data, executable=after.executable if mode_changed else current.executable)
 
 
 def _merge(base: bytes, ours: bytes, theirs: bytes) -> bytes | None:
@@ -89,17 +91,17 @@ def _merge(base: bytes, ours: bytes, theirs: bytes) -> bytes | None:
         for name, side in (("ours", ours), ("base", base), ("theirs", theirs)):
             (Path(folder) / name).write_bytes(side)
         try:
-            return git("merge-file", "-p", "ours", "base", "theirs", cwd=Path(folder))
+            return run_git("merge-file", "-p", "ours", "base", "theirs", cwd=Path(folder))
         except GitFailed as error:
             if _CONFLICTS.search(str(error)):
                 return None
             raise
 
 
-def look(root: Path, path: str) -> Version | FileRefusal | None:
+def read_file_version(root: Path, path: str) -> Version | FileRefusal | None:
     """Return the file at a path of a folder, None if there is none; a refusal if we may not write a file there."""
     try:
-        with _parent(root, path) as (folder, name):
+        with _open_parent(root, path) as (folder, name):
             return _read(folder, name)
     except _Refused as refused:
         return FileRefusal(path, str(refused))
@@ -109,7 +111,7 @@ def look(root: Path, path: str) -> Version | FileRefusal | None:
         return FileRefusal(path, f"it cannot be read: {error.strerror or error}")
 
 
-def missing_folders(root: Path, paths: Iterable[str]) -> list[str]:
+def list_missing_folders(root: Path, paths: Iterable[str]) -> list[str]:
     """List the folders that must be made for files at these paths, outer ones first."""
     parents = {str(parent) for path in paths for parent in Path(path).parents if str(parent) != "."}
     return sorted(parent for parent in parents if not (root / parent).is_dir())
@@ -122,17 +124,17 @@ def replace_files(root: Path, moves: Sequence[FileMove], mark: str) -> list[File
     the first rename nothing is changed then. `mark` names the temporary files, for `remove_temporary_files` after a
     crash.
     """
-    made = missing_folders(root, (move.path for move in moves if move.new is not None))
+    new_folders = list_missing_folders(root, (move.path for move in moves if move.new is not None))
     try:
         for move in moves:
             if move.new is not None:
-                _stage(root, move, mark)
-        changed = [move.path for move in moves if not _is_still(root, move)]
+                _stage_file(root, move, mark)
+        changed = [move.path for move in moves if not _is_unchanged(root, move)]
         if changed:
-            _clear(root, moves, mark, made)
+            _clear(root, moves, mark, new_folders)
             return [FileRefusal(path, "it was changed during the handover") for path in changed]
     except (OSError, _Refused) as error:
-        _clear(root, moves, mark, made)
+        _clear(root, moves, mark, new_folders)
         raise StoreError(f"nothing was changed: {error}") from error
     try:
         for move in moves:
@@ -145,15 +147,15 @@ def replace_files(root: Path, moves: Sequence[FileMove], mark: str) -> list[File
 def sweep(root: Path, paths: Iterable[str], mark: str) -> None:
     """Remove the temporary files that a killed `replace_files` left."""
     for path in paths:
-        with suppress(OSError, _Refused), _parent(root, path) as (folder, _):
-            os.unlink(_temporary(path, mark), dir_fd=folder)
+        with suppress(OSError, _Refused), _open_parent(root, path) as (folder, _):
+            os.unlink(_get_temporary_name(path, mark), dir_fd=folder)
 
 
 def remove_empty(root: Path, folders: Iterable[str]) -> None:
     """Remove the empty ones among the folders, inner ones first."""
     for name in sorted(folders, reverse=True):
-        with suppress(OSError, _Refused), _parent(root, name) as (folder, last):
-            os.rmdir(last, dir_fd=folder)
+        with suppress(OSError, _Refused), _open_parent(root, name) as (folder, base_name):
+            os.rmdir(base_name, dir_fd=folder)
 
 
 class _Refused(Exception):
@@ -161,7 +163,7 @@ class _Refused(Exception):
 
 
 @contextmanager
-def _parent(root: Path, path: str, *, make: bool = False) -> Generator[tuple[int, str]]:
+def _open_parent(root: Path, path: str, *, make: bool = False) -> Generator[tuple[int, str]]:
     """Open the folder that contains a path's file, without following a link, and yield it and the file's name."""
     *parents, name = path.split("/")
     for part in (*parents, name):
@@ -173,9 +175,9 @@ def _parent(root: Path, path: str, *, make: bool = False) -> Generator[tuple[int
             if make:
                 with suppress(FileExistsError):
                     os.mkdir(part, dir_fd=folder)
-            inner = _enter(folder, part)
+            child = _enter(folder, part)
             os.close(folder)
-            folder = inner
+            folder = child
         yield folder, name
     finally:
         os.close(folder)
@@ -183,39 +185,39 @@ def _parent(root: Path, path: str, *, make: bool = False) -> Generator[tuple[int
 
 def _enter(folder: int, part: str) -> int:
     try:
-        inner = os.open(part, _FOLDER, dir_fd=folder)
+        child = os.open(part, _FOLDER, dir_fd=folder)
     except OSError as error:
         if error.errno in (errno.ELOOP, errno.ENOTDIR):
             raise _Refused(f"{part} is not a folder but a link or a file") from error
         raise
     try:
-        os.stat(".git", dir_fd=inner, follow_symlinks=False)
+        os.stat(".git", dir_fd=child, follow_symlinks=False)
     except FileNotFoundError:
-        return inner
+        return child
     except BaseException:
-        os.close(inner)
+        os.close(child)
         raise
-    os.close(inner)
+    os.close(child)
     raise _Refused(f"{part} is another git repo")
 
 
 def _read(folder: int, name: str) -> Version | None:
-    found = os.stat(name, dir_fd=folder, follow_symlinks=False)
-    if not stat.S_ISREG(found.st_mode):
+    file_stat = os.stat(name, dir_fd=folder, follow_symlinks=False)
+    if not stat.S_ISREG(file_stat.st_mode):
         kinds = {stat.S_IFLNK: "a symbolic link", stat.S_IFDIR: "a folder"}
-        raise _Refused(f"it is {kinds.get(stat.S_IFMT(found.st_mode), 'a special file')} now")
+        raise _Refused(f"it is {kinds.get(stat.S_IFMT(file_stat.st_mode), 'a special file')} now")
     handle = os.open(name, os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK, dir_fd=folder)
     with os.fdopen(handle, "rb") as file:
         mode = stat.S_IMODE(os.fstat(handle).st_mode)
         return Version(file.read(), bool(mode & stat.S_IXUSR), mode)
 
 
-def _stage(root: Path, move: FileMove, mark: str) -> None:
+def _stage_file(root: Path, move: FileMove, mark: str) -> None:
     new = move.new
     if new is None:
         return
-    temporary = _temporary(move.path, mark)
-    with _parent(root, move.path, make=True) as (folder, name):
+    temporary = _get_temporary_name(move.path, mark)
+    with _open_parent(root, move.path, make=True) as (folder, name):
         with suppress(FileNotFoundError):
             os.unlink(temporary, dir_fd=folder)
         flags = os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW
@@ -227,36 +229,36 @@ def _stage(root: Path, move: FileMove, mark: str) -> None:
                 with suppress(PermissionError):
                     os.fchown(handle, owner.st_uid, owner.st_gid)
             if new.mode is not None:
-                os.fchmod(handle, _permissions(new.mode, new.executable))
+                os.fchmod(handle, _get_permissions(new.mode, new.executable))
             file.flush()
             os.fsync(handle)
 
 
 def _settle(root: Path, move: FileMove, mark: str) -> None:
-    with _parent(root, move.path) as (folder, name):
+    with _open_parent(root, move.path) as (folder, name):
         if move.new is None:
             os.unlink(name, dir_fd=folder)
         else:
-            os.rename(_temporary(move.path, mark), name, src_dir_fd=folder, dst_dir_fd=folder)
+            os.rename(_get_temporary_name(move.path, mark), name, src_dir_fd=folder, dst_dir_fd=folder)
 
 
-def _is_still(root: Path, move: FileMove) -> bool:
-    found = look(root, move.path)
-    return not isinstance(found, FileRefusal) and same(found, move.old)
+def _is_unchanged(root: Path, move: FileMove) -> bool:
+    current = read_file_version(root, move.path)
+    return not isinstance(current, FileRefusal) and is_same_version(current, move.old)
 
 
-def _clear(root: Path, moves: Sequence[FileMove], mark: str, made: Sequence[str]) -> None:
+def _clear(root: Path, moves: Sequence[FileMove], mark: str, new_folders: Sequence[str]) -> None:
     sweep(root, (move.path for move in moves), mark)
-    remove_empty(root, made)
+    remove_empty(root, new_folders)
 
 
-def _permissions(mode: int, executable: bool) -> int:
+def _get_permissions(mode: int, executable: bool) -> int:
     """Return the mode with the executable bits set for all who may read, or cleared; unchanged if they fit."""
     if bool(mode & stat.S_IXUSR) == executable:
         return mode
     return mode | (mode & 0o444) >> 2 if executable else mode & ~0o111
 
 
-def _temporary(path: str, mark: str) -> str:
+def _get_temporary_name(path: str, mark: str) -> str:
     """Return the same name each time, so that what a crash left is found again."""
     return f".redstart-{mark}-{hashlib.sha256(os.fsencode(path)).hexdigest()[:12]}"

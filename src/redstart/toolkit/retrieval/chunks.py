@@ -10,14 +10,14 @@ from redstart.core.context import Chunk, Context
 from redstart.toolkit.retrieval.code_reader import LineRange
 from redstart.toolkit.retrieval.sources import Sources
 
-WHOLE = 250
+MAX_WHOLE_FILE_LINES = 250
 """A file of at most this many lines is shown whole."""
 LONG = 120
 """In a longer function or class, only the lines around the matches are shown."""
-WORTH = 0.1
+MIN_BUDGET_SHARE = 0.1
 """If less than this share of the budget is left, a file that does not fit is not cut."""
-MARGIN = 2
-AROUND = 20
+MARGIN_LINES = 2
+CONTEXT_LINES = 20
 PIECES = 6
 """The maximum number of pieces of one file."""
 
@@ -47,50 +47,59 @@ def fill(first: Sequence[Chunk], candidates: Sequence[ChunkCandidate], sources: 
 
     The first chunk of `first` is always included, the others only while `first` takes at most half of the budget.
     """
-    taken: list[Chunk] = []
+    selected: list[Chunk] = []
     spent = left_out = 0
     for chunk in first:
         cost = _cost(chunk, sources)
-        if taken and spent + cost > budget // 2:
+        if selected and spent + cost > budget // 2:
             left_out += 1
             continue
-        taken.append(chunk)
+        selected.append(chunk)
         spent += cost
     # a piece never scores more than its file, so no file is parsed before its turn
     queue = [_Offer(-item.score, item.path, 0, 0, item, None) for item in candidates]
     heapq.heapify(queue)
     while queue:
         offer = heapq.heappop(queue)
-        chunk = offer.piece or _whole(offer.candidate, sources)
+        chunk = offer.piece or _create_whole_chunk(offer.candidate, sources)
         cost = _cost(chunk, sources)
-        if spent + cost <= budget and (offer.piece or chunk.end <= WHOLE):
-            taken.append(chunk)
+        if spent + cost <= budget and (offer.piece or chunk.end <= MAX_WHOLE_FILE_LINES):
+            selected.append(chunk)
             spent += cost
-        elif offer.piece or budget - spent < budget * WORTH:
+        elif offer.piece or budget - spent < budget * MIN_BUDGET_SHARE:
             left_out += 1
         else:
             for piece in cut(offer.candidate, sources):
                 place = (piece.path, piece.start, piece.end)
                 heapq.heappush(queue, _Offer(-piece.score, *place, offer.candidate, piece))
-    chunks = sorted(_merged(taken), key=lambda item: (item.source != "test", -item.score, item.path, item.start))
+    chunks = sorted(
+        _merge_chunks(selected), key=lambda item: (item.source != "test", -item.score, item.path, item.start)
+    )
     return Context(chunks=tuple(chunks), left_out=left_out)
 
 
-def _whole(one: ChunkCandidate, sources: Sources) -> Chunk:
-    return Chunk(path=one.path, start=1, end=len(sources.lines(one.path)), score=one.score, source=one.source)
+def _create_whole_chunk(candidate: ChunkCandidate, sources: Sources) -> Chunk:
+    return Chunk(
+        path=candidate.path,
+        start=1,
+        end=len(sources.read_lines(candidate.path)),
+        score=candidate.score,
+        source=candidate.source,
+    )
 
 
 def cut(candidate: ChunkCandidate, sources: Sources) -> list[Chunk]:
     """Return the functions and classes around the marks, best first; the best has the candidate's own score."""
-    length = len(sources.lines(candidate.path))
-    spans = sources.reader(candidate.path).line_ranges(candidate.path)
-    found: dict[LineRange, dict[str, float]] = {}
+    length = len(sources.read_lines(candidate.path))
+    spans = sources.get_reader(candidate.path).list_line_ranges(candidate.path)
+    weights_by_span: dict[LineRange, dict[str, float]] = {}
     for line, things in candidate.marks.items():
-        weights = found.setdefault(_around(line, spans, length), {})
-        for thing, weight in things.items():
-            weights[thing] = max(weight, weights.get(thing, 0.0))
+        weights = weights_by_span.setdefault(_find_range_around(line, spans, length), {})
+        for name, weight in things.items():
+            weights[name] = max(weight, weights.get(name, 0.0))
     weighed = sorted(
-        ((sum(weights.values()), span) for span, weights in found.items()), key=lambda item: (-item[0], item[1])
+        ((sum(weights.values()), span) for span, weights in weights_by_span.items()),
+        key=lambda item: (-item[0], item[1]),
     )
     top = weighed[0][0] if weighed else 1.0
     return [
@@ -105,15 +114,15 @@ def cut(candidate: ChunkCandidate, sources: Sources) -> list[Chunk]:
     ]
 
 
-def _around(line: int, spans: Sequence[LineRange], length: int) -> LineRange:
+def _find_range_around(line: int, spans: Sequence[LineRange], length: int) -> LineRange:
     holding = [span for span in spans if span.start <= line <= span.end]
-    inner = min(holding, key=lambda span: (span.end - span.start, span), default=None)
-    if inner is None or inner.end - inner.start >= LONG:
-        inner = LineRange(line - AROUND, line + AROUND)
-    return LineRange(max(inner.start - MARGIN, 1), min(inner.end + MARGIN, length))
+    innermost = min(holding, key=lambda span: (span.end - span.start, span), default=None)
+    if innermost is None or innermost.end - innermost.start >= LONG:
+        innermost = LineRange(line - CONTEXT_LINES, line + CONTEXT_LINES)
+    return LineRange(max(innermost.start - MARGIN_LINES, 1), min(innermost.end + MARGIN_LINES, length))
 
 
-def _merged(chunks: Iterable[Chunk]) -> list[Chunk]:
+def _merge_chunks(chunks: Iterable[Chunk]) -> list[Chunk]:
     """Merge overlapping or adjacent chunks of one file under the source of the best one; a test's source wins."""
     merged: list[Chunk] = []
     for chunk in sorted(chunks, key=lambda item: (item.path, item.start, item.end)):
@@ -127,4 +136,4 @@ def _merged(chunks: Iterable[Chunk]) -> list[Chunk]:
 
 
 def _cost(chunk: Chunk, sources: Sources) -> int:
-    return sum(len(line) + 1 for line in sources.lines(chunk.path)[chunk.start - 1 : chunk.end])
+    return sum(len(line) + 1 for line in sources.read_lines(chunk.path)[chunk.start - 1 : chunk.end])

@@ -22,7 +22,7 @@ class ReadTest(NamedTuple):
     """A test function: where it is, and what it refers to."""
 
     place: CodePlace
-    words: Sequence[str]
+    names: Sequence[str]
     """The names that it uses, imported names first."""
     imports: Sequence[str]
     """Files of the tree that it imports from."""
@@ -37,10 +37,10 @@ class CodeReader:
         """Return the test with these names around it, or what the names lead to; None if it cannot be read."""
         return None
 
-    def line_ranges(self, path: str) -> list[LineRange]:
+    def list_line_ranges(self, path: str) -> list[LineRange]:
         """Return the lines of each function and class, including nested ones."""
         return []
 
-    def imported_files(self, path: str) -> set[str]:
+    def list_imported_files(self, path: str) -> set[str]:
         """Return the files of the tree that this file imports."""
         return set()

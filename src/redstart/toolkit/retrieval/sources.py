@@ -6,7 +6,7 @@ from collections.abc import Iterable
 
 from redstart.toolkit.base.code_files import Read, is_readable, is_searchable
 from redstart.toolkit.languages.protocol import Language
-from redstart.toolkit.languages.registry import language_of_file
+from redstart.toolkit.languages.registry import find_file_language
 from redstart.toolkit.retrieval.code_reader import CodeReader
 
 
@@ -18,23 +18,23 @@ class Sources:
         self._lines: dict[str, list[str]] = {}
         self._readers: dict[Language | None, CodeReader] = {}
 
-    def data(self, path: str) -> bytes:
+    def read_data(self, path: str) -> bytes:
         """Empty if the file has no readable text."""
         if path not in self._bytes:
             data = self._read(path) if path in self.files and is_searchable(path) else None
             self._bytes[path] = data if data is not None and is_readable(data) else b""
         return self._bytes[path]
 
-    def lines(self, path: str) -> list[str]:
+    def read_lines(self, path: str) -> list[str]:
         if path not in self._lines:
-            text = self.data(path).decode(errors="replace")
+            text = self.read_data(path).decode(errors="replace")
             self._lines[path] = text.removesuffix("\n").split("\n") if text else []
         return self._lines[path]
 
-    def reader(self, path: str) -> CodeReader:
+    def get_reader(self, path: str) -> CodeReader:
         """Return the reader for this file's code; a reader that finds nothing if Redstart has none."""
-        language = language_of_file(path)
+        language = find_file_language(path)
         if language not in self._readers:
-            reader = language.code_reader(self) if language else None
+            reader = language.create_code_reader(self) if language else None
             self._readers[language] = reader or CodeReader()
         return self._readers[language]

@@ -31,29 +31,29 @@ class SuiteRequest(NamedTuple):
     """The machine's host name inside the sandbox. Empty for the usual one."""
 
 
-def inside(name: str) -> str:
+def read_sandbox_file(name: str) -> str:
     """Read one of our files that is copied into the sandbox."""
     return (Path(__file__).parent / "inside" / name).read_text(encoding="utf-8")
 
 
-def importing(request: SuiteRequest, files: Iterable[str], environment: Environment) -> SuiteRequest:
+def add_importable_files(request: SuiteRequest, files: Iterable[str], environment: Environment) -> SuiteRequest:
     """Return the request with our files added, so that its Python processes can import them.
 
     They are last on the path, so that every other import still comes from the same place.
     """
-    before = request.variables.get("PYTHONPATH") or environment.variables.get("PYTHONPATH", "")
-    own = before.removesuffix(IN).removesuffix(":")
+    previous_path = request.variables.get("PYTHONPATH") or environment.variables.get("PYTHONPATH", "")
+    own_path = previous_path.removesuffix(IN).removesuffix(":")
     return request._replace(
-        variables={**request.variables, "PYTHONPATH": ":".join(filter(None, (own, IN)))},
-        files_in={**request.files_in, **{name: inside(name) for name in files}},
+        variables={**request.variables, "PYTHONPATH": ":".join(filter(None, (own_path, IN)))},
+        files_in={**request.files_in, **{name: read_sandbox_file(name) for name in files}},
     )
 
 
-def loading(hook: str, answer: str, request: SuiteRequest, environment: Environment) -> SuiteRequest:
+def add_startup_hook(hook: str, answer: str, request: SuiteRequest, environment: Environment) -> SuiteRequest:
     """Return the request with a hook of ours that each Python process loads at start and that adds to `answer`."""
-    asked = importing(request, (), environment)
-    return asked._replace(
-        variables={**asked.variables, "REDSTART_HOOK": f"{OUT}/{answer}"},
-        files_in={**asked.files_in, "sitecustomize.py": inside(hook)},
-        collect=(*asked.collect, answer),
+    extended = add_importable_files(request, (), environment)
+    return extended._replace(
+        variables={**extended.variables, "REDSTART_HOOK": f"{OUT}/{answer}"},
+        files_in={**extended.files_in, "sitecustomize.py": read_sandbox_file(hook)},
+        collect=(*extended.collect, answer),
     )

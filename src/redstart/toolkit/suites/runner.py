@@ -6,27 +6,27 @@ from collections.abc import Sequence
 from typing import NamedTuple
 
 from redstart.core.errors import ConfigError
-from redstart.core.noun import clip, many
+from redstart.core.frozen import clip, format_count
 from redstart.core.report import Case
 from redstart.core.run import Suite
 from redstart.core.shell import PINNED, Completed, Environment, ExitCause, Variation
 from redstart.toolkit.languages.protocol import RunFault, SuiteRunner
-from redstart.toolkit.languages.registry import language_of_runner, runner_names
-from redstart.toolkit.suites import foreign
-from redstart.toolkit.suites.problems.problem import SuiteProblem
+from redstart.toolkit.languages.registry import find_runner_language, list_runner_names
+from redstart.toolkit.suites import junit_runner
+from redstart.toolkit.suites.problems.run_problems import SuiteProblem
 from redstart.toolkit.suites.reading.junit import read_foreign
 from redstart.toolkit.suites.request import RUNNING, SuiteRequest
 
 __all__ = [
     "EXIT_CODES",
     "ParsedRun",
-    "another_request",
-    "contradiction",
-    "last_lines",
+    "build_replacement_request",
+    "can_select_tests",
+    "find_contradiction",
+    "get_last_lines",
+    "get_suite_runner",
     "read",
     "request",
-    "runner_of",
-    "selects",
 ]
 
 EXIT_CODES = {
@@ -40,7 +40,7 @@ EXIT_CODES = {
 }
 """pytest's exit codes. Our unittest runner uses 0, 1 and 5 with the same meaning."""
 
-NOT_FOUND = 127
+COMMAND_NOT_FOUND = 127
 OTHER_CODE = "not a code of the runner's"
 
 LAST_LINES = 12
@@ -60,7 +60,7 @@ def request(
     ids: Sequence[str] = (),
     *,
     sentinel: Sequence[str] = (),
-    vary: Variation = PINNED,
+    variation: Variation = PINNED,
     test_cpu: int = 0,
 ) -> SuiteRequest:
     """Build the request that runs the suite, or at least the tests `ids`, and records where `sentinel` packages lie.
@@ -69,76 +69,82 @@ def request(
     Redstart does not know.
     """
     if suite.junit:
-        return foreign.command(suite, environment, vary=vary)
-    if runner := runner_of(suite):
-        return runner.command(suite, environment, ids=ids, sentinel=sentinel, vary=vary, test_cpu=test_cpu)
-    *most, last = runner_names()
+        return junit_runner.build_request(suite, environment, variation=variation)
+    if runner := get_suite_runner(suite):
+        return runner.build_request(
+            suite, environment, ids=ids, sentinel=sentinel, variation=variation, test_cpu=test_cpu
+        )
+    *most, last = list_runner_names()
     remedy = f"use {', '.join(most)} or {last}, or name your command's report with --junit"
     raise ConfigError(f"unknown test runner: {suite.runner}", remedy=remedy)
 
 
-def runner_of(suite: Suite) -> SuiteRunner | None:
+def get_suite_runner(suite: Suite) -> SuiteRunner | None:
     """Find what starts the suite's runner. None if only its command's report is read, or the runner is unknown."""
-    language = None if suite.junit else language_of_runner(suite.runner)
+    language = None if suite.junit else find_runner_language(suite.runner)
     return language.runner if language else None
 
 
-def another_request(
-    suite: Suite, environment: Environment, completed: Completed, vary: Variation = PINNED
+def build_replacement_request(
+    suite: Suite, environment: Environment, completed: Completed, variation: Variation = PINNED
 ) -> SuiteRequest | None:
     """Build the request that replaces a run that did not reach its tests because of us. None for any other run."""
-    runner = runner_of(suite)
-    return runner.another_command(suite, environment, completed, vary) if runner else None
+    runner = get_suite_runner(suite)
+    return runner.build_retry_request(suite, environment, completed, variation) if runner else None
 
 
-def selects(suite: Suite) -> bool:
+def can_select_tests(suite: Suite) -> bool:
     """Whether some tests can run without the others. If not, each run executes the whole command."""
-    runner = runner_of(suite)
-    return runner is not None and runner.selects(suite)
+    runner = get_suite_runner(suite)
+    return runner is not None and runner.can_select_tests(suite)
 
 
 def read(suite: Suite, completed: Completed) -> ParsedRun:
     """Read the results per test, or the reason that there are none."""
     if suite.junit:
-        found = foreign.gathered(completed)
-        texts = list(found.reports.values())
-        cases = read_foreign(found.reports) if texts else None
-        if cases and not found.whole:
+        reports = junit_runner.read_reports(completed)
+        texts = list(reports.reports.values())
+        cases = read_foreign(reports.reports) if texts else None
+        if cases and not reports.whole:
             return ParsedRun([], "The reports are too large or too many to be read whole.", SuiteProblem.no_results)
-        return _parsed(suite, completed, cases, has_report=bool(texts))
-    runner = runner_of(suite)
-    return _parsed(suite, completed, *(runner.read(suite, completed) if runner else (None, False)))
+        return _create_parsed_run(suite, completed, cases, has_report=bool(texts))
+    runner = get_suite_runner(suite)
+    return _create_parsed_run(suite, completed, *(runner.read(suite, completed) if runner else (None, False)))
 
 
-def _parsed(suite: Suite, completed: Completed, cases: list[Case] | None, has_report: bool) -> ParsedRun:
+def _create_parsed_run(suite: Suite, completed: Completed, cases: list[Case] | None, has_report: bool) -> ParsedRun:
     if cases:
         return ParsedRun(cases)
-    return ParsedRun([], *_fault(suite, completed, has_report, cases is not None))
+    return ParsedRun([], *_find_fault(suite, completed, has_report, cases is not None))
 
 
-def contradiction(suite: Suite, cases: Sequence[Case], completed: Completed) -> str:
+def find_contradiction(suite: Suite, cases: Sequence[Case], completed: Completed) -> str:
     """Describe how exit code and report disagree on pass or fail. Empty if they agree or there is no report."""
     if not cases:
         return ""
-    red, runner = sum(case.red for case in cases), runner_of(suite)
+    failing_count, runner = sum(case.is_red for case in cases), get_suite_runner(suite)
     code = completed.exit_code
-    if red and completed.cause is ExitCause.ok:
-        return f"The report lists {many(red, 'failing test')}, but the exit code is 0 (all passed)."
-    if red or completed.cause is ExitCause.ok or (runner and runner.explains(suite, cases, completed)):
+    if failing_count and completed.cause is ExitCause.ok:
+        return f"The report lists {format_count(failing_count, 'failing test')}, but the exit code is 0 (all passed)."
+    if (
+        failing_count
+        or completed.cause is ExitCause.ok
+        or (runner and runner.is_exit_code_explained(suite, cases, completed))
+    ):
         return ""
     if completed.cause is not ExitCause.failed:
         return f"The report lists no failing test, but the run was stopped ({completed.cause}, exit code {code})."
-    return f"The report lists no failing test, but the exit code is {code}{_meaning(suite, code)}."
+    return f"The report lists no failing test, but the exit code is {code}{_describe_exit_code(suite, code)}."
 
 
-def _meaning(suite: Suite, code: int) -> str:
-    runner = runner_of(suite)
-    return f" ({EXIT_CODES.get(code, OTHER_CODE)})" if runner and runner.gives_exit_code(suite) else ""
+def _describe_exit_code(suite: Suite, code: int) -> str:
+    runner = get_suite_runner(suite)
+    return f" ({EXIT_CODES.get(code, OTHER_CODE)})" if runner and runner.has_runner_exit_code(suite) else ""
 
 
-def _fault(suite: Suite, completed: Completed, has_report: bool, readable: bool) -> RunFault:
-    runner = runner_of(suite)
-    tail = last_lines(completed.output)
+def _find_fault(suite: Suite, completed: Completed, has_report: bool, is_readable: bool) -> RunFault:
+    runner = get_suite_runner(suite)
+    tail = get_last_lines(completed.output)
     code = completed.exit_code
     if completed.cause is ExitCause.cpu and (test := completed.files.get(RUNNING, "")):
         sentence = f"{test} used more CPU than a test may (sandbox.test_cpu), in code that does not return."
@@ -156,34 +162,36 @@ def _fault(suite: Suite, completed: Completed, has_report: bool, readable: bool)
             f"The tests were stopped ({completed.cause}, exit code {code}). The last output was:\n{tail}",
             SuiteProblem.no_results,
         )
-    if runner and not has_report and (fault := runner.fault(suite, completed)):
+    if runner and not has_report and (fault := runner.find_run_fault(suite, completed)):
         return fault
-    if code == NOT_FOUND and suite.command and not has_report:
-        return RunFault(f"{_absent(suite)} The last output was:\n{tail}", SuiteProblem.no_results)
-    if (code == 5 and runner and runner.gives_exit_code(suite)) or (readable and code == 0):
+    if code == COMMAND_NOT_FOUND and suite.command and not has_report:
+        return RunFault(f"{_explain_missing_program(suite)} The last output was:\n{tail}", SuiteProblem.no_results)
+    if (code == 5 and runner and runner.has_runner_exit_code(suite)) or (is_readable and code == 0):
         return RunFault("No tests were collected.", SuiteProblem.no_tests)
     if has_report:
-        what = "The report names no test" if readable else "The report is not JUnit XML"
+        summary = "The report names no test" if is_readable else "The report is not JUnit XML"
     else:
-        what = "The run left no report"
-    what = f"{what}; the exit code is {code}{_meaning(suite, code)}."
-    return RunFault(f"{what} {_hint(suite, completed)}The last output was:\n{tail}", SuiteProblem.no_results)
+        summary = "The run left no report"
+    summary = f"{summary}; the exit code is {code}{_describe_exit_code(suite, code)}."
+    return RunFault(
+        f"{summary} {_suggest_remedy(suite, completed)}The last output was:\n{tail}", SuiteProblem.no_results
+    )
 
 
-def _absent(suite: Suite) -> str:
+def _explain_missing_program(suite: Suite) -> str:
     """Explain what a shell's `not found` refers to and what to do."""
-    language = language_of_runner(suite.runner)
-    return ((language and language.runner) or SuiteRunner()).absent(suite)
+    language = find_runner_language(suite.runner)
+    return ((language and language.runner) or SuiteRunner()).explain_missing_program(suite)
 
 
-def _hint(suite: Suite, completed: Completed) -> str:
+def _suggest_remedy(suite: Suite, completed: Completed) -> str:
     """Suggest what to do, as far as possible."""
     if suite.junit:
         return f"Does the command write JUnit XML to {suite.junit}? A report from before the run does not count. "
-    runner = runner_of(suite)
-    return runner.hint(suite, completed) if runner else ""
+    runner = get_suite_runner(suite)
+    return runner.suggest_remedy(suite, completed) if runner else ""
 
 
-def last_lines(output: str) -> str:
+def get_last_lines(output: str) -> str:
     lines = [line.rstrip() for line in output.splitlines() if line.strip()]
     return clip("\n".join(lines[-LAST_LINES:]), LAST_SIZE) or "(nothing)"

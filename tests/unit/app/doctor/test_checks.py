@@ -17,9 +17,9 @@ from typer.testing import CliRunner
 
 from redstart.app.doctor import checks, services
 from redstart.app.doctor.checks import check_python, examine
-from redstart.app.doctor.results import DoctorCheck, Examination, Health, examination_of
+from redstart.app.doctor.results import DoctorCheck, Examination, Health, build_examination
 from redstart.cli.doctor import doctor as doctor_command
-from redstart.cli.doctor import row_of
+from redstart.cli.doctor import format_row
 from redstart.ports.sandbox import bwrap
 from redstart.ports.sandbox.bwrap import find_bubblewrap
 from redstart.ports.sql.engine import Database
@@ -27,7 +27,7 @@ from redstart.ports.sql.schema import HEAD
 from redstart.ports.sql.store import SqlStore
 from redstart.ports.store.blobs import DirectoryBlobs
 from redstart.testing.contracts.store import Clock
-from redstart.testing.states import state
+from redstart.testing.states import make_state
 from support.server import Reply, ScriptedServer
 
 pytestmark = pytest.mark.slow
@@ -54,7 +54,7 @@ def tried() -> None:
 def untried(request, monkeypatch) -> None:
     """Skip the sandboxes in tests of something else: trying them takes seconds."""
     if not {"tried", "path"} & set(request.fixturenames):
-        monkeypatch.setattr(checks, "_sandboxes", lambda settings, platform: iter(()))
+        monkeypatch.setattr(checks, "_check_sandboxes", lambda settings, platform: iter(()))
 
 
 @pytest.fixture
@@ -70,12 +70,12 @@ def path(tmp_path, monkeypatch):
     find_bubblewrap.cache_clear()
 
 
-def script(path: Path, text: str) -> None:
+def write_script(path: Path, text: str) -> None:
     path.write_text(f"#!/bin/sh\n{text}\n")
     path.chmod(0o755)
 
 
-def found(name: str, project: Path | None = None) -> DoctorCheck:
+def run_check(name: str, project: Path | None = None) -> DoctorCheck:
     [check] = [item for item in examine(project=project).checks if item.name == name]
     assert check.health is Health.ok or check.name == "keys" or check.remedy, "a check that is not ok has a remedy"
     return check
@@ -83,12 +83,12 @@ def found(name: str, project: Path | None = None) -> DoctorCheck:
 
 def fill(home: Path) -> None:
     with Database.open(home / "redstart.db") as database:
-        new = state(run_id="run-1")
+        new = make_state(run_id="run-1")
         asyncio.run(SqlStore(database, Clock()).create(new, folder="/x", created=datetime.fromtimestamp(0, UTC)))
     DirectoryBlobs(home / "blobs").put(b"x" * 300_000)
 
 
-def everything(folder: Path) -> dict[str, tuple[str, int]]:
+def hash_tree(folder: Path) -> dict[str, tuple[str, int]]:
     """Map every path below the folder to its hash and modification time."""
     paths = [folder, *folder.rglob("*")] if folder.exists() else []
     return {
@@ -97,7 +97,7 @@ def everything(folder: Path) -> dict[str, tuple[str, int]]:
     }
 
 
-def test_a_healthy_machine(home, tried, monkeypatch):
+def test_healthy_machine_is_ready(home, tried, monkeypatch):
     fill(home)
     monkeypatch.setenv("OPENAI_API_KEY", "sk-secret")
     examination = examine()
@@ -112,54 +112,54 @@ def test_a_healthy_machine(home, tried, monkeypatch):
 
 
 @pytest.mark.parametrize("state_of_home", ["none", "closed", "in use", "crashed"])
-def test_looking_changes_nothing(home, tmp_path, monkeypatch, state_of_home):
+def test_doctor_changes_nothing(home, tmp_path, monkeypatch, state_of_home):
     monkeypatch.setenv("OPENAI_API_KEY", "sk-secret")
-    assert examined_without_a_trace(home, tmp_path, monkeypatch, state_of_home).ok
+    assert examine_without_changes(home, tmp_path, monkeypatch, state_of_home).ok
 
 
-def test_trying_the_sandboxes_changes_nothing(home, tmp_path, monkeypatch, tried):
-    examination = examined_without_a_trace(home, tmp_path, monkeypatch, "in use")
+def test_sandbox_check_changes_nothing(home, tmp_path, monkeypatch, tried):
+    examination = examine_without_changes(home, tmp_path, monkeypatch, "in use")
     assert [check.health for check in examination.checks if check.name == "sandbox"] == [Health.ok]
 
 
-def examined_without_a_trace(
-    home: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, state_of_home: str
+def examine_without_changes(
+    home: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, home_state: str
 ) -> Examination:
     scratch = tmp_path / "scratch"
     scratch.mkdir()
     monkeypatch.setattr("tempfile.tempdir", str(scratch))
     database = None
-    if state_of_home != "none":
+    if home_state != "none":
         fill(home)
-    if state_of_home in ("in use", "crashed"):
+    if home_state in ("in use", "crashed"):
         database = Database.open(home / "redstart.db")
         store = SqlStore(database, Clock())
-        asyncio.run(store.create(state(run_id="run-2"), folder="/x", created=datetime.fromtimestamp(0, UTC)))
-    if state_of_home == "crashed":
+        asyncio.run(store.create(make_state(run_id="run-2"), folder="/x", created=datetime.fromtimestamp(0, UTC)))
+    if home_state == "crashed":
         copy = tmp_path / "copy"
         shutil.copytree(home, copy)
         (copy / "redstart.db-shm").unlink()
         monkeypatch.setenv("REDSTART_HOME", str(copy))
-    before = everything(tmp_path)
+    before = hash_tree(tmp_path)
     examination = examine()
-    after = everything(tmp_path)
+    after = hash_tree(tmp_path)
     if database:
         database.close()
-    own = {str(scratch)}  # folders that come and go change its modification time
-    assert {k: v for k, v in after.items() if k not in own} == {k: v for k, v in before.items() if k not in own}
-    assert home.exists() is (state_of_home != "none")
+    ignored = {str(scratch)}  # folders that come and go change its modification time
+    assert {k: v for k, v in after.items() if k not in ignored} == {k: v for k, v in before.items() if k not in ignored}
+    assert home.exists() is (home_state != "none")
     return examination
 
 
-def test_without_any_program(path):
+def test_missing_programs_are_reported(path):
     examination = examine()
     assert not examination.ok
-    assert (found("git").health, found("git").detail) == (Health.fail, "not found")
-    assert found("sandbox").health is Health.fail
-    assert "install" in found("sandbox").remedy.lower()
+    assert (run_check("git").health, run_check("git").detail) == (Health.fail, "not found")
+    assert run_check("sandbox").health is Health.fail
+    assert "install" in run_check("sandbox").remedy.lower()
     for name in ("ripgrep", "node"):
-        assert found(name).health is Health.absent, "it is optional"
-        assert "optional" in found(name).remedy
+        assert run_check(name).health is Health.absent, "it is optional"
+        assert "optional" in run_check(name).remedy
     assert "git not found" in examination.summary
 
 
@@ -174,99 +174,101 @@ def test_without_any_program(path):
         (r"printf '\377\376'", Health.fail),
     ],
 )
-def test_the_version_of_git(path, says, health):
-    script(path / "git", says)
-    assert found("git").health is health
+def test_git_version_is_checked(path, says, health):
+    write_script(path / "git", says)
+    assert run_check("git").health is health
 
 
-def test_a_sandbox_that_may_make_no_namespaces(path):
-    said = "bwrap: setting up uid map: Permission denied"
-    script(path / "bwrap", f'[ "$1" = --version ] && echo bubblewrap 0.8.0 && exit\necho {said} >&2; exit 1')
-    check = found("sandbox")
+def test_sandbox_without_namespaces_fails_with_a_hint(path):
+    error_text = "bwrap: setting up uid map: Permission denied"
+    write_script(
+        path / "bwrap", f'[ "$1" = --version ] && echo bubblewrap 0.8.0 && exit\necho {error_text} >&2; exit 1'
+    )
+    check = run_check("sandbox")
     assert check.health is Health.fail
-    assert said in check.detail
+    assert error_text in check.detail
     assert check.remedy in (bwrap.APPARMOR, bwrap.NAMESPACES)
 
 
-def test_an_old_python_fails():
+def test_old_python_fails():
     assert check_python((3, 10, 9)).health is Health.fail
     assert check_python((3, 11, 0)).health is Health.ok
 
 
-def test_little_disk_is_a_warning(monkeypatch):
+def test_low_disk_space_is_a_warning(monkeypatch):
     monkeypatch.setattr(services, "LITTLE_DISK", 1 << 70)
-    assert found("disk").health is Health.warn
-    assert "runs prune" in found("disk").remedy
+    assert run_check("disk").health is Health.warn
+    assert "runs prune" in run_check("disk").remedy
 
 
-def test_a_home_that_is_a_file_fails(home):
+def test_home_that_is_a_file_fails(home):
     home.write_text("")
-    assert found("folder").health is Health.fail
+    assert run_check("folder").health is Health.fail
 
 
-def test_a_database_that_is_none_fails(home):
+def test_invalid_database_file_fails(home):
     home.mkdir()
     (home / "redstart.db").write_bytes(b"this is not a database at all" * 100)
-    assert found("database").health is Health.fail
+    assert run_check("database").health is Health.fail
 
 
-def test_a_database_of_a_newer_redstart_fails(home):
+def test_database_of_a_newer_redstart_fails(home):
     fill(home)
     connection = sqlite3.connect(home / "redstart.db")
     connection.execute("UPDATE alembic_version SET version_num = '9999'")
     connection.commit()
     connection.close()
-    check = found("database")
+    check = run_check("database")
     assert check.health is Health.fail
     assert "9999" in check.detail
 
 
-def test_a_database_that_is_in_use_is_read_as_it_stands(home):
+def test_database_in_use_is_read_with_its_recent_writes(home):
     with Database.open(home / "redstart.db"):
         assert (home / "redstart.db-wal").stat().st_size > 0, "recent writes are not in the database file yet"
-        assert found("database").detail == f"revision {HEAD}"
+        assert run_check("database").detail == f"revision {HEAD}"
 
 
-def test_an_empty_home_has_no_database_yet(home):
+def test_empty_home_has_no_database_yet(home):
     home.mkdir()
-    assert found("database").health is Health.ok
+    assert run_check("database").health is Health.ok
     assert list(home.iterdir()) == []
 
 
-def test_settings_that_cannot_be_used_fail_and_the_machine_is_examined_all_the_same(monkeypatch):
+def test_invalid_settings_fail_and_other_checks_still_run(monkeypatch):
     monkeypatch.setenv("REDSTART_LIMITS__DOLLARS", "1")
-    assert found("settings").health is Health.fail
-    assert "REDSTART_LIMITS__DOLLARS" in found("settings").detail
-    assert found("git").health is Health.ok
+    assert run_check("settings").health is Health.fail
+    assert "REDSTART_LIMITS__DOLLARS" in run_check("settings").detail
+    assert run_check("git").health is Health.ok
 
 
-def test_keys_are_named_and_never_shown(monkeypatch):
+def test_keys_are_named_but_never_shown(monkeypatch):
     monkeypatch.setenv("OPENAI_API_KEY", "sk-secret")
     monkeypatch.setenv("GROQ_API_KEY", "gq-secret")
     examination = examine()
-    assert found("keys").detail == "OPENAI_API_KEY, GROQ_API_KEY"
+    assert run_check("keys").detail == "OPENAI_API_KEY, GROQ_API_KEY"
     assert "secret" not in examination.model_dump_json()
-    assert found("strong").health is Health.ok
-    assert "openai:" in found("strong").detail
+    assert run_check("strong").health is Health.ok
+    assert "openai:" in run_check("strong").detail
 
 
 @pytest.mark.parametrize(("model", "row"), [("openai:gpt", "strong"), ("nobody:x", "model"), ("plain", "model")])
-def test_a_model_without_key_or_provider_fails_unasked(monkeypatch, model, row):
+def test_model_without_key_or_provider_fails_without_a_request(monkeypatch, model, row):
     monkeypatch.setenv("REDSTART_MODELS__STRONG", model)
-    assert found(row).health is Health.fail
+    assert run_check(row).health is Health.fail
 
 
-def test_each_model_is_shown_with_its_host_and_who_set_it(monkeypatch):
+def test_each_model_is_shown_with_its_host_and_origin(monkeypatch):
     monkeypatch.setenv("OPENAI_API_KEY", "sk-secret")
     monkeypatch.setenv("OPENAI_BASE_URL", "https://user:hunter2@llm.corp.example/v1")
     monkeypatch.setenv("REDSTART_MODELS__STRONG", "openai:one")
     monkeypatch.setenv("REDSTART_MODELS__FALLBACK", '["ollama:qwen3"]')
-    assert "openai:one at llm.corp.example (set by OPENAI_BASE_URL)" in found("strong").detail
-    assert "ollama:qwen3 at localhost:11434" in found("also").detail
+    assert "openai:one at llm.corp.example (set by OPENAI_BASE_URL)" in run_check("strong").detail
+    assert "ollama:qwen3 at localhost:11434" in run_check("also").detail
     assert "hunter2" not in examine().model_dump_json()
 
 
-def test_online_each_model_is_asked_once(monkeypatch):
+def test_online_check_asks_each_model_once(monkeypatch):
     monkeypatch.setenv("REDSTART_MODELS__STRONG", "openai:one")
     monkeypatch.setenv("REDSTART_MODELS__FAST", "openai:two")
     with ScriptedServer(lambda request: "ok") as server:
@@ -281,7 +283,7 @@ def test_online_each_model_is_asked_once(monkeypatch):
     assert f"openai:two at {host} answered in" in checks["fast"].detail
 
 
-def test_online_one_model_that_fails_does_not_hide_the_other(monkeypatch):
+def test_online_failure_of_a_model_does_not_hide_the_other(monkeypatch):
     monkeypatch.setenv("OPENAI_API_KEY", "sk-secret")
     monkeypatch.setenv("REDSTART_MODELS__STRONG", "openai:one")
     monkeypatch.setenv("REDSTART_MODELS__FAST", "openai:two")
@@ -300,47 +302,47 @@ def test_online_one_model_that_fails_does_not_hide_the_other(monkeypatch):
     assert [check.remedy for check in examination.checks if check.name == "strong"] != [""]
 
 
-def test_a_password_in_an_address_is_not_shown(monkeypatch):
+def test_password_in_an_address_is_not_shown(monkeypatch):
     monkeypatch.setenv("REDSTART_MODELS__STRONG", "openai:one")
     monkeypatch.setenv("REDSTART_MODELS__BASE_URL", "ftp://user:hunter2@host/v1")
-    assert found("strong").health is Health.fail
+    assert run_check("strong").health is Health.fail
     assert "hunter2" not in examine().model_dump_json()
 
 
-def command(*arguments: str):
+def run_doctor(*arguments: str):
     app = typer.Typer()
     app.command()(doctor_command)
     return CliRunner().invoke(app, list(arguments))
 
 
-def test_the_command_ends_with_0_or_3(path, tmp_path, monkeypatch):
+def test_command_exits_with_3_when_a_check_fails(path, tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
-    ran = command()
-    assert ran.exit_code == 3
-    assert ran.output.splitlines()[0] == "machine"
-    assert "  fail  git       not found" in ran.output.splitlines()
-    document = json.loads(command("--json").output)
+    result = run_doctor()
+    assert result.exit_code == 3
+    assert result.output.splitlines()[0] == "machine"
+    assert "  fail  git       not found" in result.output.splitlines()
+    document = json.loads(run_doctor("--json").output)
     assert (document["v"], document["ok"]) == (1, False)
     assert {"group", "name", "health", "detail", "remedy"} == set(document["checks"][0])
 
 
-def test_without_a_model_it_is_not_ready_and_the_last_line_agrees_with_the_rows(tmp_path, monkeypatch):
+def test_missing_model_makes_rows_and_last_line_say_not_ready(tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
-    ran = command()
-    assert ran.exit_code == 3
-    assert "  fail  model     not configured; `redstart demo` works without one" in ran.output
-    assert ran.output.splitlines()[-1] == "not ready: model not configured"
+    result = run_doctor()
+    assert result.exit_code == 3
+    assert "  fail  model     not configured; `redstart demo` works without one" in result.output
+    assert result.output.splitlines()[-1] == "not ready: model not configured"
 
 
-def test_the_command_is_0_where_nothing_failed(tmp_path, monkeypatch):
+def test_command_exits_with_0_when_nothing_fails(tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
     monkeypatch.setenv("OPENAI_API_KEY", "sk-secret")
-    ran = command()
-    assert ran.exit_code == 0
-    assert ran.output.splitlines()[-1] == "ready"
+    result = run_doctor()
+    assert result.exit_code == 0
+    assert result.output.splitlines()[-1] == "ready"
 
 
-def test_a_row_is_broken_between_words_under_its_own_column():
+def test_row_wraps_between_words_under_its_own_column():
     check = DoctorCheck(
         group="machine",
         name="docker",
@@ -348,18 +350,18 @@ def test_a_row_is_broken_between_words_under_its_own_column():
         detail="not available: " + "word " * 30,
         remedy="optional: " + "word " * 30 + "\n  a-command --with-a-flag",
     )
-    lines = row_of(check, 80)
+    lines = format_row(check, 80)
     assert max(map(len, lines)) <= 80
     assert lines[0].startswith("  -     docker    not available: word")
     assert lines[1].startswith(" " * 18 + "word")
     assert lines[-1] == "          a-command --with-a-flag"
 
 
-def test_the_summary_names_each_row_that_failed():
+def test_summary_names_each_failed_row():
     failed = [("git", "not found"), ("sandbox", "bwrap is missing; install it"), ("disk", "full (0 GB)")]
     checks = [DoctorCheck(group="g", name=name, health=Health.fail, detail=detail) for name, detail in failed]
     checks.append(DoctorCheck(group="g", name="x", health=Health.warn, detail="y"))
-    summary = examination_of(tuple(checks)).summary
+    summary = build_examination(tuple(checks)).summary
     assert summary == "not ready: git not found; sandbox bwrap is missing; disk full"
 
 
@@ -378,39 +380,39 @@ def test_the_summary_names_each_row_that_failed():
         ),
     ],
 )
-def test_the_project_of_the_folder_is_looked_at_and_not_run(tmp_path, files, tests):
+def test_project_is_inspected_but_not_run(tmp_path, files, tests):
     folder = tmp_path / "shop"
     for name, text in files.items():
         (folder / name).parent.mkdir(parents=True, exist_ok=True)
         (folder / name).write_text(text)
     (folder / "conftest.py").write_text("raise SystemExit('it was run')\n") if "pytest" in tests else None
-    assert found("tests", folder).detail.startswith(tests)
-    assert found("runtime", folder).health in (Health.ok, Health.warn)
+    assert run_check("tests", folder).detail.startswith(tests)
+    assert run_check("runtime", folder).health in (Health.ok, Health.warn)
 
 
-def test_a_folder_without_tests_is_no_fault_and_an_env_file_is_mentioned(tmp_path):
+def test_directory_without_tests_is_no_failure_and_env_file_is_mentioned(tmp_path):
     folder = tmp_path / "empty"
     folder.mkdir()
     (folder / ".env").write_text("OPENAI_API_KEY=sk-secret\n")
-    assert found("tests", folder).health is Health.absent
-    assert (found(".env", folder).health, found(".env", folder).detail) == (Health.absent, "not loaded")
-    assert "--env-file .env" in found(".env", folder).remedy
+    assert run_check("tests", folder).health is Health.absent
+    assert (run_check(".env", folder).health, run_check(".env", folder).detail) == (Health.absent, "not loaded")
+    assert "--env-file .env" in run_check(".env", folder).remedy
 
 
-def test_servers_that_are_set_are_connected_to(monkeypatch):
+def test_configured_servers_are_contacted(monkeypatch):
     assert not {"temporal", "neo4j"} & {check.name for check in examine().checks}
     monkeypatch.setenv("REDSTART_FLEET__ADDRESS", "127.0.0.1:9")
     monkeypatch.setenv("NEO4J_URI", "bolt://127.0.0.1:9")
-    temporal, neo4j = found("temporal"), found("neo4j")
+    temporal, neo4j = run_check("temporal"), run_check("neo4j")
     assert (temporal.health, temporal.detail) == (Health.fail, "does not answer at 127.0.0.1:9")
     assert (neo4j.health, "127.0.0.1:9" in neo4j.detail) == (Health.warn, True)
 
 
-def test_a_database_of_a_server_is_looked_at_and_one_that_is_away_told(home, monkeypatch, new_postgres):
+def test_database_server_is_checked_and_unreachable_server_fails(home, monkeypatch, new_postgres):
     monkeypatch.setenv("REDSTART_STORE__URL", new_postgres())
-    assert found("database").detail.startswith("Postgres at ")
-    assert found("database").detail.endswith(f"revision {HEAD}")
+    assert run_check("database").detail.startswith("Postgres at ")
+    assert run_check("database").detail.endswith(f"revision {HEAD}")
     monkeypatch.setenv("REDSTART_STORE__URL", "postgresql://user:hidden@127.0.0.1:9/none")
-    away = found("database")
-    assert away.health is Health.fail
-    assert "hidden" not in f"{away.detail} {away.remedy}"
+    check = run_check("database")
+    assert check.health is Health.fail
+    assert "hidden" not in f"{check.detail} {check.remedy}"

@@ -12,7 +12,7 @@ from typing import Any, NamedTuple
 
 import pytest
 
-from redstart.app.proof.evidence import journal_mark, prove
+from redstart.app.proof.evidence import create_journal_mark, prove
 from redstart.app.proof.schema import CheckMark, CheckName, Proof
 from redstart.app.proof.text import as_json, as_text
 from redstart.app.settings import Settings
@@ -23,9 +23,9 @@ from redstart.core.finding import TRIPWIRE, Finding, FindingList, Severity
 from redstart.core.report import Case, CaseList, Ids, Outcome, OutcomeCounts, Repeat
 from redstart.core.run import Level, Limits, Result, RunState, Status, Step
 from redstart.core.tasks import CreateTask
-from redstart.engines.drive import drive
-from redstart.engines.inline import inline
-from redstart.engines.journal import digest
+from redstart.engines.inline import run_inline
+from redstart.engines.journal import compute_digest
+from redstart.engines.step_driver import drive
 from redstart.ports.store.port.journal import JournalRecord
 from redstart.toolkit.repo.trees import GitTrees
 from support import rig as play
@@ -41,19 +41,19 @@ class Ended(NamedTuple):
     house: AppContext
     state: RunState
 
-    def prove(self, **over: Any) -> Proof:
+    def prove(self, **changes: Any) -> Proof:
         """Prove the run with these values in its state."""
-        return asyncio.run(prove(self.house, self.state.model_copy(update=over)))
+        return asyncio.run(prove(self.house, self.state.model_copy(update=changes)))
 
     def records(self) -> list[JournalRecord]:
-        return asyncio.run(self.rig.adapters.journal.records(self.state.run_id))
+        return asyncio.run(self.rig.adapters.journal.list_records(self.state.run_id))
 
-    def judged(self, **over: Any) -> RunState:
+    def judged(self, **changes: Any) -> RunState:
         """Return the state with these values in its verdict."""
         assert self.state.now.test
-        verdict = self.state.now.test.verdict.model_copy(update=over)
-        tested = self.state.now.test.model_copy(update={"verdict": verdict})
-        return self.state.model_copy(update={"now": self.state.now.model_copy(update={"test": tested})})
+        verdict = self.state.now.test.verdict.model_copy(update=changes)
+        test_result = self.state.now.test.model_copy(update={"verdict": verdict})
+        return self.state.model_copy(update={"now": self.state.now.model_copy(update={"test": test_result})})
 
 
 @pytest.fixture
@@ -61,14 +61,14 @@ def ended(tmp_path: Path) -> Iterator[Callable[..., Ended]]:
     """Return a function that drives a run to its end with these answers."""
     rigs: list[Rig] = []
 
-    def drive_it(*answers: str, until: Step | None = None, **asked: Any) -> Ended:
+    def drive_it(*answers: str, until: Step | None = None, **options: Any) -> Ended:
         rig = make_rig(tmp_path / f"snapshots-{len(rigs)}")
         rigs.append(rig)
         rig.with_model([*answers, play.CARD])
 
         async def go() -> RunState:
-            claim = await rig.adapters.store.claim(await rig.begin(**{"verify": Level.standard, **asked}))
-            return (await drive(rig.adapters, claim, inline, until)).state
+            claim = await rig.adapters.store.claim(await rig.begin(**{"verify": Level.standard, **options}))
+            return (await drive(rig.adapters, claim, run_inline, until)).state
 
         return Ended(rig, AppContext(Settings(home=tmp_path), rig.adapters, rig.trees), asyncio.run(go()))
 
@@ -77,28 +77,30 @@ def ended(tmp_path: Path) -> Iterator[Callable[..., Ended]]:
         rig.trees.close()
 
 
-def marks(proof: Proof) -> dict[str, str]:
+def list_marks(proof: Proof) -> dict[str, str]:
     assert [check.name for check in proof.checks] == list(CheckName)
     return {check.name.value: check.mark.value for check in proof.checks}
 
 
-def said(proof: Proof, name: str) -> str:
+def get_check_text(proof: Proof, name: str) -> str:
     return next(check.said for check in proof.checks if check.name == name)
 
 
-def test_a_verified_run_shows_what_was_checked_with_its_figures(ended):
+def test_proof_of_verified_run_shows_each_check_with_its_figures(ended):
     run = ended(play.WRONG, play.RIGHT)
     proof = run.prove()
     assert (proof.verified, proof.by_person, proof.result, proof.lacking) == (True, False, Result.verified, ())
     assert proof.sentence == (
         "Verified: 1 test that failed without this patch passes with it; no other test got worse."
     )
-    assert set(marks(proof).values()) == {CheckMark.passed.value}
-    assert said(proof, "able_to_fail") == "1 of 1 failed when altered, 4 runs"
-    assert said(proof, "neutral") == "1 of 1 passed in surroundings that look like production, 2 runs"
-    assert said(proof, "others") == "before: 1 passed, 1 red, 0 skipped; after: 2 passed, 0 red, 0 skipped"
-    assert said(proof, "repeats").startswith("4 reruns, each with one difference (hash seed, random seed, time zone")
-    assert said(proof, "red_without") == "1 of 1 fail on the code without it"
+    assert set(list_marks(proof).values()) == {CheckMark.passed.value}
+    assert get_check_text(proof, "able_to_fail") == "1 of 1 failed when altered, 4 runs"
+    assert get_check_text(proof, "neutral") == "1 of 1 passed in surroundings that look like production, 2 runs"
+    assert get_check_text(proof, "others") == "before: 1 passed, 1 red, 0 skipped; after: 2 passed, 0 red, 0 skipped"
+    assert get_check_text(proof, "repeats").startswith(
+        "4 reruns, each with one difference (hash seed, random seed, time zone"
+    )
+    assert get_check_text(proof, "red_without") == "1 of 1 fail on the code without it"
     assert [(case.id, case.target, case.before, case.after) for case in proof.cases] == [
         (play.RED, True, "failed", "passed")
     ]
@@ -111,14 +113,14 @@ def test_a_verified_run_shows_what_was_checked_with_its_figures(ended):
     assert [attempt.number for attempt in proof.attempts] == [1, 2]
 
 
-def test_the_diff_is_what_makes_the_one_tree_of_the_other(ended):
+def test_diff_turns_the_tree_before_into_the_tree_after(ended):
     run = ended(play.RIGHT)
     proof = run.prove()
-    made = run.rig.trees.apply(run.state.base, proof.diff.encode())
-    assert (run.state.base.tree, made.tree) == (proof.tree_before, proof.tree_after)
+    patched_tree = run.rig.trees.apply(run.state.base, proof.diff.encode())
+    assert (run.state.base.tree, patched_tree.tree) == (proof.tree_before, proof.tree_after)
 
 
-def test_model_and_cost_are_those_of_the_journal(ended):
+def test_model_and_cost_match_the_journal(ended):
     run = ended(play.WRONG, play.RIGHT)
     proof = run.prove()
     (model,) = proof.models
@@ -127,14 +129,14 @@ def test_model_and_cost_are_those_of_the_journal(ended):
     assert proof.cost.calls == run.state.spend.calls == 3
 
 
-def test_made_again_or_elsewhere_it_is_the_same_to_the_byte(ended, tmp_path):
+def test_proof_is_reproducible_byte_for_byte(ended, tmp_path):
     run = ended(play.WRONG, play.RIGHT)
-    first = as_json(run.prove())
+    first_json = as_json(run.prove())
     trees = GitTrees(tmp_path / "elsewhere", run.rig.adapters.blobs)
-    there = AppContext(Settings(home=tmp_path / "x"), replace(run.rig.adapters, trees=trees), trees)
-    again = as_json(asyncio.run(prove(there, run.state)))
+    other_app = AppContext(Settings(home=tmp_path / "x"), replace(run.rig.adapters, trees=trees), trees)
+    second_json = as_json(asyncio.run(prove(other_app, run.state)))
     trees.close()
-    assert first == again == as_json(run.prove())
+    assert first_json == second_json == as_json(run.prove())
 
 
 class Changed:
@@ -143,8 +145,8 @@ class Changed:
     def __init__(self, inner: Any, change: Callable[[list[Any]], list[Any]]) -> None:
         self._inner, self._change = inner, change
 
-    async def records(self, run_id: str) -> list[Any]:
-        return self._change(await self._inner.records(run_id))
+    async def list_records(self, run_id: str) -> list[Any]:
+        return self._change(await self._inner.list_records(run_id))
 
 
 def with_journal(run: Ended, change: Callable[[list[Any]], list[Any]]) -> Proof:
@@ -152,26 +154,26 @@ def with_journal(run: Ended, change: Callable[[list[Any]], list[Any]]) -> Proof:
     return asyncio.run(prove(replace(run.house, adapters=adapters), run.state))
 
 
-def test_the_journals_hash_is_over_every_record_in_order(ended):
+def test_journal_hash_covers_every_record_in_order(ended):
     run = ended(play.RIGHT)
     records = run.records()
-    plain = run.prove().journal
-    whole = hashlib.sha256("".join(record.digest for record in records).encode()).hexdigest()
-    assert (plain.records, plain.sha256) == (len(records), whole)
-    assert journal_mark(records[:-1]).sha256 != plain.sha256
-    assert journal_mark(records[::-1]).sha256 != plain.sha256
+    journal = run.prove().journal
+    full_hash = hashlib.sha256("".join(record.digest for record in records).encode()).hexdigest()
+    assert (journal.records, journal.sha256) == (len(records), full_hash)
+    assert create_journal_mark(records[:-1]).sha256 != journal.sha256
+    assert create_journal_mark(records[::-1]).sha256 != journal.sha256
 
 
-def test_with_a_record_that_was_changed_nothing_is_proven(ended):
+def test_changed_record_prevents_a_proof(ended):
     run = ended(play.RIGHT)
     with pytest.raises(StoreError, match="attempt 1, reproduce, call 0 was changed"):
-        with_journal(run, lambda found: [found[0]._replace(result="{}"), *found[1:]])
+        with_journal(run, lambda records: [records[0]._replace(result="{}"), *records[1:]])
 
-    def forged(found: list[Any]) -> list[Any]:
-        new = found[0]._replace(request_hash="0" * 64)
-        return [new._replace(digest=digest(new)), *found[1:]]
+    def forge(records: list[Any]) -> list[Any]:
+        new = records[0]._replace(request_hash="0" * 64)
+        return [new._replace(digest=compute_digest(new)), *records[1:]]
 
-    assert with_journal(run, forged).journal.sha256 != run.prove().journal.sha256
+    assert with_journal(run, forge).journal.sha256 != run.prove().journal.sha256
 
 
 @pytest.mark.parametrize(
@@ -185,47 +187,51 @@ def test_with_a_record_that_was_changed_nothing_is_proven(ended):
     ],
     ids=["red", "tampered", "finding", "misfit", "garbage"],
 )
-def test_a_run_that_is_not_verified_says_what_is_missing(ended, answer, result, failed, lacks):
+def test_proof_of_unverified_run_says_what_is_missing(ended, answer, result, failed, lacks):
     proof = ended(answer, limits=ONCE).prove()
     assert (proof.verified, proof.by_person, proof.result.value) == (False, False, result)
     assert proof.sentence.startswith("Not verified: ")
-    shown = marks(proof)
-    assert {name for name, mark in shown.items() if mark == "failed"} == failed
-    assert shown["repeats"] == shown["red_without"] == shown["shrunk"] == "not_done"
+    check_marks = list_marks(proof)
+    assert {name for name, mark in check_marks.items() if mark == "failed"} == failed
+    assert check_marks["repeats"] == check_marks["red_without"] == check_marks["shrunk"] == "not_done"
     assert any(line.startswith(lacks) for line in proof.lacking), proof.lacking
     assert [case.after for case in proof.cases] == ["failed" if proof.after else "untested"]
 
 
-def test_a_cheat_is_named_as_one(ended):
-    special = play.block("    return number + number + 1", "    return 4 if number == 2 else number + number + 1")
-    proof = ended(special, limits=ONCE).prove()
-    assert marks(proof)["no_cheat"] == "failed"
-    assert marks(proof)["findings"] == "passed"
+def test_cheating_patch_fails_the_cheat_check(ended):
+    special_case = play.block("    return number + number + 1", "    return 4 if number == 2 else number + number + 1")
+    proof = ended(special_case, limits=ONCE).prove()
+    assert list_marks(proof)["no_cheat"] == "failed"
+    assert list_marks(proof)["findings"] == "passed"
     assert (proof.findings.tripwires, proof.findings.blocking) == (1, 0)
 
 
-def test_quick_says_in_the_first_line_that_less_was_checked(ended):
+def test_quick_level_says_first_that_less_was_checked(ended):
     proof = ended(play.RIGHT, verify=Level.quick).prove()
     assert proof.verified
     assert proof.sentence.endswith("Only what level quick asks for was checked.")
-    shown = marks(proof)
-    assert {name for name, mark in shown.items() if mark == "not_done"} == {"repeats", "red_without", "shrunk"}
-    assert said(proof, "repeats") == "not part of level quick"
+    check_marks = list_marks(proof)
+    assert {name for name, mark in check_marks.items() if mark == "not_done"} == {"repeats", "red_without", "shrunk"}
+    assert get_check_text(proof, "repeats") == "not part of level quick"
 
 
-def test_strict_counts_how_often_a_thing_was_varied(ended):
+def test_strict_level_counts_each_variation(ended):
     proof = ended(play.RIGHT, verify=Level.strict).prove()
-    assert "8 reruns, each with one difference (hash seed 2 times, random seed 2 times" in said(proof, "repeats")
+    assert "8 reruns, each with one difference (hash seed 2 times, random seed 2 times" in get_check_text(
+        proof, "repeats"
+    )
 
 
-def test_a_flake_is_named_and_nothing_is_verified(ended):
+def test_flaky_test_is_named_and_prevents_verification(ended):
     run = ended(play.RIGHT)
     flaky = run.judged(flaky=Ids(count=3, first=(play.RED, "b")))
-    now = flaky.now.model_copy(update={"reproduce": flaky.now.reproduce.model_copy(update={"flaky": ("t (green …)",)})})
-    proof = run.prove(now=now, result=Result.unsolved)
+    attempt = flaky.now.model_copy(
+        update={"reproduce": flaky.now.reproduce.model_copy(update={"flaky": ("t (green …)",)})}
+    )
+    proof = run.prove(now=attempt, result=Result.unsolved)
     assert not proof.verified
-    assert marks(proof)["repeats"] == "failed"
-    assert "3 tests did not pass every time" in said(proof, "repeats")
+    assert list_marks(proof)["repeats"] == "failed"
+    assert "3 tests did not pass every time" in get_check_text(proof, "repeats")
     assert proof.flaky[:3] == (
         "t (green …)",
         f"{play.RED} (not green in every repeat)",
@@ -234,13 +240,13 @@ def test_a_flake_is_named_and_nothing_is_verified(ended):
     assert "and 1 more" in proof.flaky[3]
 
 
-def test_the_proof_names_what_varied_when_a_test_failed(ended):
+def test_proof_names_what_varied_when_a_test_failed(ended):
     run = ended(play.RIGHT)
     repeats = (Repeat(patched=True, varied="hash seed", green=1), Repeat(patched=True, varied="order", red=1))
     flaky = run.judged(flaky=Ids(count=1, first=(play.RED,)))
-    judged = flaky.now.test.model_copy(update={"repeats": repeats})
-    proof = run.prove(now=flaky.now.model_copy(update={"test": judged}), result=Result.unsolved)
-    assert "(hash seed, order): 1 test failed when the order varied" in said(proof, "repeats")
+    test_result = flaky.now.test.model_copy(update={"repeats": repeats})
+    proof = run.prove(now=flaky.now.model_copy(update={"test": test_result}), result=Result.unsolved)
+    assert "(hash seed, order): 1 test failed when the order varied" in get_check_text(proof, "repeats")
 
 
 @pytest.mark.parametrize(
@@ -253,29 +259,36 @@ def test_the_proof_names_what_varied_when_a_test_failed(ended):
         ("flaky", "repeats"),
     ],
 )
-def test_whatever_the_verdict_holds_against_a_patch_fails_its_check(ended, field, check):
+def test_each_problem_in_the_verdict_fails_its_check(ended, field, check):
     run = ended(play.RIGHT)
-    state = run.judged(**{field: Ids.of([play.GREEN])})
+    state = run.judged(**{field: Ids.from_ids([play.GREEN])})
     proof = run.prove(now=state.now)
     assert not proof.verified
-    assert {name for name, mark in marks(proof).items() if mark == "failed"} == {check}
+    assert {name for name, mark in list_marks(proof).items() if mark == "failed"} == {check}
     assert any(line.endswith(f": {play.GREEN}") for line in proof.lacking)
 
 
-def test_a_tripwire_that_asks_hides_no_serious_finding(ended):
+def test_asking_tripwire_does_not_hide_a_serious_finding(ended):
     run = ended(play.RIGHT)
-    asks = Finding(
+    question_finding = Finding(
         tool=TRIPWIRE, rule="exec", path=play.CODE, line=1, severity=Severity.warning, message="", fingerprint="a"
     )
-    serious = asks.model_copy(update={"tool": "ruff", "severity": Severity.error, "fingerprint": "b"})
-    full = run.rig.adapters.blobs.put(FindingList(findings=(asks, serious)).model_dump_json().encode())
-    checked = run.state.now.check.model_copy(update={"full": full, "blocking": 1})
-    proof = run.prove(now=run.state.now.model_copy(update={"check": checked}))
-    assert (marks(proof)["findings"], said(proof, "findings")) == ("failed", "0 before in the same files, 1 new")
-    assert said(proof, "no_cheat") == "1 sign of it"
+    serious_finding = question_finding.model_copy(
+        update={"tool": "ruff", "severity": Severity.error, "fingerprint": "b"}
+    )
+    full = run.rig.adapters.blobs.put(
+        FindingList(findings=(question_finding, serious_finding)).model_dump_json().encode()
+    )
+    check_result = run.state.now.check.model_copy(update={"full": full, "blocking": 1})
+    proof = run.prove(now=run.state.now.model_copy(update={"check": check_result}))
+    assert (list_marks(proof)["findings"], get_check_text(proof, "findings")) == (
+        "failed",
+        "0 before in the same files, 1 new",
+    )
+    assert get_check_text(proof, "no_cheat") == "1 sign of it"
 
 
-def test_what_a_person_accepted_is_not_called_verified(ended):
+def test_patch_accepted_by_a_person_is_not_called_verified(ended):
     run = ended(play.RIGHT)
     proof = run.prove(now=run.judged(unexplained="7 tests ran where 9 ran before").now, reason="you accepted it")
     assert (proof.verified, proof.by_person) == (False, True)
@@ -284,20 +297,22 @@ def test_what_a_person_accepted_is_not_called_verified(ended):
     assert "What a person accepted" in as_text(proof)
 
 
-def test_a_shrunk_patch_is_the_one_that_is_shown(ended):
+def test_proof_shows_the_shrunk_patch(ended):
     run = ended(play.RIGHT)
-    blobs, now = run.rig.adapters.blobs, run.state.now
-    padded = "diff --git a/x b/x\n--- a/x\n+++ b/x\n@@ -1,2 +1,3 @@\n--- y\n+a\n+b\n+++ c\n"
-    tested = now.test.model_copy(update={"shrunk": now.apply.snapshot, "shrunk_diff": now.apply.diff, "dropped": 2})
-    applied = now.apply.model_copy(update={"diff": blobs.put(padded.encode())})
-    proof = run.prove(now=now.model_copy(update={"test": tested, "apply": applied}))
-    assert said(proof, "shrunk") == "2 hunks left out: +3 -1 proposed, +1 -1 kept"
+    blobs, attempt = run.rig.adapters.blobs, run.state.now
+    padded_diff = "diff --git a/x b/x\n--- a/x\n+++ b/x\n@@ -1,2 +1,3 @@\n--- y\n+a\n+b\n+++ c\n"
+    test_result = attempt.test.model_copy(
+        update={"shrunk": attempt.apply.snapshot, "shrunk_diff": attempt.apply.diff, "dropped": 2}
+    )
+    applied = attempt.apply.model_copy(update={"diff": blobs.put(padded_diff.encode())})
+    proof = run.prove(now=attempt.model_copy(update={"test": test_result, "apply": applied}))
+    assert get_check_text(proof, "shrunk") == "2 hunks left out: +3 -1 proposed, +1 -1 kept"
     assert "+    return number + number\n" in proof.diff
 
 
-def test_before_and_after_are_of_every_test_that_changed_and_no_other(ended):
+def test_before_and_after_list_exactly_the_changed_tests(ended):
     run = ended(play.RIGHT)
-    run = run._replace(state=run.judged(missing=Ids.of([play.GREEN])))
+    run = run._replace(state=run.judged(missing=Ids.from_ids([play.GREEN])))
     proof = run.prove(now=with_results(run, lambda id_: id_ != play.GREEN))
     assert [(case.id, case.before, case.after) for case in proof.cases] == [
         (play.RED, "failed", "passed"),
@@ -305,45 +320,47 @@ def test_before_and_after_are_of_every_test_that_changed_and_no_other(ended):
     ]
 
 
-def test_a_test_that_a_person_let_change_is_shown_as_changed(ended):
+def test_edited_test_allowed_by_a_person_is_shown_as_changed(ended):
     run = ended(play.RIGHT)
     changed = run.rig.trees.write(run.state.now.apply.snapshot, {play.TESTS: b"def test_double():\n    pass\n"})
     state = run.judged(tampered=(play.TESTS,))
     applied = state.now.apply.model_copy(update={"snapshot": changed})
     proof = run.prove(now=state.now.model_copy(update={"apply": applied}))
     assert (proof.verified, proof.by_person) == (False, True)
-    assert {name for name, mark in marks(proof).items() if mark == "failed"} == {"untouched"}
-    assert said(proof, "untouched") == "2 files in the patch, 1 of them a test or part of how tests are run"
+    assert {name for name, mark in list_marks(proof).items() if mark == "failed"} == {"untouched"}
+    assert get_check_text(proof, "untouched") == "2 files in the patch, 1 of them a test or part of how tests are run"
     assert [line for line in proof.lacking if line.startswith(f"changed a protected file: {play.TESTS}: it is a test")]
 
 
-def with_results(run: Ended, keep: Callable[[str], bool], *more: Case) -> Any:
+def with_results(run: Ended, keep: Callable[[str], bool], *extra_cases: Case) -> Any:
     """Return the last attempt as if its run on the patch had given these results."""
-    now, blobs = run.state.now, run.rig.adapters.blobs
-    every = CaseList.model_validate_json(blobs.get(now.test.report.full)).cases
-    cases = (*(case for case in every if keep(case.id)), *more)
+    attempt, blobs = run.state.now, run.rig.adapters.blobs
+    all_cases = CaseList.model_validate_json(blobs.get(attempt.test.report.full)).cases
+    cases = (*(case for case in all_cases if keep(case.id)), *extra_cases)
     full = blobs.put(CaseList(cases=cases).model_dump_json().encode())
-    report = now.test.report.model_copy(update={"full": full, "counts": OutcomeCounts.of(cases)})
-    return now.model_copy(update={"test": now.test.model_copy(update={"report": report})})
+    report = attempt.test.report.model_copy(update={"full": full, "counts": OutcomeCounts.from_cases(cases)})
+    return attempt.model_copy(update={"test": attempt.test.model_copy(update={"report": report})})
 
 
-def test_where_only_the_nearest_tests_ran_nothing_is_said_of_the_others(ended):
+def test_proof_is_silent_about_tests_that_were_not_run(ended):
     run = ended(play.WRONG, limits=ONCE)
     proof = run.prove(now=with_results(run, lambda id_: id_ != play.GREEN))
-    assert marks(proof)["others"] == "not_done"
-    assert said(proof, "others") == "only 1 of 2 tests were run on it"
+    assert list_marks(proof)["others"] == "not_done"
+    assert get_check_text(proof, "others") == "only 1 of 2 tests were run on it"
     assert [case.id for case in proof.cases] == [play.RED]
 
 
-def test_a_file_that_could_not_be_collected_passes_with_its_tests(ended):
+def test_uncollectable_file_passes_with_its_tests(ended):
     run = ended(play.RIGHT)
-    blobs, found = run.rig.adapters.blobs, run.state.now.reproduce
-    broken = found.model_copy(update={"targets": Ids.of([play.TESTS]), "targets_full": blobs.put(play.TESTS.encode())})
-    proof = run.prove(now=run.state.now.model_copy(update={"reproduce": broken}))
+    blobs, reproduction = run.rig.adapters.blobs, run.state.now.reproduce
+    changed_reproduction = reproduction.model_copy(
+        update={"targets": Ids.from_ids([play.TESTS]), "targets_full": blobs.put(play.TESTS.encode())}
+    )
+    proof = run.prove(now=run.state.now.model_copy(update={"reproduce": changed_reproduction}))
     assert [(case.id, case.after) for case in proof.cases if case.target] == [(play.TESTS, "passed")]
 
 
-def test_a_new_test_and_one_that_runs_now_are_listed_too(ended):
+def test_new_and_newly_running_tests_are_listed(ended):
     run = ended(play.RIGHT)
     proof = run.prove(now=with_results(run, lambda id_: True, Case(id="new", outcome=Outcome.passed)))
     assert ("new", False, "absent", "passed") in [
@@ -354,36 +371,36 @@ def test_a_new_test_and_one_that_runs_now_are_listed_too(ended):
 @pytest.mark.parametrize(
     ("used", "named"), [({}, []), ({"input_tokens": 7}, ["other:model"])], ids=["unasked", "broken off"]
 )
-def test_a_question_that_the_budget_stopped_names_a_model_only_if_it_was_put_to_one(ended, used, named):
+def test_question_stopped_by_budget_names_a_model_only_if_asked(ended, used, named):
     run = ended(play.RIGHT)
-    asked = next(record for record in run.records() if record.kind == "model")
-    unasked = json.loads(asked.result)
-    unasked["answer"] |= {"fault": "budget", "model": "other:model", "usage": used}
-    new = asked._replace(result=json.dumps(unasked))
-    proof = with_journal(run, lambda found: [*found, new._replace(digest=digest(new))])
+    model_record = next(record for record in run.records() if record.kind == "model")
+    result_data = json.loads(model_record.result)
+    result_data["answer"] |= {"fault": "budget", "model": "other:model", "usage": used}
+    new = model_record._replace(result=json.dumps(result_data))
+    proof = with_journal(run, lambda records: [*records, new._replace(digest=compute_digest(new))])
     assert [model.name for model in proof.models] == ["scripted:model", *named]
 
 
 class Edited:
     """A store that returns these edit records for the last attempt."""
 
-    def __init__(self, inner: Any, rungs: tuple[EditRecord, ...]) -> None:
-        self._inner, self._rungs = inner, rungs
+    def __init__(self, inner: Any, edit_records: tuple[EditRecord, ...]) -> None:
+        self._inner, self._rungs = inner, edit_records
 
-    async def steps(self, run_id: str) -> list[Any]:
-        rows = await self._inner.steps(run_id)
-        return [self._bent(row) if row.step is Step.apply else row for row in rows]
+    async def list_steps(self, run_id: str) -> list[Any]:
+        rows = await self._inner.list_steps(run_id)
+        return [self._replace_edits(row) if row.step is Step.apply else row for row in rows]
 
-    def _bent(self, row: Any) -> Any:
+    def _replace_edits(self, row: Any) -> Any:
         applied = ApplyResult.model_validate_json(row.artifact).model_copy(update={"rungs": self._rungs})
         return row._replace(artifact=applied.model_dump_json())
 
 
-def test_how_the_edits_fitted_is_counted_by_form(ended):
+def test_edit_fits_are_counted_by_form(ended):
     run = ended(play.RIGHT)
     exact = EditRecord(kind=EditKind.block, rung=EditFit.exact)
-    rungs = (exact, exact, EditRecord(kind=EditKind.diff, rung=EditFit.realign), EditRecord(kind=EditKind.whole))
-    adapters = replace(run.rig.adapters, store=Edited(run.rig.adapters.store, rungs))
+    edit_records = (exact, exact, EditRecord(kind=EditKind.diff, rung=EditFit.realign), EditRecord(kind=EditKind.whole))
+    adapters = replace(run.rig.adapters, store=Edited(run.rig.adapters.store, edit_records))
     proof = asyncio.run(prove(replace(run.house, adapters=adapters), run.state))
     (attempt,) = proof.attempts
     assert [(edit.form, edit.fit, edit.count) for edit in attempt.edits] == [
@@ -394,7 +411,7 @@ def test_how_the_edits_fitted_is_counted_by_form(ended):
     assert "2 edits (search and replace) fitted as written; 1 edit (diff) fitted at another line" in as_text(proof)
 
 
-def test_a_run_that_has_not_ended_has_no_proof_yet(ended):
+def test_unfinished_run_has_no_proof_yet(ended):
     run = ended(play.RIGHT, until=Step.test)
     with pytest.raises(ConfigError, match="has not ended") as caught:
         run.prove()
@@ -403,16 +420,16 @@ def test_a_run_that_has_not_ended_has_no_proof_yet(ended):
         run.prove(status=Status.needs_input, result=Result.needs_human)
 
 
-def test_a_run_that_never_proposed_anything_has_nothing_to_prove(ended):
+def test_run_without_a_patch_has_nothing_to_prove(ended):
     run = ended(play.RIGHT)
-    bare = run.state.now.model_copy(update={"patch": None, "apply": None, "test": None})
+    empty_attempt = run.state.now.model_copy(update={"patch": None, "apply": None, "test": None})
     with pytest.raises(ConfigError, match="nothing to prove: every test is green already"):
-        run.prove(now=bare, result=Result.already_green, reason="every test is green already")
+        run.prove(now=empty_attempt, result=Result.already_green, reason="every test is green already")
 
 
-def test_a_created_program_is_proven_by_the_tests_that_came_first(ended):
+def test_created_program_is_proven_by_tests_written_first(ended):
     run = ended(play.RIGHT)
     spec = run.state.spec.model_copy(update={"task": CreateTask()})
     proof = run.prove(spec=spec)
     assert proof.sentence.startswith("Verified: 1 test, written before the code, failed without it and passes with it")
-    assert said(proof, "shrunk") == "a new program is kept whole"
+    assert get_check_text(proof, "shrunk") == "a new program is kept whole"

@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 from typer.testing import CliRunner
 
-from redstart.app.settings import FleetSettings, Models, SandboxSettings, Settings, keys_of, load, resolve
+from redstart.app.settings import FleetSettings, Models, SandboxSettings, Settings, collect_setting_names, load, resolve
 from redstart.app.settings.layers import ADD_UP
 from redstart.app.settings.models import StepModels
 from redstart.app.settings.store import MemorySettings, StoreSettings
@@ -19,7 +19,7 @@ from redstart.cli.config import app
 from redstart.core.errors import ConfigError
 from redstart.core.run import Limits
 
-KEYS = keys_of(Settings)
+KEYS = collect_setting_names(Settings)
 ALLOWED = {"tests.command", "tests.files", "protect", *(f"limits.{name}" for name in Limits.model_fields)}
 LAYERS = ("default", "user", "project", "variable", "flag")
 
@@ -38,14 +38,14 @@ class Places:
             if name.startswith("REDSTART_") or name.endswith("_API_KEY") or name == "XDG_DATA_HOME":
                 monkeypatch.delenv(name)
 
-    def variable(self, name: str, value: str) -> None:
+    def set_variable(self, name: str, value: str) -> None:
         self._patch.setenv(name, value)
 
     def put(self, layer: str, name: str, value: object) -> str:
         """Set the value in that layer and return the origin that must be reported."""
         if layer == "variable":
             variable = "REDSTART_" + name.replace(".", "__").upper()
-            self.variable(variable, value if isinstance(value, str) else json.dumps(value))
+            self.set_variable(variable, value if isinstance(value, str) else json.dumps(value))
             return variable
         file = self.user if layer == "user" else self.project / "redstart.toml"
         file.write_text(f"{name} = {json.dumps(value)}\n")
@@ -57,7 +57,7 @@ def places(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Places:
     return Places(tmp_path, monkeypatch)
 
 
-def value_of(settings: Settings, name: str) -> object:
+def get_value(settings: Settings, name: str) -> object:
     value: object = settings
     for part in name.split("."):
         value = getattr(value, part)
@@ -78,12 +78,12 @@ def test_each_layer_outranks_each_below(places: Places, name, values, lower, hig
         places.put(lower, name, values[lower])
     origin = places.put(higher, name, values[higher])
     settings, origins = resolve(project=places.project)
-    assert (value_of(settings, name), origins[name]) == (values[higher], origin)
+    assert (get_value(settings, name), origins[name]) == (values[higher], origin)
 
 
 @pytest.mark.parametrize(("lower", "higher"), list(combinations(("default", "user", "variable", "flag"), 2)))
-def test_each_layer_outranks_each_below_for_the_model(places: Places, lower, higher):
-    places.variable("OPENAI_API_KEY", "k")
+def test_each_layer_overrides_every_lower_layer_for_the_model(places: Places, lower, higher):
+    places.set_variable("OPENAI_API_KEY", "k")
     if lower != "default":
         places.put(lower, "models.strong", f"ollama:{lower}")
     origin = "flag" if higher == "flag" else places.put(higher, "models.strong", f"ollama:{higher}")
@@ -91,11 +91,11 @@ def test_each_layer_outranks_each_below_for_the_model(places: Places, lower, hig
     assert (settings.models.strong, origins["models.strong"]) == (f"ollama:{higher}", origin)
 
 
-def test_all_layers_at_once(places: Places):
+def test_all_layers_combine(places: Places):
     places.put("user", "limits.usd", 1.5)
     places.put("project", "tests.command", "make test")
-    places.variable("REDSTART_LIMITS__TOKENS", "9")
-    places.variable("ANTHROPIC_API_KEY", "k")
+    places.set_variable("REDSTART_LIMITS__TOKENS", "9")
+    places.set_variable("ANTHROPIC_API_KEY", "k")
     settings, origins = resolve(project=places.project)
     assert (settings.limits.usd, settings.tests.command, settings.limits.tokens) == (1.5, "make test", 9)
     assert origins["limits.usd"] == str(places.user)
@@ -106,20 +106,20 @@ def test_all_layers_at_once(places: Places):
 
 
 @pytest.mark.parametrize("name", sorted(ADD_UP))
-def test_protected_globs_only_add_up(places: Places, name: str):
-    def globs() -> tuple[str, ...]:
+def test_protected_globs_only_accumulate(places: Places, name: str):
+    def load_globs() -> tuple[str, ...]:
         settings = load(project=places.project)
         return settings.tests.files if name == "tests.files" else settings.protect
 
     places.put("user", name, ["a"])
     places.put("project", name, ["b"])
     places.put("variable", name, ["c"])
-    assert globs() == ("a", "b", "c")
+    assert load_globs() == ("a", "b", "c")
     origins = resolve(project=places.project).origins
     variable = f"REDSTART_{name.replace('.', '__').upper()}"
     assert origins[name] == f"{places.user}, {places.project / 'redstart.toml'}, {variable}"
     places.put("project", name, [])
-    assert globs() == ("a", "c")
+    assert load_globs() == ("a", "c")
     places.put("project", name, "b")
     with pytest.raises(ConfigError, match=rf"redstart\.toml: {re.escape(name)}"):
         load(project=places.project)
@@ -127,7 +127,7 @@ def test_protected_globs_only_add_up(places: Places, name: str):
 
 @pytest.mark.parametrize("name", sorted(KEYS.settings))
 @pytest.mark.parametrize("file", ["redstart.toml", "pyproject.toml"])
-def test_every_setting_in_a_project(places: Places, name, file):
+def test_project_may_set_only_allowed_settings(places: Places, name, file):
     table = "tool.redstart." if file == "pyproject.toml" else ""
     value = ["x"] if name in ("protect", "tests.files", "sandbox.services") else "x" if name == "tests.command" else 1
     (places.project / file).write_text(f"{table}{name} = {json.dumps(value)}\n")
@@ -140,10 +140,10 @@ def test_every_setting_in_a_project(places: Places, name, file):
     assert name in str(caught.value)
     assert "REDSTART_" + name.replace(".", "__").upper() in caught.value.remedy
     assert str(places.user) in caught.value.remedy
-    assert value_of(load(), name) == value_of(Settings(), name)
+    assert get_value(load(), name) == get_value(Settings(), name)
 
 
-def test_the_list_of_what_a_project_may_set_is_of_real_settings():
+def test_allowed_project_settings_are_real_settings():
     assert KEYS.settings >= ALLOWED
     assert KEYS.settings - ALLOWED == {
         *(
@@ -166,7 +166,7 @@ def test_the_list_of_what_a_project_may_set_is_of_real_settings():
     }
 
 
-def test_a_project_adds_tools_to_the_users_and_replaces_none(places: Places):
+def test_project_adds_check_commands_but_replaces_none(places: Places):
     project = places.project / "redstart.toml"
     places.user.write_text('[checks.commands]\nmine = "mypy ."\n')
     project.write_text('[checks.commands]\nmine = "true"\ntheirs = "flake8"\n')
@@ -180,13 +180,13 @@ def test_a_project_adds_tools_to_the_users_and_replaces_none(places: Places):
 
 
 @pytest.mark.parametrize("value", ["2.01", "true", '"1"', "nan", "inf", "-1", "[1]"])
-def test_a_project_may_only_lower_a_limit(places: Places, value):
+def test_project_may_only_lower_a_limit(places: Places, value):
     (places.project / "redstart.toml").write_text(f"limits.usd = {value}\n")
     with pytest.raises(ConfigError, match=r"redstart\.toml: limits\.usd"):
         load(project=places.project)
 
 
-def test_what_is_lower_is_measured_by_the_users_file_not_by_the_default(places: Places):
+def test_project_limit_is_compared_with_the_user_limit_not_the_default(places: Places):
     places.put("user", "limits.usd", 10)
     places.put("project", "limits.usd", 9)
     assert load(project=places.project).limits.usd == 9
@@ -195,7 +195,7 @@ def test_what_is_lower_is_measured_by_the_users_file_not_by_the_default(places: 
         load(project=places.project)
     places.put("project", "limits.usd", 1)
     assert load(project=places.project).limits.usd == 1
-    places.variable("REDSTART_LIMITS__USD", "10")
+    places.set_variable("REDSTART_LIMITS__USD", "10")
     places.put("project", "limits.usd", 2)
     with pytest.raises(ConfigError, match="above the limit of 1;"):
         load(project=places.project)
@@ -222,7 +222,7 @@ def test_an_unknown_key_is_an_error_that_names_file_and_key(places: Places, laye
     assert "\x1b" not in str(caught.value) + caught.value.remedy
 
 
-def test_an_unknown_key_suggests_the_nearest(places: Places):
+def test_unknown_key_suggests_the_nearest(places: Places):
     places.put("user", "limits.attempt", 3)
     with pytest.raises(ConfigError) as caught:
         load()
@@ -230,7 +230,7 @@ def test_an_unknown_key_suggests_the_nearest(places: Places):
 
 
 @pytest.mark.parametrize("layer", ["user", "project", "variable"])
-def test_the_earlier_name_of_a_setting_is_accepted(places: Places, layer):
+def test_earlier_name_of_a_setting_is_accepted(places: Places, layer):
     origin = places.put(layer, "limits.iterations", 3)
     settings, origins = resolve(project=places.project)
     assert (settings.limits.attempts, origins["limits.attempts"]) == (3, origin)
@@ -238,28 +238,28 @@ def test_the_earlier_name_of_a_setting_is_accepted(places: Places, layer):
 
 
 @pytest.mark.parametrize("name", ["REDSTART_COLOUR", "REDSTART_LIMITS__DOLLARS", "REDSTART_MODELS_STRONG", "REDSTART_"])
-def test_an_unknown_variable_is_an_error(places: Places, name):
-    places.variable(name, "1")
+def test_unknown_variable_is_an_error(places: Places, name):
+    places.set_variable(name, "1")
     with pytest.raises(ConfigError, match=f"^unknown setting {name}"):
         load()
 
 
 @pytest.mark.parametrize("name", ["REDSTART_LIVE_URL", "REDSTART_PYTHON", "REDSTART_WORKERS"])
-def test_variables_that_are_no_settings_are_let_be(places: Places, name):
-    places.variable(name, "1")
+def test_unrelated_variables_are_ignored(places: Places, name):
+    places.set_variable(name, "1")
     assert load() == Settings()
 
 
-def test_a_group_may_be_given_as_json(places: Places):
-    places.variable("REDSTART_LIMITS", '{"usd": 1}')
+def test_group_may_be_given_as_json(places: Places):
+    places.set_variable("REDSTART_LIMITS", '{"usd": 1}')
     settings, origins = resolve()
     assert (settings.limits.usd, origins["limits.usd"]) == (1, "REDSTART_LIMITS")
-    places.variable("REDSTART_LIMITS", '{"dollars": 1}')
+    places.set_variable("REDSTART_LIMITS", '{"dollars": 1}')
     with pytest.raises(ConfigError, match=r"REDSTART_LIMITS: unknown setting limits\.dollars"):
         load()
 
 
-def test_a_project_that_speaks_twice_is_an_error(places: Places):
+def test_project_with_two_settings_files_is_an_error(places: Places):
     places.put("project", "tests.command", "a")
     (places.project / "pyproject.toml").write_text('[tool.redstart.tests]\ncommand = "b"\n')
     with pytest.raises(ConfigError, match="both"):
@@ -268,7 +268,7 @@ def test_a_project_that_speaks_twice_is_an_error(places: Places):
 
 @pytest.mark.parametrize("content", [b"x = ", b"\xff\xfe", b"x = " + b"[" * 100_000, b"#" * 1_000_001])
 @pytest.mark.parametrize("layer", ["user", "project"])
-def test_a_file_that_is_not_toml_is_named(places: Places, layer, content):
+def test_invalid_toml_file_is_named(places: Places, layer, content):
     file = places.user if layer == "user" else places.project / "redstart.toml"
     file.write_bytes(content)
     with pytest.raises(ConfigError) as caught:
@@ -276,7 +276,7 @@ def test_a_file_that_is_not_toml_is_named(places: Places, layer, content):
     assert str(file) in str(caught.value)
 
 
-def test_a_broken_pyproject_that_does_not_speak_of_us_is_none_of_our_business(places: Places):
+def test_broken_pyproject_without_redstart_settings_is_ignored(places: Places):
     (places.project / "pyproject.toml").write_text("[tool.black\n")
     assert load(project=places.project) == Settings()
     (places.project / "pyproject.toml").write_text("[tool.redstart\n")
@@ -287,18 +287,18 @@ def test_a_broken_pyproject_that_does_not_speak_of_us_is_none_of_our_business(pl
         load(project=places.project)
 
 
-def test_a_pipe_is_not_waited_for(places: Places):
+def test_named_pipe_does_not_block_loading(places: Places):
     os.mkfifo(places.project / "redstart.toml")
     assert load(project=places.project) == Settings()
 
 
-def test_without_a_project_its_file_is_not_read(places: Places, monkeypatch):
+def test_project_file_is_not_read_without_a_project(places: Places, monkeypatch):
     places.put("project", "colour", 1)
     monkeypatch.chdir(places.project)
     assert load() == Settings()
 
 
-def test_a_config_home_that_is_not_absolute_counts_as_unset(places: Places, monkeypatch, tmp_path):
+def test_relative_config_home_counts_as_unset(places: Places, monkeypatch, tmp_path):
     places.put("user", "limits.usd", 1)
     monkeypatch.chdir(tmp_path)
     monkeypatch.setenv("HOME", str(tmp_path / "nobody"))
@@ -307,8 +307,8 @@ def test_a_config_home_that_is_not_absolute_counts_as_unset(places: Places, monk
     assert load().limits.usd == 2
 
 
-def test_config_show_tells_each_value_and_its_origin(places: Places):
-    places.variable("OPENAI_API_KEY", "sk-secret")
+def test_config_show_lists_each_value_and_its_origin(places: Places):
+    places.set_variable("OPENAI_API_KEY", "sk-secret")
     places.put("project", "tests.command", "make \x1b[2J")
     text = CliRunner().invoke(app, ["show", str(places.project)])
     assert text.exit_code == 0
@@ -324,7 +324,7 @@ def test_config_show_tells_each_value_and_its_origin(places: Places):
     assert "secret" not in text.output + json.dumps(document)
 
 
-def test_config_schema_is_of_every_setting_and_no_other():
+def test_config_schema_covers_exactly_all_settings():
     schema = json.loads(CliRunner().invoke(app, ["schema"]).output)
     assert set(schema["properties"]) == set(Settings.model_fields)
     assert schema["additionalProperties"] is False

@@ -19,13 +19,13 @@ sys.path.append(str(Path(__file__).parents[3]))
 from redstart.app.settings import Models, Settings
 from redstart.core.events import Event
 from redstart.core.run import Level, Limits
-from redstart.evals.desk import evaluation, open_lab
+from redstart.evals.app import open_evaluation, open_lab
 from redstart.evals.outcome import EvaluationPlan
-from redstart.evals.runner import digest_of
+from redstart.evals.runner import digest_tasks
 from redstart.evals.task import Base, Task, TaskChange
 from redstart.ports.world.system import SystemWorld
 from redstart.testing.sandbox import FakeSandbox
-from support.rig import BUGGY, CODE, TEST_TEXT, TESTS, computed_suite
+from support.rig import BUGGY, CODE, TEST_TEXT, TESTS, create_computed_suite
 
 MODEL = "instrument:noisy-oracle:0.3:0.2"
 
@@ -35,7 +35,7 @@ class StillWorld(SystemWorld):
         return 0.0
 
 
-def tasks() -> list[Task]:
+def make_tasks() -> list[Task]:
     base = Base(change=TaskChange(files={CODE: BUGGY, TESTS: TEST_TEXT}))
     fix = TaskChange(files={CODE: BUGGY.replace(" + 1", "")})
     return [Task(id=f"double/{number}", base=base, fix=fix) for number in range(4)]
@@ -43,19 +43,19 @@ def tasks() -> list[Task]:
 
 def main() -> None:
     home, die_after = Path(sys.argv[1]), int(sys.argv[2]) if len(sys.argv) > 2 else 0
-    heard = 0
+    event_count = 0
 
     def listen(event: Event) -> None:
-        nonlocal heard
+        nonlocal event_count
         del event
-        heard += 1
-        if heard == die_after:
+        event_count += 1
+        if event_count == die_after:
             os.kill(os.getpid(), signal.SIGKILL)
 
     plan = EvaluationPlan(
         name="small",
         source="double",
-        tasks=digest_of(tasks()),
+        tasks=digest_tasks(make_tasks()),
         model=MODEL,
         runs=2,
         limits=Limits(attempts=2),
@@ -63,11 +63,11 @@ def main() -> None:
         looks=0,
     )
     settings = Settings(home=home, models=Models(strong=MODEL, fast=MODEL))
-    with open_lab(settings, plan.name, listen=listen, world=StillWorld()) as lab:
-        sandbox = FakeSandbox(computed_suite(lab.house.trees))
-        house = replace(lab.house, adapters=replace(lab.house.adapters, sandbox=sandbox))
-        asyncio.run(evaluation(house, lab.trials, plan, tasks(), lambda _row: None).go(2))
-    print(heard)
+    with open_lab(settings, plan.name, listen=listen, world=StillWorld()) as context:
+        sandbox = FakeSandbox(create_computed_suite(context.app.trees))
+        app = replace(context.app, adapters=replace(context.app.adapters, sandbox=sandbox))
+        asyncio.run(open_evaluation(app, context.trials, plan, make_tasks(), lambda _row: None).go(2))
+    print(event_count)
 
 
 if __name__ == "__main__":

@@ -11,19 +11,19 @@ import pytest
 from neo4j import GraphDatabase
 from sqlalchemy import update
 
-from redstart.app.graph_export import GraphFormat, exported
+from redstart.app.graph_export import GraphFormat, render_graph
 from redstart.app.wire import mirror_to
 from redstart.core.errors import ConfigError, PortError
-from redstart.core.graph import ENDS, Graph, KeptEdge, MirrorCounts, graph_of
+from redstart.core.graph import ENDS, Graph, KeptEdge, MirrorCounts, build_graph
 from redstart.core.learning import EdgeKind, NewMemories
 from redstart.core.run import Step
 from redstart.ports.memory import neo4j as adapter
-from redstart.ports.memory.neo4j import Neo4jServer, mirror, statements
+from redstart.ports.memory.neo4j import Neo4jServer, generate_statements, mirror
 from redstart.ports.sql.engine import Database
 from redstart.ports.sql.schema import runs
 from redstart.ports.sql.store import SqlStore
 from redstart.testing.contracts.store import Clock, begin
-from redstart.testing.states import card, commit
+from redstart.testing.states import commit, make_card
 from support.bolt import serve_bolt
 from support.user import User
 
@@ -43,11 +43,11 @@ HOSTILE = [
 ]
 
 
-def graph(tenant: str = "home", *, card: bool = True) -> Graph:
-    ties = [KeptEdge(EdgeKind.iteration, "run-1", "run-1/1", "shop", 1.0)]
-    ties += [KeptEdge(EdgeKind.changed_file, "run-1/1", item, "sh/op", 1.0) for item in HOSTILE]
-    ties += [KeptEdge(kind, "run-1/1", "x", "shop", 2.0) for kind in ENDS if kind is not EdgeKind.iteration]
-    return graph_of(tenant, [tie for tie in ties if card or tie.kind is not EdgeKind.has_fix_card])
+def build_sample_graph(tenant: str = "home", *, card: bool = True) -> Graph:
+    edges = [KeptEdge(EdgeKind.iteration, "run-1", "run-1/1", "shop", 1.0)]
+    edges += [KeptEdge(EdgeKind.changed_file, "run-1/1", item, "sh/op", 1.0) for item in HOSTILE]
+    edges += [KeptEdge(kind, "run-1/1", "x", "shop", 2.0) for kind in ENDS if kind is not EdgeKind.iteration]
+    return build_graph(tenant, [tie for tie in edges if card or tie.kind is not EdgeKind.has_fix_card])
 
 
 @pytest.fixture(scope="module")
@@ -61,15 +61,15 @@ def ask(server: Neo4jServer) -> Iterator[Ask]:
     """Query the server, after removing the data of other tests."""
     with GraphDatabase.driver(server.url, auth=(server.user, server.password)) as driver:
 
-        def asked(text: Any, **bound: object) -> list[dict[str, Any]]:
-            done = driver.execute_query(text, bound, database_=server.database)
-            return [record.data() for record in done.records]
+        def run_query(text: Any, **bound: object) -> list[dict[str, Any]]:
+            result = driver.execute_query(text, bound, database_=server.database)
+            return [record.data() for record in result.records]
 
-        asked("MATCH (n) DETACH DELETE n")
-        yield asked
+        run_query("MATCH (n) DETACH DELETE n")
+        yield run_query
 
 
-def everything(ask: Ask) -> tuple[list[str], list[str]]:
+def dump_graph(ask: Ask) -> tuple[list[str], list[str]]:
     nodes = ask("MATCH (n) RETURN labels(n) AS label, n.key AS key, n.tenant AS of, n.name AS name, n.repo AS repo")
     links = ask(
         "MATCH (a)-[r]->(b) RETURN a.key AS source, type(r) AS type, b.key AS target, r.repo AS repo, r.created AS at"
@@ -78,90 +78,92 @@ def everything(ask: Ask) -> tuple[list[str], list[str]]:
 
 
 @pytest.mark.soak
-def test_twice_comes_to_the_same(server: Neo4jServer, ask: Ask, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_mirroring_twice_changes_nothing(server: Neo4jServer, ask: Ask, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(adapter, "AT_ONCE", 4)
-    drawn = graph()
-    assert mirror(drawn, server) == MirrorCounts(len(drawn.nodes), len(drawn.links), 0)
-    first = everything(ask)
-    assert (len(first[0]), len(first[1])) == (len(drawn.nodes), len(drawn.links))
-    found = ask("MATCH (:Iteration)-[:CHANGED_FILE]->(f:File) RETURN f.name AS name")
-    assert {item["name"] for item in found} == {*HOSTILE, "x"}
-    mirror(drawn, server)
-    assert everything(ask) == first
+    expected_graph = build_sample_graph()
+    assert mirror(expected_graph, server) == MirrorCounts(len(expected_graph.nodes), len(expected_graph.links), 0)
+    first_dump = dump_graph(ask)
+    assert (len(first_dump[0]), len(first_dump[1])) == (len(expected_graph.nodes), len(expected_graph.links))
+    rows = ask("MATCH (:Iteration)-[:CHANGED_FILE]->(f:File) RETURN f.name AS name")
+    assert {item["name"] for item in rows} == {*HOSTILE, "x"}
+    mirror(expected_graph, server)
+    assert dump_graph(ask) == first_dump
 
 
-def test_a_forgotten_card_goes_and_other_tenants_keep_theirs(server: Neo4jServer, ask: Ask) -> None:
-    mirror(graph("other"), server)
-    theirs = everything(ask)
-    mirror(graph(), server)
-    assert mirror(graph(card=False), server).removed == 1
-    left = ask("MATCH (n:FixCard) RETURN n.tenant AS of")
-    assert left == [{"of": "other"}]
+def test_forgotten_card_is_removed_for_its_own_tenant_only(server: Neo4jServer, ask: Ask) -> None:
+    mirror(build_sample_graph("other"), server)
+    other_dump = dump_graph(ask)
+    mirror(build_sample_graph(), server)
+    assert mirror(build_sample_graph(card=False), server).removed == 1
+    remaining = ask("MATCH (n:FixCard) RETURN n.tenant AS of")
+    assert remaining == [{"of": "other"}]
     ask("MATCH (n) WHERE n.tenant = 'home' DETACH DELETE n")
-    assert everything(ask) == theirs
+    assert dump_graph(ask) == other_dump
 
 
-def test_an_exported_script_makes_the_same_graph(server: Neo4jServer, ask: Ask) -> None:
-    mirror(graph(), server)
-    copied = everything(ask)
+def test_exported_script_builds_the_same_graph(server: Neo4jServer, ask: Ask) -> None:
+    mirror(build_sample_graph(), server)
+    copied = dump_graph(ask)
     ask("MATCH (n) DETACH DELETE n")
     for _ in range(2):
-        for line in exported(graph(), GraphFormat.cypher):
+        for line in render_graph(build_sample_graph(), GraphFormat.cypher):
             ask(line.removesuffix(";"))
-        assert everything(ask) == copied
+        assert dump_graph(ask) == copied
 
 
-def test_the_command_copies_what_runs_left(server: Neo4jServer, ask: Ask, tmp_path: Path) -> None:
+def test_command_mirrors_finished_runs(server: Neo4jServer, ask: Ask, tmp_path: Path) -> None:
     user = User(tmp_path, tmp_path)
     with Database.open(user.home / "redstart.db") as database:
         store = SqlStore(database, Clock())
         new, fence = asyncio.run(begin(store))
-        asyncio.run(store.commit(commit(new, Step.remember, remembered=NewMemories(card=card("it's"))), fence))
+        asyncio.run(store.commit(commit(new, Step.remember, remembered=NewMemories(card=make_card("it's"))), fence))
     refused = user.redstart("memory", "mirror", server.url, "--database", server.database)
     assert refused.code == 2
     assert "NEO4J_PASSWORD" in refused.err
     user.environ |= {"NEO4J_USERNAME": server.user, "NEO4J_PASSWORD": server.password}
-    done = user.redstart("memory", "mirror", server.url, "--database", server.database)
-    assert (done.code, done.err) == (0, "")
-    assert done.out == "the copy has 4 nodes and 3 edges\n"
-    (found,) = ask("MATCH (r:Run)-[:ITERATION]->(:Iteration)-[:HAS_FIX_CARD]->(c:FixCard) RETURN r.name, c.name")
-    assert set(found.values()) == {new.run_id, "it's"}
-    with Database.open(user.home / "redstart.db") as database, database.single() as connection:
+    result = user.redstart("memory", "mirror", server.url, "--database", server.database)
+    assert (result.code, result.err) == (0, "")
+    assert result.out == "the copy has 4 nodes and 3 edges\n"
+    (row,) = ask("MATCH (r:Run)-[:ITERATION]->(:Iteration)-[:HAS_FIX_CARD]->(c:FixCard) RETURN r.name, c.name")
+    assert set(row.values()) == {new.run_id, "it's"}
+    with Database.open(user.home / "redstart.db") as database, database.connect_for_statement() as connection:
         connection.execute(update(runs).values(status="ended"))
     assert user.redstart("memory", "forget", "it's").code == 0
-    again = user.redstart("memory", "mirror", server.url, "--database", server.database)
-    assert again.out == "the copy has 3 nodes and 2 edges; removed 1 forgotten card\n"
+    second_result = user.redstart("memory", "mirror", server.url, "--database", server.database)
+    assert second_result.out == "the copy has 3 nodes and 2 edges; removed 1 forgotten card\n"
 
 
-def test_what_is_wrong_is_told_apart(server: Neo4jServer, tmp_path: Path) -> None:
+def test_wrong_password_and_wrong_database_raise_different_errors(server: Neo4jServer, tmp_path: Path) -> None:
     with pytest.raises(ConfigError, match="does not accept"):
-        mirror(graph(), server._replace(password="wrong"))
+        mirror(build_sample_graph(), server._replace(password="wrong"))
     with pytest.raises(PortError, match="does not work"):
-        mirror(graph(), server._replace(database="nobody"))
+        mirror(build_sample_graph(), server._replace(database="nobody"))
 
 
 @pytest.mark.parametrize("url", ["http://localhost:7474", "bolt://ada:secret@localhost", "localhost:7687", "bolt://"])
-def test_an_address_is_one_without_a_password(url: str) -> None:
-    with pytest.raises(ConfigError) as raised:
-        mirror_to(graph(), url, "", {})
-    assert "secret" not in f"{raised.value} {raised.value.remedy}"
+def test_address_error_hides_the_password(url: str) -> None:
+    with pytest.raises(ConfigError) as caught:
+        mirror_to(build_sample_graph(), url, "", {})
+    assert "secret" not in f"{caught.value} {caught.value.remedy}"
 
 
-def test_a_server_that_is_not_there_is_an_outage(unused_port: int) -> None:
+def test_unreachable_server_is_an_outage(unused_port: int) -> None:
     with pytest.raises(PortError):
-        mirror_to(graph(), f"bolt://127.0.0.1:{unused_port}", "", {"NEO4J_USERNAME": "a", "NEO4J_PASSWORD": "b"})
+        mirror_to(
+            build_sample_graph(), f"bolt://127.0.0.1:{unused_port}", "", {"NEO4J_USERNAME": "a", "NEO4J_PASSWORD": "b"}
+        )
 
 
 @pytest.fixture
 def unused_port() -> Iterator[int]:
     import socket
 
-    with socket.socket() as held:
-        held.bind(("127.0.0.1", 0))
-        yield held.getsockname()[1]
+    with socket.socket() as sock:
+        sock.bind(("127.0.0.1", 0))
+        yield sock.getsockname()[1]
 
 
-def test_names_are_parameters_and_never_a_part_of_a_statement() -> None:
-    texts = " ".join(statement.text for statement in statements(graph()))
+def test_names_are_parameters_and_never_part_of_a_statement() -> None:
+    texts = " ".join(statement.text for statement in generate_statements(build_sample_graph()))
     assert "run-1" not in texts
     assert not any(name in texts for name in HOSTILE if len(name) > 1)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import asyncio
 import json
 import math
 import time
@@ -23,8 +22,16 @@ from redstart.core.errors import (
 )
 from redstart.core.run import Limits, Spend
 from redstart.ports.model.budget import RunLedger
-from redstart.ports.model.embedding import BATCH, LONGEST_TEXT, NEAR, REST, ApiEmbedder, EmbeddingOptions, refuse_unfit
-from redstart.ports.model.endpoints import address
+from redstart.ports.model.embedding import (
+    BATCH,
+    COOLDOWN_SECONDS,
+    LONGEST_TEXT,
+    SIMILARITY_THRESHOLD,
+    ApiEmbedder,
+    EmbeddingOptions,
+    refuse_unfit,
+)
+from redstart.ports.model.endpoints import resolve_address
 from redstart.ports.model.port import Rates
 from support.server import Reply, Request, Script, ScriptedServer
 
@@ -34,119 +41,129 @@ PATIENT = 20.0
 HTML = b"<!doctype html><html><body>Sign in to the wireless network</body></html>"
 
 
-def embedder(url: str, manner: EmbeddingOptions | None = None, *, name: str = NAME) -> ApiEmbedder:
+def create_embedder(url: str, manner: EmbeddingOptions | None = None, *, name: str = NAME) -> ApiEmbedder:
     def reach() -> object:
-        return refuse_unfit(address(name, base_url=url, api_key=KEY))
+        return refuse_unfit(resolve_address(name, base_url=url, api_key=KEY))
 
     return ApiEmbedder(reach, name, manner or EmbeddingOptions(deadline=PATIENT))  # pyright: ignore[reportArgumentType]
 
 
-def places(
+async def embed_texts(
     server: ScriptedServer, texts: Sequence[str], manner: EmbeddingOptions | None = None
 ) -> list[Sequence[float]]:
-    return asyncio.run(embedder(server.openai_url, manner).embed(texts))
+    return await create_embedder(server.openai_url, manner).embed(texts)
 
 
-def fixed(*numbers: float) -> Script:
+def reply_with_vector(*numbers: float) -> Script:
     return lambda request: Reply(places=[numbers] * len(request.texts or ()))
 
 
-def test_places_are_asked_for_by_model_and_key_and_are_as_long_as_1() -> None:
-    with ScriptedServer(fixed(3.0, 0.0, -4.0)) as server:
-        mine = embedder(server.openai_url)
-        assert asyncio.run(mine.embed(["one", "two"])) == [[0.6, 0.0, -0.8]] * 2
+async def test_embeddings_are_requested_with_model_and_key_and_normalized() -> None:
+    with ScriptedServer(reply_with_vector(3.0, 0.0, -4.0)) as server:
+        api_embedder = create_embedder(server.openai_url)
+        assert await api_embedder.embed(["one", "two"]) == [[0.6, 0.0, -0.8]] * 2
         (request,) = server.requests
     assert request.texts == ("one", "two")
     assert request.headers["authorization"] == f"Bearer {KEY}"
     assert request.body == {"model": "text-embedding-3-small", "input": ["one", "two"], "encoding_format": "float"}
-    assert (mine.dimension, mine.near, mine.remote) == (3, NEAR, True)
+    assert (api_embedder.dimension, api_embedder.near, api_embedder.remote) == (3, SIMILARITY_THRESHOLD, True)
 
 
-def test_many_texts_go_in_batches_and_come_back_in_their_order() -> None:
-    def backwards(request: Request) -> Reply:
-        given = [{"index": number, "embedding": [float(text), 1.0]} for number, text in enumerate(request.texts or ())]
-        return Reply(body=json.dumps({"data": given[::-1], "model": request.model}).encode())
+async def test_many_texts_are_batched_and_keep_their_order() -> None:
+    def reply_reversed(request: Request) -> Reply:
+        rows = [{"index": number, "embedding": [float(text), 1.0]} for number, text in enumerate(request.texts or ())]
+        return Reply(body=json.dumps({"data": rows[::-1], "model": request.model}).encode())
 
     texts = [str(number) for number in range(2 * BATCH + 5)]
-    with ScriptedServer(backwards) as server:
-        found = places(server, texts)
+    with ScriptedServer(reply_reversed) as server:
+        vectors = await embed_texts(server, texts)
         assert [len(request.texts or ()) for request in server.requests] == [BATCH, BATCH, 5]
-    assert [round(item / other) for item, other in found] == list(range(len(texts)))
+    assert [round(item / scale) for item, scale in vectors] == list(range(len(texts)))
 
 
-def test_without_numbers_the_order_of_the_answer_counts() -> None:
+async def test_embeddings_without_an_index_are_taken_in_order() -> None:
     body = json.dumps({"data": [{"embedding": [1, 0]}, {"embedding": [0, 1]}]}).encode()
     with ScriptedServer(lambda _: Reply(body=body)) as server:
-        assert places(server, ["a", "b"]) == [[1, 0], [0, 1]]
+        assert await embed_texts(server, ["a", "b"]) == [[1, 0], [0, 1]]
 
 
-def test_what_says_nothing_is_not_sent_and_is_nowhere() -> None:
-    with ScriptedServer(fixed(0.0, 2.0)) as server:
-        assert places(server, ["", "word", " \n"]) == [[0, 0], [0, 1], [0, 0]]
+async def test_blank_text_is_not_sent_and_has_a_zero_embedding() -> None:
+    with ScriptedServer(reply_with_vector(0.0, 2.0)) as server:
+        assert await embed_texts(server, ["", "word", " \n"]) == [[0, 0], [0, 1], [0, 0]]
         assert [request.texts for request in server.requests] == [("word",)]
-        assert not any(map(any, places(server, ["", " "])))
+        assert not any(map(any, await embed_texts(server, ["", " "])))
         assert len(server.requests) == 1
 
 
-def test_no_secret_leaves_and_no_text_is_longer_than_models_take() -> None:
-    shaped = "AKIA" + "QX7ZJ2M4N6P8R3TW"
-    with ScriptedServer(fixed(1.0)) as server:
+async def test_sent_texts_are_masked_and_truncated() -> None:
+    fake_key = "AKIA" + "QX7ZJ2M4N6P8R3TW"
+    with ScriptedServer(reply_with_vector(1.0)) as server:
         manner = EmbeddingOptions(deadline=PATIENT, secrets={"correct horse battery": "shop_password"})
-        places(server, [f"no entry: correct horse battery and {shaped}", "word " * 5000], manner)
+        await embed_texts(server, [f"no entry: correct horse battery and {fake_key}", "word " * 5000], manner)
         (request,) = server.requests
-    first, second = request.texts or ()
-    assert first.startswith("no entry: ")
-    assert "horse" not in first
-    assert shaped not in first
-    assert 1000 < len(second.encode()) <= LONGEST_TEXT
+    first_text, second_text = request.texts or ()
+    assert first_text.startswith("no entry: ")
+    assert "horse" not in first_text
+    assert fake_key not in first_text
+    assert 1000 < len(second_text.encode()) <= LONGEST_TEXT
 
 
-def test_fewer_numbers_are_asked_for_where_that_is_set() -> None:
-    with ScriptedServer(fixed(3.0, 4.0)) as server:
-        assert places(server, ["a"], EmbeddingOptions(deadline=PATIENT, dimensions=2)) == [[0.6, 0.8]]
+async def test_fewer_dimensions_are_requested_when_configured() -> None:
+    with ScriptedServer(reply_with_vector(3.0, 4.0)) as server:
+        assert await embed_texts(server, ["a"], EmbeddingOptions(deadline=PATIENT, dimensions=2)) == [[0.6, 0.8]]
         assert server.requests[0].body["dimensions"] == 2
         with pytest.raises(ModelGarbled, match="2 numbers instead of 8"):
-            places(server, ["a"], EmbeddingOptions(deadline=PATIENT, dimensions=8))
+            await embed_texts(server, ["a"], EmbeddingOptions(deadline=PATIENT, dimensions=8))
 
 
-def names(url: str, script: Script, name: str = NAME) -> str:
+async def get_embedder_name(url: str, script: Script, name: str = NAME) -> str:
     del script
-    mine = embedder(url, name=name)
-    asyncio.run(mine.embed(["a"]))
-    return mine.name
+    api_embedder = create_embedder(url, name=name)
+    await api_embedder.embed(["a"])
+    return api_embedder.name
 
 
-def test_another_model_size_or_address_has_another_name() -> None:
-    said = [fixed(1.0), fixed(1.0, 1.0), lambda _: Reply(places=[[1.0]], model="text-embedding-9"), fixed(1.0)]
-    script = iter(said)
-    with ScriptedServer(lambda request: next(script)(request)) as server, ScriptedServer(fixed(1.0)) as elsewhere:
-        one, longer, renamed, again = [names(server.openai_url, each) for each in said]
-        moved = names(elsewhere.openai_url, fixed(1.0))
-    assert one == again
-    assert one.startswith(f"{NAME}/1~")
-    assert longer.startswith(f"{NAME}/2~")
-    assert len({one, longer, renamed, moved}) == 4
-    assert "127.0.0.1" not in one
+async def test_embedder_name_depends_on_model_size_and_address() -> None:
+    replies = [
+        reply_with_vector(1.0),
+        reply_with_vector(1.0, 1.0),
+        lambda _: Reply(places=[[1.0]], model="text-embedding-9"),
+        reply_with_vector(1.0),
+    ]
+    script = iter(replies)
+    with (
+        ScriptedServer(lambda request: next(script)(request)) as server,
+        ScriptedServer(reply_with_vector(1.0)) as other_server,
+    ):
+        base_name, longer_name, other_model_name, repeated_name = [
+            await get_embedder_name(server.openai_url, reply) for reply in replies
+        ]
+        other_server_name = await get_embedder_name(other_server.openai_url, reply_with_vector(1.0))
+    assert base_name == repeated_name
+    assert base_name.startswith(f"{NAME}/1~")
+    assert longer_name.startswith(f"{NAME}/2~")
+    assert len({base_name, longer_name, other_model_name, other_server_name}) == 4
+    assert "127.0.0.1" not in base_name
 
 
-@pytest.mark.parametrize("later", [Reply(places=[[1.0, 2.0]]), Reply(places=[[1.0]], model="another")])
-def test_an_answer_of_another_kind_than_the_one_before_is_none(later: Reply) -> None:
-    said = iter([Reply(places=[[1.0]]), later, later])
-    with ScriptedServer(lambda _: next(said)) as server:
-        mine = embedder(server.openai_url)
-        asyncio.run(mine.embed(["a"]))
-        before = mine.name
+@pytest.mark.parametrize("later_reply", [Reply(places=[[1.0, 2.0]]), Reply(places=[[1.0]], model="another")])
+async def test_answer_that_differs_in_kind_from_the_previous_one_is_rejected(later_reply: Reply) -> None:
+    replies = iter([Reply(places=[[1.0]]), later_reply, later_reply])
+    with ScriptedServer(lambda _: next(replies)) as server:
+        api_embedder = create_embedder(server.openai_url)
+        await api_embedder.embed(["a"])
+        name_before = api_embedder.name
         with pytest.raises(ModelGarbled, match="than before"):
-            asyncio.run(mine.embed(["a"]))
-        assert mine.name == before
-        fresh = mine.under(RunLedger(Limits(), Spend()))
-        asyncio.run(fresh.embed(["a"]))
-        assert fresh.name != before
+            await api_embedder.embed(["a"])
+        assert api_embedder.name == name_before
+        new_embedder = api_embedder.with_meter(RunLedger(Limits(), Spend()))
+        await new_embedder.embed(["a"])
+        assert new_embedder.name != name_before
 
 
-def data(*vectors: object) -> bytes:
-    given = [{"index": number, "embedding": vector} for number, vector in enumerate(vectors)]
-    return json.dumps({"data": given}).encode()
+def encode_vectors(*vectors: object) -> bytes:
+    rows = [{"index": number, "embedding": vector} for number, vector in enumerate(vectors)]
+    return json.dumps({"data": rows}).encode()
 
 
 @pytest.mark.parametrize(
@@ -159,33 +176,33 @@ def data(*vectors: object) -> bytes:
         b'{"data": null}',
         b'{"data": []}',
         b'{"choices": [{"message": {"content": "hello"}}]}',
-        data([1.0]),
-        data([1.0], [1.0], [1.0]),
-        data([1.0], [1.0, 2.0]),
-        data([], []),
-        data([1.0], [math.nan]),
-        data([1.0], [math.inf]),
-        data([1.0], [None]),
-        data([1.0], ["x"]),
-        data([1.0], [0.0]),
-        data([1e308] * 9, [1.0] * 9),
-        data([1.0], "AACAPw=="),
-        data([1.0] * 16_001, [1.0] * 16_001),
+        encode_vectors([1.0]),
+        encode_vectors([1.0], [1.0], [1.0]),
+        encode_vectors([1.0], [1.0, 2.0]),
+        encode_vectors([], []),
+        encode_vectors([1.0], [math.nan]),
+        encode_vectors([1.0], [math.inf]),
+        encode_vectors([1.0], [None]),
+        encode_vectors([1.0], ["x"]),
+        encode_vectors([1.0], [0.0]),
+        encode_vectors([1e308] * 9, [1.0] * 9),
+        encode_vectors([1.0], "AACAPw=="),
+        encode_vectors([1.0] * 16_001, [1.0] * 16_001),
         json.dumps({"data": [{"index": 0, "embedding": [1]}, {"index": 0, "embedding": [1]}]}).encode(),
         json.dumps({"data": [{"index": 1, "embedding": [1]}, {"index": 2, "embedding": [1]}]}).encode(),
         json.dumps({"data": [{"embedding": [1]}, {"embedding": [1]}], "usage": {"prompt_tokens": -5}}).encode(),
     ],
 )
-def test_what_is_no_answer_is_garbled(body: bytes) -> None:
-    error = failure(Reply(body=body), ModelGarbled)
+async def test_invalid_answer_is_garbled(body: bytes) -> None:
+    error = await catch_error(Reply(body=body), ModelGarbled)
     assert error.usage.input_tokens > 0, "it may have been paid for"
 
 
-def failure(reply: Reply, kind: type[ModelError], deadline: float = PATIENT) -> ModelError:
+async def catch_error(reply: Reply, kind: type[ModelError], deadline: float = PATIENT) -> ModelError:
     with ScriptedServer(lambda _: reply) as server:
-        mine, began = embedder(server.openai_url, EmbeddingOptions(deadline=deadline)), time.monotonic()
+        api_embedder, began = create_embedder(server.openai_url, EmbeddingOptions(deadline=deadline)), time.monotonic()
         with pytest.raises(ModelError) as caught:
-            asyncio.run(mine.embed(["one", "two"]))
+            await api_embedder.embed(["one", "two"])
         assert time.monotonic() - began < PATIENT
         assert len(server.requests) == 1
     error = caught.value
@@ -198,8 +215,8 @@ def failure(reply: Reply, kind: type[ModelError], deadline: float = PATIENT) -> 
 
 
 @pytest.mark.parametrize("reply", [Reply(hang=True), Reply(hang_after=5), Reply(drip=0.2)])
-def test_what_does_not_come_in_time_is_a_timeout(reply: Reply) -> None:
-    assert failure(reply, ModelTimeout, deadline=0.5).usage.input_tokens > 0
+async def test_late_answer_is_a_timeout(reply: Reply) -> None:
+    assert (await catch_error(reply, ModelTimeout, deadline=0.5)).usage.input_tokens > 0
 
 
 @pytest.mark.parametrize(
@@ -213,85 +230,89 @@ def test_what_does_not_come_in_time_is_a_timeout(reply: Reply) -> None:
         (503, ModelBusy, "down or overloaded"),
     ],
 )
-def test_a_refusal_is_told_in_the_endpoints_words(status: int, kind: type[ModelError], remedy: str) -> None:
+async def test_refusal_carries_the_message_of_the_endpoint(status: int, kind: type[ModelError], remedy: str) -> None:
     reply = Reply(status=status, body=json.dumps({"error": {"message": f"not with {KEY}"}}).encode())
-    error = failure(reply, kind)
+    error = await catch_error(reply, kind)
     assert "not with ***" in str(error)
     assert remedy in error.remedy
     assert error.usage == Usage()
 
 
-def test_a_broken_connection_is_unreachable_and_one_never_made_costs_nothing() -> None:
-    assert failure(Reply(drop=True), ModelUnreachable).usage.input_tokens > 0
-    with ScriptedServer(fixed(1.0)) as server:
-        gone = server.openai_url
+async def test_broken_connection_is_unreachable_and_a_refused_one_costs_nothing() -> None:
+    assert (await catch_error(Reply(drop=True), ModelUnreachable)).usage.input_tokens > 0
+    with ScriptedServer(reply_with_vector(1.0)) as server:
+        closed_url = server.openai_url
     with pytest.raises(ModelUnreachable) as caught:
-        asyncio.run(embedder(gone).embed(["a"]))
+        await create_embedder(closed_url).embed(["a"])
     assert caught.value.usage == Usage()
 
 
-def test_an_answer_without_end_is_cut_off(monkeypatch: pytest.MonkeyPatch) -> None:
+async def test_endless_answer_is_cut_off(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("redstart.ports.model.embedding._LONGEST_ANSWER", 1 << 20)
-    assert "MB" in str(failure(Reply(body=b" " * (1 << 20) + data([1.0], [1.0])), ModelGarbled))
+    assert "MB" in str(await catch_error(Reply(body=b" " * (1 << 20) + encode_vectors([1.0], [1.0])), ModelGarbled))
 
 
-@pytest.mark.parametrize("broken", [Reply(hang=True), Reply(status=503)])
-def test_one_that_did_not_answer_is_left_alone_in_every_run(broken: Reply, monkeypatch: pytest.MonkeyPatch) -> None:
+@pytest.mark.parametrize("bad_reply", [Reply(hang=True), Reply(status=503)])
+async def test_unresponsive_endpoint_is_skipped_in_every_run_for_a_while(
+    bad_reply: Reply, monkeypatch: pytest.MonkeyPatch
+) -> None:
     moments = [1000.0]
     monkeypatch.setattr("redstart.ports.model.embedding.monotonic", lambda: moments[-1])
-    replies = [broken, Reply(places=[(1.0,)]), Reply(places=[(1.0,)])]
+    replies = [bad_reply, Reply(places=[(1.0,)]), Reply(places=[(1.0,)])]
     with ScriptedServer(lambda _: replies.pop(0)) as server:
-        first = embedder(server.openai_url, EmbeddingOptions(deadline=0.5 if broken.hang else PATIENT))
+        first_embedder = create_embedder(
+            server.openai_url, EmbeddingOptions(deadline=0.5 if bad_reply.hang else PATIENT)
+        )
         with pytest.raises(ModelError):
-            asyncio.run(first.embed(["one"]))
-        later = first.under(RunLedger(Limits(), Spend()))
+            await first_embedder.embed(["one"])
+        second_embedder = first_embedder.with_meter(RunLedger(Limits(), Spend()))
         with pytest.raises(ModelBusy, match="not asked for now"):
-            asyncio.run(later.embed(["one"]))
+            await second_embedder.embed(["one"])
         assert len(server.requests) == 1
-        moments.append(moments[-1] + REST)
-        assert asyncio.run(later.embed(["one"])) == [[1.0]]
-        assert asyncio.run(later.embed(["two"])) == [[1.0]]
+        moments.append(moments[-1] + COOLDOWN_SECONDS)
+        assert await second_embedder.embed(["one"]) == [[1.0]]
+        assert await second_embedder.embed(["two"]) == [[1.0]]
 
 
-def test_one_that_refuses_is_asked_every_time() -> None:
+async def test_endpoint_that_refuses_is_asked_every_time() -> None:
     with ScriptedServer(lambda _: Reply(status=401)) as server:
-        mine = embedder(server.openai_url)
+        api_embedder = create_embedder(server.openai_url)
         for _ in range(2):
             with pytest.raises(ModelRefused):
-                asyncio.run(mine.embed(["one"]))
+                await api_embedder.embed(["one"])
         assert len(server.requests) == 2
 
 
-def test_what_it_used_is_held_and_settled() -> None:
+async def test_embedding_usage_is_reserved_and_settled() -> None:
     ledger = RunLedger(Limits(tokens=1000, usd=1.0), Spend())
-    with ScriptedServer(fixed(1.0)) as server:
-        mine = embedder(
+    with ScriptedServer(reply_with_vector(1.0)) as server:
+        api_embedder = create_embedder(
             server.openai_url, EmbeddingOptions(deadline=PATIENT, rates=Rates(input=1000.0, output=0))
-        ).under(ledger)
-        asyncio.run(mine.embed(["word " * 40]))
-        (counted,) = [request.counted[0] for request in server.requests]
-        assert 50 <= counted < 55
-        ledger.reserve(0.0, 1000 - counted)
+        ).with_meter(ledger)
+        await api_embedder.embed(["word " * 40])
+        (token_count,) = [request.counted[0] for request in server.requests]
+        assert 50 <= token_count < 55
+        ledger.reserve(0.0, 1000 - token_count)
         with pytest.raises(BudgetExceeded):
             ledger.reserve(0.0, 1)
         with pytest.raises(BudgetExceeded):
-            asyncio.run(mine.embed(["word"]))
+            await api_embedder.embed(["word"])
         assert len(server.requests) == 1, "a request beyond the budget is not sent"
-    ledger.settle(0.0, 1000 - counted, Usage())
-    ledger.reserve(1.0 - counted / 1000, 0)
+    ledger.settle(0.0, 1000 - token_count, Usage())
+    ledger.reserve(1.0 - token_count / 1000, 0)
     with pytest.raises(BudgetExceeded):
         ledger.reserve(0.01, 0)
 
 
-def test_without_a_count_the_most_is_taken_as_used() -> None:
+async def test_missing_usage_counts_as_the_maximum() -> None:
     ledger = RunLedger(Limits(tokens=100), Spend())
     with ScriptedServer(lambda _: Reply(places=[[1.0]], usage=False)) as server:
-        asyncio.run(embedder(server.openai_url).under(ledger).embed(["a" * 60]))
+        await create_embedder(server.openai_url).with_meter(ledger).embed(["a" * 60])
     ledger.reserve(None, 60)
     with pytest.raises(BudgetExceeded):
         ledger.reserve(None, 1)
 
 
-def test_a_provider_without_such_an_endpoint_is_a_matter_of_the_settings() -> None:
+async def test_provider_without_embeddings_is_a_settings_error() -> None:
     with pytest.raises(ConfigError, match="Anthropic"):
-        asyncio.run(embedder("http://127.0.0.1:9", name="anthropic:claude").embed(["a"]))
+        await create_embedder("http://127.0.0.1:9", name="anthropic:claude").embed(["a"])

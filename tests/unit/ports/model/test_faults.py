@@ -29,7 +29,7 @@ HTML = b"<!doctype html><html><body>Sign in to the wireless network</body></html
 WRONG_TYPES = b'{"choices": "none", "content": 7, "stop_reason": ["end_turn"], "usage": null}'
 
 
-def joined(server: ScriptedServer, wire: Wire, deadline: float) -> Model:
+def connect_model(server: ScriptedServer, wire: Wire, deadline: float) -> Model:
     if wire is Wire.openai:
         return connect("openai:gpt-4o", base_url=server.openai_url, api_key=KEY, deadline=deadline)
     return connect("anthropic:claude-sonnet-4-6", base_url=server.anthropic_url, api_key=KEY, deadline=deadline)
@@ -39,22 +39,22 @@ def joined(server: ScriptedServer, wire: Wire, deadline: float) -> Model:
 def wire(request: pytest.FixtureRequest) -> Wire:
     """Return a wire that was used once, so that no test waits for its SDK to load."""
     with ScriptedServer(lambda _: "ready") as server:
-        asyncio.run(joined(server, request.param, PATIENT).ask(ASK))
+        asyncio.run(connect_model(server, request.param, PATIENT).ask(ASK))
     return request.param
 
 
-def failure(reply: Reply, wire: Wire, deadline: float = PATIENT) -> tuple[ModelError, float]:
+def catch_error(reply: Reply, wire: Wire, deadline: float = PATIENT) -> tuple[ModelError, float]:
     with ScriptedServer(lambda _: reply) as server:
-        model = joined(server, wire, deadline)
+        model = connect_model(server, wire, deadline)
         start = time.monotonic()
         with pytest.raises(ModelError) as caught:
             asyncio.run(model.ask(ASK))
         elapsed = time.monotonic() - start
         assert len(server.requests) <= 1, "the call was made again"
-    shown = f"{caught.value} {caught.value.remedy}"
-    assert KEY not in shown
+    message = f"{caught.value} {caught.value.remedy}"
+    assert KEY not in message
     assert caught.value.__cause__ is None, "the cause contains the request, and with it the key"
-    assert "openai:gpt-4o" in shown or "anthropic:claude-sonnet-4-6" in shown
+    assert "openai:gpt-4o" in message or "anthropic:claude-sonnet-4-6" in message
     assert len(str(caught.value)) < 350
     error = caught.value
     if error.usage.output_tokens == ASK.max_tokens:
@@ -78,11 +78,9 @@ def failure(reply: Reply, wire: Wire, deadline: float = PATIENT) -> tuple[ModelE
         (529, "try again later", ModelBusy),
     ],
 )
-def test_a_refusal_names_its_status_and_what_to_do(
-    status: int, remedy: str, kind: type[ModelError], wire: Wire
-) -> None:
+def test_refusal_names_its_status_and_what_to_do(status: int, remedy: str, kind: type[ModelError], wire: Wire) -> None:
     reply = Reply(status=status, text=f"no, {KEY} is wrong", headers={"Retry-After": "7", "x-should-retry": "true"})
-    error, elapsed = failure(reply, wire)
+    error, elapsed = catch_error(reply, wire)
     assert f"status {status}" in str(error)
     assert "no, *** is wrong" in str(error)
     assert remedy in error.remedy
@@ -93,8 +91,8 @@ def test_a_refusal_names_its_status_and_what_to_do(
 
 
 @pytest.mark.parametrize("header", ["soon", "-5", "nan", "inf", "1e400"])
-def test_a_wait_that_is_no_time_is_none(header: str, wire: Wire) -> None:
-    error, _ = failure(Reply(status=429, headers={"Retry-After": header}), wire)
+def test_invalid_retry_after_is_ignored(header: str, wire: Wire) -> None:
+    error, _ = catch_error(Reply(status=429, headers={"Retry-After": header}), wire)
     assert type(error) is ModelBusy
     assert error.retry_after is None or error.retry_after == 0
 
@@ -108,16 +106,16 @@ def test_a_wait_that_is_no_time_is_none(header: str, wire: Wire) -> None:
         pytest.param(Reply("x" * 1000, drip=0.05), id="drip"),
     ],
 )
-def test_a_call_ends_at_its_deadline(reply: Reply, wire: Wire) -> None:
-    error, elapsed = failure(reply, wire, DEADLINE)
+def test_call_ends_at_its_deadline(reply: Reply, wire: Wire) -> None:
+    error, elapsed = catch_error(reply, wire, DEADLINE)
     assert "did not answer within 0.6 s" in str(error)
     assert type(error) is ModelTimeout
     assert error.usage == MOST
     assert DEADLINE * 0.9 < elapsed < DEADLINE + 5.0  # the margin is for a busy machine
 
 
-def test_a_reset_connection(wire: Wire) -> None:
-    error, elapsed = failure(Reply(drop=True), wire)
+def test_reset_connection_is_unreachable(wire: Wire) -> None:
+    error, elapsed = catch_error(Reply(drop=True), wire)
     assert "cannot be reached" in str(error)
     assert type(error) is ModelUnreachable
     assert error.usage == MOST, "it was sent, and may have been answered"
@@ -139,8 +137,8 @@ def test_a_reset_connection(wire: Wire) -> None:
         pytest.param(Reply(body=b"{}", status=302, headers={"Location": "http://127.0.0.1:9/"}), id="a redirect"),
     ],
 )
-def test_a_reply_that_is_none_is_no_answer(reply: Reply, wire: Wire) -> None:
-    error, elapsed = failure(reply, wire)
+def test_malformed_reply_is_garbled(reply: Reply, wire: Wire) -> None:
+    error, elapsed = catch_error(reply, wire)
     assert "sent something that is not an answer" in str(error)
     assert type(error) is ModelGarbled
     assert error.usage == MOST
@@ -148,8 +146,8 @@ def test_a_reply_that_is_none_is_no_answer(reply: Reply, wire: Wire) -> None:
 
 
 @pytest.mark.parametrize("finish", [None, "", "banana"])
-def test_an_answer_that_does_not_say_it_is_finished_is_none(finish: str | None, wire: Wire) -> None:
-    error, _ = failure(Reply("plausible text", finish=finish), wire)
+def test_answer_without_a_finish_reason_is_garbled(finish: str | None, wire: Wire) -> None:
+    error, _ = catch_error(Reply("plausible text", finish=finish), wire)
     assert "unfinished answer" in str(error) or "not an answer" in str(error)
     assert type(error) is ModelGarbled
     assert error.usage.output_tokens > 0
@@ -166,43 +164,43 @@ def test_an_answer_that_does_not_say_it_is_finished_is_none(finish: str | None, 
         (Reply(" \n\t"), AnswerFault.empty),
     ],
 )
-def test_an_answer_that_cannot_be_used(reply: Reply, fault: AnswerFault, wire: Wire) -> None:
+def test_unusable_answer_keeps_its_text_and_fault(reply: Reply, fault: AnswerFault, wire: Wire) -> None:
     with ScriptedServer(lambda _: reply) as server:
-        answer = asyncio.run(joined(server, wire, PATIENT).ask(ASK))
+        answer = asyncio.run(connect_model(server, wire, PATIENT).ask(ASK))
     assert (answer.text, answer.fault) == (reply.text, fault)
     assert answer.usage.input_tokens > 0
     assert answer.usage.usd
 
 
-def test_nobody_listens(wire: Wire) -> None:
+def test_closed_port_is_unreachable(wire: Wire) -> None:
     with ScriptedServer(lambda _: "") as server:
-        model = joined(server, wire, PATIENT)
+        model = connect_model(server, wire, PATIENT)
     with pytest.raises(ModelUnreachable, match="cannot be reached") as caught:
         asyncio.run(model.ask(ASK))
     assert "address" in caught.value.remedy
     assert caught.value.usage == Usage(), "nothing was sent"
 
 
-def test_a_slow_answer_within_the_deadline_is_an_answer(wire: Wire) -> None:
+def test_slow_answer_within_the_deadline_is_accepted(wire: Wire) -> None:
     with ScriptedServer(lambda _: Reply("slow", drip=0.001)) as server:
-        answer = asyncio.run(joined(server, wire, PATIENT).ask(ASK))
+        answer = asyncio.run(connect_model(server, wire, PATIENT).ask(ASK))
     assert answer.text == "slow"
 
 
-def test_one_call_that_hangs_holds_up_no_other(wire: Wire) -> None:
-    async def both(model: Model) -> list[Answer | BaseException]:
-        other = ASK.model_copy(update={"messages": (Message(role=Role.user, text="quick"),)})
-        return await asyncio.gather(model.ask(ASK), model.ask(other), return_exceptions=True)
+def test_hanging_call_does_not_block_other_calls(wire: Wire) -> None:
+    async def ask_both(model: Model) -> list[Answer | BaseException]:
+        quick_ask = ASK.model_copy(update={"messages": (Message(role=Role.user, text="quick"),)})
+        return await asyncio.gather(model.ask(ASK), model.ask(quick_ask), return_exceptions=True)
 
     with ScriptedServer(lambda request: "quick" if "quick" in request.text else Reply(hang=True)) as server:
-        hung, quick = asyncio.run(both(joined(server, wire, DEADLINE)))
+        hung, quick = asyncio.run(ask_both(connect_model(server, wire, DEADLINE)))
         if not isinstance(quick, Answer):  # on a busy machine even the quick call may be late
-            hung, quick = asyncio.run(both(joined(server, wire, 20 * DEADLINE)))
+            hung, quick = asyncio.run(ask_both(connect_model(server, wire, 20 * DEADLINE)))
     assert isinstance(hung, ModelError)
     assert isinstance(quick, Answer)
 
 
-def test_cancelling_a_call_is_no_model_error(wire: Wire) -> None:
+def test_cancelled_call_raises_no_model_error(wire: Wire) -> None:
     async def give_up() -> None:
         loop, arrived = asyncio.get_running_loop(), asyncio.Event()
 
@@ -211,7 +209,7 @@ def test_cancelling_a_call_is_no_model_error(wire: Wire) -> None:
             return Reply(hang=True)
 
         with ScriptedServer(reply) as server:
-            call = asyncio.create_task(joined(server, wire, PATIENT).ask(ASK))
+            call = asyncio.create_task(connect_model(server, wire, PATIENT).ask(ASK))
             await arrived.wait()
             call.cancel()
             await call

@@ -20,8 +20,8 @@ from redstart.core.errors import (
 from redstart.core.run import Limits, Spend
 from redstart.ports.model.budget import RunLedger
 from redstart.ports.model.gateway import Gateway, RetryPolicy, TimeAndChance
-from redstart.ports.model.lanes import ModelRoute, RouteOptions
 from redstart.ports.model.port import Profile, Rates
+from redstart.ports.model.routes import ModelRoute, RouteOptions
 from redstart.testing.model import ScriptedModel
 
 ASK = Ask(question="patch", tier=Tier.strong, messages=(Message(role=Role.user, text="x" * 240),), max_tokens=900)
@@ -51,33 +51,33 @@ class Bench:
         self,
         *scripts: Sequence[str | Answer | Exception],
         policy: RetryPolicy | None = None,
-        luck: float = 1.0,
+        jitter: float = 1.0,
         options: RouteOptions | None = None,
         profile: Profile | None = None,
     ) -> None:
         self.clock = Clock()
         names = ["openai:first-local", "openai:second-local", "openai:third-local"]
         self.models = [ScriptedModel(script, name=name) for script, name in zip(scripts, names, strict=False)]
-        lanes = [
+        routes = [
             ModelRoute(name, model, options=options, profile=profile)
             for name, model in zip(names, self.models, strict=False)
         ]
-        chance = TimeAndChance(now=self.clock.now, sleep=self.clock.sleep, luck=lambda: luck)
-        self.gateway = Gateway(lambda _: lanes, policy, chance)
+        chance = TimeAndChance(now=self.clock.now, sleep=self.clock.sleep, get_random=lambda: jitter)
+        self.gateway = Gateway(lambda _: routes, policy, chance)
 
     def ask(self, ask: Ask = ASK) -> Answer:
         return asyncio.run(self.gateway.ask(ask))
 
     @property
-    def asked(self) -> list[int]:
-        return [len(model.asks) for model in self.models]
+    def call_counts(self) -> list[int]:
+        return [len(model.questions) for model in self.models]
 
 
 PASSING = [ModelBusy, ModelUnreachable, ModelTimeout, ModelGarbled]
 
 
 @pytest.mark.parametrize("kind", PASSING)
-def test_what_may_pass_is_tried_again(kind: type[ModelError]) -> None:
+def test_transient_error_is_retried(kind: type[ModelError]) -> None:
     bench = Bench([kind("no"), kind("no"), "yes"])
     answer = bench.ask()
     assert (answer.text, answer.model) == ("yes", "openai:first-local")
@@ -85,118 +85,118 @@ def test_what_may_pass_is_tried_again(kind: type[ModelError]) -> None:
 
 
 @pytest.mark.parametrize("kind", [ModelRefused, ModelError])
-def test_what_will_not_pass_is_not(kind: type[ModelError]) -> None:
+def test_permanent_error_is_not_retried(kind: type[ModelError]) -> None:
     bench = Bench([kind("bad key", remedy="check the key")])
     with pytest.raises(kind, match=r"^bad key$") as caught:
         bench.ask()
     assert caught.value.remedy == "check the key"
-    assert bench.asked == [1]
+    assert bench.call_counts == [1]
     assert bench.clock.waits == []
 
 
-def test_the_waits_double_up_to_a_bound_and_luck_shortens_them() -> None:
-    policy = RetryPolicy(tries=8, longest_wait=10.0, failures=99)
-    full, none = (Bench([ModelBusy("no")] * 7 + ["yes"], policy=policy, luck=luck) for luck in (1.0, 0.0))
+def test_waits_double_up_to_a_limit_and_jitter_shortens_them() -> None:
+    policy = RetryPolicy(max_calls=8, longest_wait=10.0, failures=99)
+    full, none = (Bench([ModelBusy("no")] * 7 + ["yes"], policy=policy, jitter=jitter) for jitter in (1.0, 0.0))
     assert [bench.ask().text for bench in (full, none)] == ["yes", "yes"]
     assert full.clock.waits == [1, 2, 4, 8, 10, 10, 10]
     assert none.clock.waits == []
 
 
-def test_the_luck_of_a_seed_gives_the_same_waits_again() -> None:
-    def waits(seed: int) -> list[float]:
-        clock, luck = Clock(), random.Random(seed)
-        lane = ModelRoute("openai:a-local", ScriptedModel([ModelBusy("no")] * 4 + ["yes"]))
-        chance = TimeAndChance(now=clock.now, sleep=clock.sleep, luck=luck.random)
-        asyncio.run(Gateway(lambda _: [lane], chance=chance).ask(ASK))
+def test_same_seed_gives_the_same_waits() -> None:
+    def collect_waits(seed: int) -> list[float]:
+        clock, rng = Clock(), random.Random(seed)
+        route = ModelRoute("openai:a-local", ScriptedModel([ModelBusy("no")] * 4 + ["yes"]))
+        chance = TimeAndChance(now=clock.now, sleep=clock.sleep, get_random=rng.random)
+        asyncio.run(Gateway(lambda _: [route], chance=chance).ask(ASK))
         return clock.waits
 
-    assert waits(1) == waits(1) != waits(2)
-    assert all(0 <= wait <= 2**number for number, wait in enumerate(waits(1)))
+    assert collect_waits(1) == collect_waits(1) != collect_waits(2)
+    assert all(0 <= wait <= 2**number for number, wait in enumerate(collect_waits(1)))
 
 
-def test_the_endpoint_is_not_asked_before_it_wants_to_be() -> None:
-    bench = Bench([ModelBusy("no", retry_after=20.0), "yes"], luck=0.0)
+def test_retry_after_is_respected() -> None:
+    bench = Bench([ModelBusy("no", retry_after=20.0), "yes"], jitter=0.0)
     assert bench.ask().text == "yes"
     assert bench.clock.waits == [20.0]
 
 
-def test_a_wait_past_the_deadline_is_not_begun() -> None:
+def test_wait_past_the_deadline_is_not_started() -> None:
     bench = Bench([ModelBusy("no", retry_after=901.0), "yes"])
     with pytest.raises(ModelBusy) as caught:
         bench.ask()
     assert caught.value.retry_after == 901.0
     assert bench.clock.waits == []
-    assert bench.asked == [1]
+    assert bench.call_counts == [1]
 
 
-def test_the_tries_are_bounded_and_said() -> None:
-    bench = Bench([ModelBusy(f"no {number}") for number in range(9)], policy=RetryPolicy(tries=3))
+def test_tries_are_limited_and_reported() -> None:
+    bench = Bench([ModelBusy(f"no {number}") for number in range(9)], policy=RetryPolicy(max_calls=3))
     with pytest.raises(ModelBusy, match=r"^no 2, 3 times$"):
         bench.ask()
-    assert bench.asked == [3]
+    assert bench.call_counts == [3]
 
 
-def test_the_next_model_is_asked_and_named() -> None:
-    bench = Bench([ModelBusy("no")] * 2, [ModelRefused("no such model")], ["yes"], policy=RetryPolicy(tries=2))
+def test_next_model_is_asked_and_named() -> None:
+    bench = Bench([ModelBusy("no")] * 2, [ModelRefused("no such model")], ["yes"], policy=RetryPolicy(max_calls=2))
     answer = bench.ask()
     assert (answer.text, answer.model) == ("yes", "openai:third-local")
-    assert bench.asked == [2, 1, 1]
+    assert bench.call_counts == [2, 1, 1]
 
 
-def test_a_long_wait_goes_to_the_next_model_instead() -> None:
+def test_long_wait_falls_back_to_the_next_model() -> None:
     bench = Bench([ModelBusy("no", retry_after=31.0), "late"], ["yes"])
     assert bench.ask().text == "yes"
     assert bench.clock.waits == []
 
 
-def test_where_nobody_answers_the_first_error_is_raised_and_all_are_told() -> None:
-    bench = Bench([ModelGarbled("odd")] * 2, [ModelRefused("bad key")], policy=RetryPolicy(tries=2))
+def test_first_error_is_raised_and_all_are_listed_when_every_model_fails() -> None:
+    bench = Bench([ModelGarbled("odd")] * 2, [ModelRefused("bad key")], policy=RetryPolicy(max_calls=2))
     with pytest.raises(ModelGarbled, match=r"^odd, 2 times; bad key$"):
         bench.ask()
 
 
 @pytest.mark.parametrize("fault", [AnswerFault.truncated, AnswerFault.refused, AnswerFault.empty])
-def test_an_answer_that_cannot_be_used_is_an_answer(fault: AnswerFault) -> None:
+def test_unusable_answer_does_not_trigger_a_fallback(fault: AnswerFault) -> None:
     bench = Bench([Answer(text="half", model="m", fault=fault)], ["other"])
     assert bench.ask().fault is fault
-    assert bench.asked == [1, 0]
+    assert bench.call_counts == [1, 0]
 
 
-def test_the_answer_holds_what_the_failed_calls_before_it_used() -> None:
-    lost = ModelGarbled("cut", usage=Usage(input_tokens=100, output_tokens=50, cached_tokens=10, usd=0.5))
-    said = Answer(text="yes", model="m", usage=Usage(input_tokens=7, output_tokens=3, cached_tokens=2, usd=0.25))
-    usage = Bench([lost, ModelBusy("no"), said]).ask().usage
+def test_answer_includes_usage_of_earlier_failed_calls() -> None:
+    failure = ModelGarbled("cut", usage=Usage(input_tokens=100, output_tokens=50, cached_tokens=10, usd=0.5))
+    answer = Answer(text="yes", model="m", usage=Usage(input_tokens=7, output_tokens=3, cached_tokens=2, usd=0.25))
+    usage = Bench([failure, ModelBusy("no"), answer]).ask().usage
     assert usage == Usage(input_tokens=107, output_tokens=53, cached_tokens=12, usd=0.75)
 
 
-def test_an_unknown_price_stays_unknown_and_a_known_part_is_kept() -> None:
-    unknown = Answer(text="yes", model="m", usage=Usage(input_tokens=7, usd=None))
-    assert Bench([ModelBusy("no"), unknown]).ask().usage.usd is None
-    known = ModelGarbled("cut", usage=Usage(input_tokens=1, usd=0.5))
-    assert Bench([known, unknown]).ask().usage.usd == 0.5
+def test_unknown_price_stays_unknown_and_known_part_is_kept() -> None:
+    unpriced_answer = Answer(text="yes", model="m", usage=Usage(input_tokens=7, usd=None))
+    assert Bench([ModelBusy("no"), unpriced_answer]).ask().usage.usd is None
+    priced_failure = ModelGarbled("cut", usage=Usage(input_tokens=1, usd=0.5))
+    assert Bench([priced_failure, unpriced_answer]).ask().usage.usd == 0.5
 
 
-def test_an_error_holds_all_that_was_used() -> None:
-    lost = [ModelGarbled("cut", usage=Usage(input_tokens=100, usd=0.5)) for _ in range(3)]
+def test_error_includes_all_usage() -> None:
+    failures = [ModelGarbled("cut", usage=Usage(input_tokens=100, usd=0.5)) for _ in range(3)]
     with pytest.raises(ModelGarbled) as caught:
-        Bench(lost, policy=RetryPolicy(tries=3)).ask()
+        Bench(failures, policy=RetryPolicy(max_calls=3)).ask()
     assert caught.value.usage == Usage(input_tokens=300, usd=1.5)
 
 
-def test_a_question_ends_at_its_own_deadline() -> None:
+def test_question_ends_at_its_own_deadline() -> None:
     class Hangs:
         async def ask(self, ask: Ask) -> Answer:
             await asyncio.Event().wait()
             raise AssertionError(ask)
 
     still = TimeAndChance(now=lambda: 0.0)  # on a busy machine the time could run out before any model is asked
-    gateway = Gateway(lambda _: [ModelRoute("openai:x-local", Hangs())], RetryPolicy(patience=0.05, tries=1), still)
+    gateway = Gateway(lambda _: [ModelRoute("openai:x-local", Hangs())], RetryPolicy(timeout=0.05, max_calls=1), still)
     with pytest.raises(ModelTimeout, match="time limit of the question") as caught:
         asyncio.run(gateway.ask(ASK))
     assert caught.value.usage.input_tokens + caught.value.usage.output_tokens == MOST
 
 
-def test_nobody_is_asked_when_the_time_is_over() -> None:
+def test_no_model_is_asked_after_the_deadline() -> None:
     class Late(ScriptedModel):
         async def ask(self, ask: Ask) -> Answer:
             bench.clock.time += 1000
@@ -204,52 +204,55 @@ def test_nobody_is_asked_when_the_time_is_over() -> None:
 
     bench = Bench([], ["never"])
     bench.models[0] = Late([ModelBusy("no")] * 2)
-    lanes = [ModelRoute(f"openai:{number}-local", model) for number, model in enumerate(bench.models)]
-    gateway = Gateway(lambda _: lanes, None, TimeAndChance(now=bench.clock.now, sleep=bench.clock.sleep))
+    routes = [ModelRoute(f"openai:{number}-local", model) for number, model in enumerate(bench.models)]
+    gateway = Gateway(lambda _: routes, None, TimeAndChance(now=bench.clock.now, sleep=bench.clock.sleep))
     with pytest.raises(ModelBusy, match=r"^no; openai:1-local was not asked: the time"):
         asyncio.run(gateway.ask(ASK))
-    assert bench.asked == [1, 0]
+    assert bench.call_counts == [1, 0]
 
 
-def test_a_model_that_fails_too_often_is_left_alone_then_tried_once() -> None:
-    policy = RetryPolicy(tries=2, failures=4, rest=60.0, longest_wait=5.0)
+def test_model_that_fails_too_often_rests_and_is_then_tried_once() -> None:
+    policy = RetryPolicy(max_calls=2, failures=4, cooldown=60.0, longest_wait=5.0)
     bench = Bench([ModelBusy("no")] * 5 + ["back", "still"], ["a", "b", "c", "d"], policy=policy)
     assert [bench.ask().text for _ in range(3)] == ["a", "b", "c"]
-    assert bench.asked[0] == 4  # the third question went straight to the second model
+    assert bench.call_counts[0] == 4  # the third question went straight to the second model
     bench.clock.time += 61
     assert bench.ask().text == "d"
-    assert bench.asked[0] == 5  # the trial call failed: the model rests again
+    assert bench.call_counts[0] == 5  # the trial call failed: the model rests again
     bench.clock.time += 61
     assert [bench.ask().text for _ in range(2)] == ["back", "still"]
 
 
-def test_without_another_model_the_rest_is_waited_for() -> None:
-    policy = RetryPolicy(tries=4, failures=2, rest=60.0)
+def test_rest_is_waited_out_without_a_fallback_model() -> None:
+    policy = RetryPolicy(max_calls=4, failures=2, cooldown=60.0)
     bench = Bench([ModelBusy("no")] * 2 + ["back"], policy=policy)
     assert bench.ask().text == "back"
     assert bench.clock.waits == [1.0, 60.0]
 
 
-def test_while_a_tripped_model_is_tried_others_do_not_ask_it() -> None:
+def test_tripped_model_serves_only_its_trial_call() -> None:
     class Slow(ScriptedModel):
         async def ask(self, ask: Ask) -> Answer:
             for _ in range(5):
                 await asyncio.sleep(0)
             return await super().ask(ask)
 
-    async def both() -> list[Answer]:
+    async def ask_twice() -> list[Answer]:
         return list(await asyncio.gather(gateway.ask(ASK), gateway.ask(ASK)))
 
-    clock, first = Clock(), Slow([ModelBusy("no"), "back"])
-    lanes = [ModelRoute("openai:first-local", first), ModelRoute("openai:second-local", ScriptedModel(["a", "b"]))]
-    policy = RetryPolicy(tries=1, failures=1, rest=60.0)
-    gateway = Gateway(lambda _: lanes, policy, TimeAndChance(now=clock.now, sleep=clock.sleep))
+    clock, first_model = Clock(), Slow([ModelBusy("no"), "back"])
+    routes = [
+        ModelRoute("openai:first-local", first_model),
+        ModelRoute("openai:second-local", ScriptedModel(["a", "b"])),
+    ]
+    policy = RetryPolicy(max_calls=1, failures=1, cooldown=60.0)
+    gateway = Gateway(lambda _: routes, policy, TimeAndChance(now=clock.now, sleep=clock.sleep))
     assert asyncio.run(gateway.ask(ASK)).text == "a"
     clock.time = 61
-    assert [answer.text for answer in asyncio.run(both())] == ["back", "b"]
+    assert [answer.text for answer in asyncio.run(ask_twice())] == ["back", "b"]
 
 
-def test_a_refusal_does_not_trip_the_model() -> None:
+def test_refusal_does_not_trip_the_model() -> None:
     policy = RetryPolicy(failures=2)
     bench = Bench([ModelRefused("too long")] * 3 + ["yes"], policy=policy)
     for _ in range(3):
@@ -258,7 +261,7 @@ def test_a_refusal_does_not_trip_the_model() -> None:
     assert bench.ask().text == "yes"
 
 
-def test_only_so_many_calls_at_a_time() -> None:
+def test_concurrent_calls_are_limited() -> None:
     class Counting:
         now, most = 0, 0
 
@@ -270,102 +273,102 @@ def test_only_so_many_calls_at_a_time() -> None:
             self.now -= 1
             return Answer(text=ask.question, model="m")
 
-    async def many(gateway: Gateway) -> int:
+    async def ask_many(gateway: Gateway) -> int:
         return len(await asyncio.gather(*(gateway.ask(ASK) for _ in range(9))))
 
-    for at_once, most in ((2, 2), (None, 9)):
+    for at_once, max_calls in ((2, 2), (None, 9)):
         model = Counting()
-        lane = ModelRoute("openai:x-local", model, options=RouteOptions(at_once=at_once))
-        gateway = Gateway(lambda _, lane=lane: [lane])
-        assert [asyncio.run(many(gateway)) for _ in range(2)] == [9, 9]  # in two event loops
-        assert model.most == most
+        route = ModelRoute("openai:x-local", model, options=RouteOptions(at_once=at_once))
+        gateway = Gateway(lambda _, route=route: [route])
+        assert [asyncio.run(ask_many(gateway)) for _ in range(2)] == [9, 9]  # in two event loops
+        assert model.most == max_calls
 
 
-def test_a_place_that_never_comes_free_is_told() -> None:
-    async def asked_beside_another_call(gateway: Gateway) -> None:
-        slot = lane.slot()
+def test_call_that_gets_no_free_slot_is_reported() -> None:
+    async def ask_while_busy(gateway: Gateway) -> None:
+        slot = route.get_slot()
         assert slot is not None
         async with slot:
             await gateway.ask(ASK)
 
-    lane = ModelRoute("openai:x-local", ScriptedModel([]), options=RouteOptions(at_once=1))
-    gateway = Gateway(lambda _: [lane], RetryPolicy(patience=0.05, tries=1), TimeAndChance(now=lambda: 0.0))
+    route = ModelRoute("openai:x-local", ScriptedModel([]), options=RouteOptions(at_once=1))
+    gateway = Gateway(lambda _: [route], RetryPolicy(timeout=0.05, max_calls=1), TimeAndChance(now=lambda: 0.0))
     with pytest.raises(ModelBusy, match="busy with other calls") as caught:
-        asyncio.run(asked_beside_another_call(gateway))
+        asyncio.run(ask_while_busy(gateway))
     assert caught.value.usage == Usage()
 
 
-def test_calls_are_spread_so_that_the_tokens_of_a_minute_suffice() -> None:
-    said = Answer(text="x", model="m", usage=Usage(input_tokens=100, output_tokens=900))
-    bench = Bench([said] * 4, options=RouteOptions(tokens_a_minute=2 * MOST))
+def test_calls_are_spread_to_keep_the_token_rate() -> None:
+    answer = Answer(text="x", model="m", usage=Usage(input_tokens=100, output_tokens=900))
+    bench = Bench([answer] * 4, options=RouteOptions(tokens_a_minute=2 * MOST))
     for _ in range(4):
         bench.ask()
     assert bench.clock.waits == [pytest.approx(30), pytest.approx(30)]
 
 
-def test_tokens_that_were_not_used_can_be_used_by_the_next() -> None:
-    said = Answer(text="x", model="m", usage=Usage(input_tokens=100, output_tokens=100))
-    bench = Bench([said] * 6, options=RouteOptions(tokens_a_minute=2 * MOST))
+def test_unused_tokens_are_available_to_the_next_call() -> None:
+    answer = Answer(text="x", model="m", usage=Usage(input_tokens=100, output_tokens=100))
+    bench = Bench([answer] * 6, options=RouteOptions(tokens_a_minute=2 * MOST))
     for _ in range(6):
         bench.ask()
     assert bench.clock.waits == []
 
 
-def test_a_rate_that_does_not_come_in_time_is_told_and_nothing_is_sent() -> None:
-    said = Answer(text="x", model="m", usage=Usage(input_tokens=100, output_tokens=900))
-    bench = Bench([said] * 2, options=RouteOptions(tokens_a_minute=MOST), policy=RetryPolicy(patience=30))
+def test_unattainable_token_rate_is_reported_and_nothing_is_sent() -> None:
+    answer = Answer(text="x", model="m", usage=Usage(input_tokens=100, output_tokens=900))
+    bench = Bench([answer] * 2, options=RouteOptions(tokens_a_minute=MOST), policy=RetryPolicy(timeout=30))
     bench.ask()
     with pytest.raises(ModelBusy, match="tokens per minute") as caught:
         bench.ask()
     assert "tokens_a_minute" in caught.value.remedy
-    assert bench.asked == [1]
+    assert bench.call_counts == [1]
 
 
-def test_the_options_of_a_model_outrank_the_question() -> None:
+def test_model_options_override_the_question() -> None:
     bench = Bench(["x", "y"], options=RouteOptions(temperature=0.7, max_tokens=100))
     bench.ask()
     bench.ask(ASK.model_copy(update={"max_tokens": 50}))
-    assert [(ask.temperature, ask.max_tokens) for ask in bench.models[0].asks] == [(0.7, 100), (0.7, 50)]
+    assert [(ask.temperature, ask.max_tokens) for ask in bench.models[0].questions] == [(0.7, 100), (0.7, 50)]
 
 
-def under(bench: Bench, ledger: RunLedger, ask: Ask = ASK) -> Answer:
-    return asyncio.run(bench.gateway.under(ledger).ask(ask))
+def ask_under_ledger(bench: Bench, ledger: RunLedger, ask: Ask = ASK) -> Answer:
+    return asyncio.run(bench.gateway.with_ledger(ledger).ask(ask))
 
 
-def ledger_of(tokens: int | None = None, usd: float | None = None) -> RunLedger:
+def create_ledger(tokens: int | None = None, usd: float | None = None) -> RunLedger:
     return RunLedger(Limits(tokens=tokens, usd=usd), Spend())
 
 
-def test_each_call_is_held_back_for_and_a_failed_one_that_used_nothing_is_given_back() -> None:
-    ledger = ledger_of(tokens=MOST)
-    answer = under(Bench([ModelBusy("no")] * 3 + ["yes"]), ledger)
+def test_failed_call_without_usage_releases_its_reserve() -> None:
+    ledger = create_ledger(tokens=MOST)
+    answer = ask_under_ledger(Bench([ModelBusy("no")] * 3 + ["yes"]), ledger)
     assert answer.text == "yes"
 
 
-def test_what_failed_calls_used_counts_before_the_next_is_made() -> None:
-    lost = Usage(input_tokens=60, output_tokens=40)
-    bench = Bench([ModelGarbled("cut", usage=lost), ModelGarbled("cut", usage=lost), "never"])
-    answer = under(bench, ledger_of(tokens=MOST + 150))
+def test_usage_of_failed_calls_counts_before_the_next_call() -> None:
+    usage = Usage(input_tokens=60, output_tokens=40)
+    bench = Bench([ModelGarbled("cut", usage=usage), ModelGarbled("cut", usage=usage), "never"])
+    answer = ask_under_ledger(bench, create_ledger(tokens=MOST + 150))
     assert (answer.fault, answer.text) == (AnswerFault.budget, "")
     assert answer.usage == Usage(input_tokens=120, output_tokens=80)
-    assert bench.asked == [2]
+    assert bench.call_counts == [2]
 
 
-def test_the_dollar_cap_binds_for_each_call_by_the_rates_of_the_profile() -> None:
+def test_dollar_limit_applies_to_each_call_at_the_profile_rates() -> None:
     rates = Rates(input=1.0, output=10.0)
-    most = (100 * 1.0 + 900 * 10.0) / 1e6
-    lost = ModelGarbled("cut", usage=Usage(input_tokens=100, output_tokens=900, usd=most))
-    fits, does_not = (Bench([lost, "yes"], profile=Profile(rates=rates)) for _ in range(2))
-    assert under(fits, ledger_of(usd=2 * most + 1e-9)).text == "yes"
-    assert under(does_not, ledger_of(usd=2 * most - 1e-9)).fault is AnswerFault.budget
+    max_cost = (100 * 1.0 + 900 * 10.0) / 1e6
+    failure = ModelGarbled("cut", usage=Usage(input_tokens=100, output_tokens=900, usd=max_cost))
+    fits, does_not = (Bench([failure, "yes"], profile=Profile(rates=rates)) for _ in range(2))
+    assert ask_under_ledger(fits, create_ledger(usd=2 * max_cost + 1e-9)).text == "yes"
+    assert ask_under_ledger(does_not, create_ledger(usd=2 * max_cost - 1e-9)).fault is AnswerFault.budget
 
 
-def test_a_model_whose_cache_is_written_to_is_held_back_for_at_that_price() -> None:
+def test_cache_writes_are_reserved_at_their_own_price() -> None:
     rates = Rates(input=1.0, output=10.0, cached=0.1, written=1.25)
-    most = (100 * 1.25 + 900 * 10.0) / 1e6
-    for cap, fault in ((most + 1e-9, None), (most - 1e-9, AnswerFault.budget)):
+    max_cost = (100 * 1.25 + 900 * 10.0) / 1e6
+    for cap, fault in ((max_cost + 1e-9, None), (max_cost - 1e-9, AnswerFault.budget)):
         bench = Bench(["yes"], profile=Profile(rates=rates, caching=True))
-        assert under(bench, ledger_of(usd=cap)).fault is fault
+        assert ask_under_ledger(bench, create_ledger(usd=cap)).fault is fault
 
 
 class Hangs:
@@ -374,45 +377,45 @@ class Hangs:
         raise AssertionError(ask)
 
 
-def test_a_question_that_was_broken_off_may_have_used_all() -> None:
-    async def cancelled(ledger: RunLedger) -> None:
-        lane = ModelRoute("openai:x-local", Hangs())
-        task = asyncio.create_task(Gateway(lambda _: [lane]).under(ledger).ask(ASK))
+def test_cancelled_question_counts_as_maximum_usage() -> None:
+    async def ask_and_cancel(ledger: RunLedger) -> None:
+        route = ModelRoute("openai:x-local", Hangs())
+        task = asyncio.create_task(Gateway(lambda _: [route]).with_ledger(ledger).ask(ASK))
         await asyncio.sleep(0)
         await asyncio.sleep(0)
         task.cancel()
         with pytest.raises(asyncio.CancelledError):
             await task
 
-    ledger = ledger_of(tokens=2 * MOST - 1)
-    asyncio.run(cancelled(ledger))
-    assert under(Bench(["no"]), ledger).fault is AnswerFault.budget
+    ledger = create_ledger(tokens=2 * MOST - 1)
+    asyncio.run(ask_and_cancel(ledger))
+    assert ask_under_ledger(Bench(["no"]), ledger).fault is AnswerFault.budget
 
 
-def test_what_is_open_at_the_end_of_the_runs_time_is_broken_off_and_may_have_used_all() -> None:
-    lane = ModelRoute("openai:x-local", Hangs())
+def test_call_cut_off_by_the_time_limit_counts_as_maximum_usage() -> None:
+    route = ModelRoute("openai:x-local", Hangs())
     ledger = RunLedger(Limits(minutes=1), Spend(seconds=59.98))
-    answer = asyncio.run(Gateway(lambda _: [lane]).under(ledger).ask(ASK))
-    assert (answer.fault, answer.asked, answer.usage.tokens) == (AnswerFault.budget, True, MOST)
+    answer = asyncio.run(Gateway(lambda _: [route]).with_ledger(ledger).ask(ASK))
+    assert (answer.fault, answer.was_asked, answer.usage.tokens) == (AnswerFault.budget, True, MOST)
 
 
-def timed(bench: Bench, seconds: float) -> RunLedger:
+def create_timed_ledger(bench: Bench, seconds: float) -> RunLedger:
     return RunLedger(Limits(minutes=seconds / 60), Spend(), bench.clock.now)
 
 
-def test_a_server_that_is_down_is_named_even_where_the_runs_time_ends_first() -> None:
+def test_unreachable_server_is_named_when_the_time_limit_ends_first() -> None:
     bench = Bench([ModelUnreachable("cannot connect to 127.0.0.1:9")] * 99)
     with pytest.raises(ModelUnreachable, match=r"cannot connect to 127\.0\.0\.1:9"):
-        under(bench, timed(bench, 2.0))
+        ask_under_ledger(bench, create_timed_ledger(bench, 2.0))
 
 
-def test_a_server_that_is_down_is_named_even_where_the_limits_allow_no_other_try() -> None:
+def test_unreachable_server_is_named_when_the_budget_allows_no_retry() -> None:
     bench = Bench([ModelUnreachable("cannot connect to 127.0.0.1:9", usage=Usage(input_tokens=MOST))] * 99)
     with pytest.raises(ModelUnreachable, match=r"cannot connect to 127\.0\.0\.1:9"):
-        under(bench, ledger_of(tokens=2 * MOST - 1))
+        ask_under_ledger(bench, create_ledger(tokens=2 * MOST - 1))
 
 
-def test_a_server_that_is_down_is_named_even_where_the_runs_time_breaks_off_a_try() -> None:
+def test_unreachable_server_is_named_when_the_time_limit_cuts_off_a_retry() -> None:
     class Vanishes(Hangs):
         tries = 0
 
@@ -422,23 +425,23 @@ def test_a_server_that_is_down_is_named_even_where_the_runs_time_breaks_off_a_tr
                 raise ModelUnreachable("cannot connect to 127.0.0.1:9")
             return await super().ask(ask)
 
-    lane = ModelRoute("openai:x-local", Vanishes())
+    route = ModelRoute("openai:x-local", Vanishes())
     ledger = RunLedger(Limits(minutes=1), Spend(seconds=59.9))
-    gateway = Gateway(lambda _: [lane], chance=TimeAndChance(luck=lambda: 0.0))
+    gateway = Gateway(lambda _: [route], chance=TimeAndChance(get_random=lambda: 0.0))
     with pytest.raises(ModelUnreachable, match=r"cannot connect to 127\.0\.0\.1:9"):
-        asyncio.run(gateway.under(ledger).ask(ASK))
+        asyncio.run(gateway.with_ledger(ledger).ask(ASK))
 
 
-def test_a_model_that_can_be_asked_again_only_after_the_runs_time_is_not_waited_for() -> None:
+def test_retry_after_the_end_of_the_run_is_not_waited_for() -> None:
     bench = Bench([ModelBusy("no", retry_after=20.0), "yes"])
-    answer = under(bench, timed(bench, 20.0))
-    assert (answer.fault, answer.asked, bench.clock.waits) == (AnswerFault.budget, False, [])
+    answer = ask_under_ledger(bench, create_timed_ledger(bench, 20.0))
+    assert (answer.fault, answer.was_asked, bench.clock.waits) == (AnswerFault.budget, False, [])
     bench = Bench([ModelBusy("no", retry_after=20.0), "yes"])
-    assert under(bench, timed(bench, 20.1)).text == "yes"
+    assert ask_under_ledger(bench, create_timed_ledger(bench, 20.1)).text == "yes"
 
 
 @pytest.mark.parametrize("failure", [ModelBusy("quota", retry_after=3600.0), ModelRefused("bad key")])
-def test_what_more_time_would_not_mend_is_said_as_it_is(failure: ModelError) -> None:
+def test_permanent_error_is_reported_unchanged_near_the_time_limit(failure: ModelError) -> None:
     bench = Bench([failure])
     with pytest.raises(type(failure), match=str(failure)):
-        under(bench, timed(bench, 20.0))
+        ask_under_ledger(bench, create_timed_ledger(bench, 20.0))

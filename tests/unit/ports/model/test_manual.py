@@ -35,15 +35,17 @@ class Told:
 
     def __call__(self, text: str) -> None:
         self.lines += text.splitlines()
-        if found := re.search(r"question:\n +(.+)\n.*into:\n +(.+)\n", text):
-            self._act(Path(found[1]).read_text(), Path(found[2]))
+        if match := re.search(r"question:\n +(.+)\n.*into:\n +(.+)\n", text):
+            self._act(Path(match[1]).read_text(), Path(match[2]))
 
 
-def asked(folder: Path, told: Told, ask: Ask = ASK, *, deadline: float = 120.0, quiet: float = 15.0) -> Answer:
-    return asyncio.run(ManualModel(folder, told, deadline=deadline, quiet=quiet).ask(ask))
+def ask_manually(
+    folder: Path, console: Told, ask: Ask = ASK, *, deadline: float = 120.0, quiet: float = 15.0
+) -> Answer:
+    return asyncio.run(ManualModel(folder, console, deadline=deadline, quiet_seconds=quiet).ask(ask))
 
 
-def puts(data: bytes) -> Told:
+def create_console(data: bytes) -> Told:
     return Told(lambda _question, answer: answer.write_bytes(data) and None)
 
 
@@ -55,31 +57,38 @@ class TestManual(ModelContract):
         self.folder = tmp_path
 
     @contextmanager
-    def opened(self, script: Script) -> Iterator[Model]:
-        def act(question: str, answer: Path) -> None:
-            (said,) = (said for key, said in script.items() if f"\n---\n\n{key}\n" in question)
-            if said is not None:
-                envelope = said.model_dump_json(include={"text", "fault", "calls"})
-                answer.write_bytes(f"{envelope if said.fault or said.calls else said.text}\nEND\n".encode())
+    def open_model(self, script: Script) -> Iterator[Model]:
+        def write_answer(question: str, answer: Path) -> None:
+            (scripted_answer,) = (
+                scripted_answer for key, scripted_answer in script.items() if f"\n---\n\n{key}\n" in question
+            )
+            if scripted_answer is not None:
+                envelope = scripted_answer.model_dump_json(include={"text", "fault", "calls"})
+                answer.write_bytes(
+                    f"{envelope if scripted_answer.fault or scripted_answer.calls else scripted_answer.text}\n"
+                    f"END\n".encode()
+                )
 
-        yield ManualModel(self.folder, Told(act), deadline=2.0 if None in script.values() else 60.0, quiet=60.0)
+        yield ManualModel(
+            self.folder, Told(write_answer), deadline=2.0 if None in script.values() else 60.0, quiet_seconds=60.0
+        )
 
 
-def test_the_question_is_a_page_and_the_screen_says_what_to_do(tmp_path: Path) -> None:
-    told = puts(b"an edit\nEND\n")
-    answer = asked(tmp_path / "new" / "folder", told)
+def test_question_is_written_as_a_page_and_instructions_are_printed(tmp_path: Path) -> None:
+    console = create_console(b"an edit\nEND\n")
+    answer = ask_manually(tmp_path / "new" / "folder", console)
     assert (answer.text, answer.model, answer.usage) == ("an edit", "manual", Usage())
     (page,) = (tmp_path / "new" / "folder").glob("*.question.md")
     assert page.name.startswith("1-patch-0-")
     assert "You repair code.\n\n---\n\nx = 1\n" in page.read_text()
     assert page.name.replace("question", "answer") in page.read_text().splitlines()[0]
-    shown = " ".join(told.lines)
-    assert all(words in shown for words in ("END", "15 seconds", "Ctrl-C"))
-    assert told.lines[-1] == "read the answer: 1 line"
+    output = " ".join(console.lines)
+    assert all(phrase in output for phrase in ("END", "15 seconds", "Ctrl-C"))
+    assert console.lines[-1] == "read the answer: 1 line"
 
 
 @pytest.mark.parametrize(
-    ("written", "text"),
+    ("answer_bytes", "text"),
     [
         (b"a\n\nb\nEND", "a\n\nb"),
         (b"a\r\nb\r\n  END \r\n\n\n", "a\r\nb"),
@@ -88,33 +97,33 @@ def test_the_question_is_a_page_and_the_screen_says_what_to_do(tmp_path: Path) -
         ("木 – “x”\nEND\n".encode(), "木 – “x”"),
     ],
 )
-def test_the_last_line_ends_an_answer(written: bytes, text: str, tmp_path: Path) -> None:
-    assert asked(tmp_path, puts(written)).text == text
+def test_end_line_completes_an_answer(answer_bytes: bytes, text: str, tmp_path: Path) -> None:
+    assert ask_manually(tmp_path, create_console(answer_bytes)).text == text
 
 
-def test_an_answer_without_its_last_line_is_taken_when_nobody_changes_it_any_more(tmp_path: Path) -> None:
-    assert asked(tmp_path, puts(b"an edit\n"), quiet=0.5).text == "an edit\n"
+def test_answer_without_an_end_line_is_taken_once_it_stops_changing(tmp_path: Path) -> None:
+    assert ask_manually(tmp_path, create_console(b"an edit\n"), quiet=0.5).text == "an edit\n"
 
 
-@pytest.mark.parametrize("written", [b"half an edit\n", b"  \n", b""])
-def test_an_answer_that_is_not_whole_is_waited_for(written: bytes, tmp_path: Path) -> None:
+@pytest.mark.parametrize("answer_bytes", [b"half an edit\n", b"  \n", b""])
+def test_incomplete_answer_is_waited_for(answer_bytes: bytes, tmp_path: Path) -> None:
     with pytest.raises(ModelTimeout, match="no answer appeared in"):
-        asked(tmp_path, puts(written), deadline=1.5, quiet=60.0)
+        ask_manually(tmp_path, create_console(answer_bytes), deadline=1.5, quiet=60.0)
 
 
-def test_an_end_alone_says_nothing(tmp_path: Path) -> None:
-    assert asked(tmp_path, puts(b"END\n")).fault is AnswerFault.empty
+def test_end_line_alone_is_an_empty_answer(tmp_path: Path) -> None:
+    assert ask_manually(tmp_path, create_console(b"END\n")).fault is AnswerFault.empty
 
 
 @pytest.mark.parametrize(
-    ("written", "complaint"),
+    ("answer_bytes", "complaint"),
     [(b"\xff\xfea\x00\nEND\n", "not UTF-8"), (b'{"text": "cut\nEND\n', "cut off"), (None, "cannot be read")],
 )
-def test_one_that_cannot_be_used_is_said_once_and_another_waited_for(
-    written: bytes | None, complaint: str, tmp_path: Path
+def test_unusable_answer_is_reported_once_and_another_is_awaited(
+    answer_bytes: bytes | None, complaint: str, tmp_path: Path
 ) -> None:
-    def act(_question: str, answer: Path) -> None:
-        answer.mkdir() if written is None else answer.write_bytes(written)
+    def write_answer(_question: str, answer: Path) -> None:
+        answer.mkdir() if answer_bytes is None else answer.write_bytes(answer_bytes)
 
     class Mends(Told):
         def __call__(self, text: str) -> None:
@@ -124,37 +133,37 @@ def test_one_that_cannot_be_used_is_said_once_and_another_waited_for(
                 answer.rmdir() if answer.is_dir() else answer.unlink()
                 answer.write_text("mended\nEND\n")
 
-    told = Mends(act)
-    assert asked(tmp_path, told).text == "mended"
-    assert [complaint in line for line in told.lines].count(True) == 1
+    console = Mends(write_answer)
+    assert ask_manually(tmp_path, console).text == "mended"
+    assert [complaint in line for line in console.lines].count(True) == 1
 
 
-def test_an_answer_counts_once_and_a_new_run_is_asked_anew(tmp_path: Path) -> None:
-    asked(tmp_path, puts(b"first\nEND\n"))
+def test_answer_is_used_only_once(tmp_path: Path) -> None:
+    ask_manually(tmp_path, create_console(b"first\nEND\n"))
     with pytest.raises(ModelTimeout):
-        asked(tmp_path, Told(), deadline=1.0)
+        ask_manually(tmp_path, Told(), deadline=1.0)
     assert [path.read_text() for path in tmp_path.glob("*.answered.md")] == ["first\nEND\n"]
 
 
-def test_what_was_written_while_the_run_was_interrupted_is_read_when_it_is_asked_again(tmp_path: Path) -> None:
+def test_answer_written_during_an_interruption_is_read_on_resume(tmp_path: Path) -> None:
     with pytest.raises(ModelTimeout):
-        asked(tmp_path, Told(), deadline=0.1)
+        ask_manually(tmp_path, Told(), deadline=0.1)
     (page,) = tmp_path.glob("*.question.md")
     page.with_name(page.name.replace("question", "answer")).write_text("later\nEND\n")
-    assert asked(tmp_path, Told()).text == "later"
+    assert ask_manually(tmp_path, Told()).text == "later"
 
 
-def test_another_question_does_not_get_the_answer_of_the_first(tmp_path: Path) -> None:
+def test_different_question_does_not_get_the_first_answer(tmp_path: Path) -> None:
     with pytest.raises(ModelTimeout):
-        asked(tmp_path, Told(), deadline=0.1)
+        ask_manually(tmp_path, Told(), deadline=0.1)
     (page,) = tmp_path.glob("*.question.md")
     page.with_name(page.name.replace("question", "answer")).write_text("later\nEND\n")
-    other = ASK.model_copy(update={"messages": (*ASK.messages[:1], Message(role=Role.user, text="x = 2"))})
+    other_ask = ASK.model_copy(update={"messages": (*ASK.messages[:1], Message(role=Role.user, text="x = 2"))})
     with pytest.raises(ModelTimeout):
-        asked(tmp_path, Told(), other, deadline=1.0)
+        ask_manually(tmp_path, Told(), other_ask, deadline=1.0)
 
 
-def test_tools_are_offered_in_words_and_their_results_shown(tmp_path: Path) -> None:
+def test_tools_are_offered_as_text_and_their_results_shown(tmp_path: Path) -> None:
     call = ToolCall(id="c1", name="read", arguments='{"path": "a.py"}')
     ask = ASK.model_copy(
         update={
@@ -166,18 +175,20 @@ def test_tools_are_offered_in_words_and_their_results_shown(tmp_path: Path) -> N
             ),
         }
     )
-    answer = asked(tmp_path, puts(b'{"calls": [{"name": "read", "arguments": {"path": "b.py"}}]}\nEND\n'), ask)
+    answer = ask_manually(
+        tmp_path, create_console(b'{"calls": [{"name": "read", "arguments": {"path": "b.py"}}]}\nEND\n'), ask
+    )
     assert answer.calls == (ToolCall(id="call-4-0", name="read", arguments='{"path": "b.py"}'),)
     page = next(tmp_path.glob("*.question.md")).read_text()
-    for shown in (
+    for excerpt in (
         "Your answer before this:\n\nLet me see.\n\nread {",
         "What that gave:\n\ndef a(): ...",
         "Reads a file.",
     ):
-        assert shown in page
+        assert excerpt in page
 
 
-def test_a_folder_that_cannot_be_had(tmp_path: Path) -> None:
+def test_unusable_directory_is_rejected(tmp_path: Path) -> None:
     (tmp_path / "file").write_text("")
     with pytest.raises(ConfigError, match="cannot be created"):
         ManualModel(tmp_path / "file" / "below", Told())

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from redstart.ports.model.mask import mask
+from redstart.ports.model.secret_mask import mask
 
 # Assembled here, so that no text of the repository looks like a key.
 SHORT = "a8F5k2" + "M9x1"
@@ -96,20 +96,20 @@ HONEST = [
 
 
 @pytest.mark.parametrize("name", SECRETS)
-def test_a_secret_is_masked(name: str) -> None:
-    masked = mask(SECRETS[name])
+def test_secret_is_masked(name: str) -> None:
+    masked_text = mask(SECRETS[name])
     for part in (SHORT, PASSWORD, "swordfish", "cr3t!pass", LONG[:12], LONG[15:]):
-        assert part not in masked
-    assert "«secret:" in masked
-    assert mask(masked) == masked
+        assert part not in masked_text
+    assert "«secret:" in masked_text
+    assert mask(masked_text) == masked_text
 
 
 @pytest.mark.parametrize("text", HONEST)
-def test_honest_code_stays(text: str) -> None:
+def test_code_without_secrets_is_unchanged(text: str) -> None:
     assert mask(text) == text
 
 
-def test_what_is_around_stays() -> None:
+def test_surrounding_text_is_unchanged() -> None:
     assert mask(SECRETS["dict"]) == '{"client_secret": "«secret:assigned»", "id": 1}'
     assert mask(SECRETS["yaml"]) == "db:\n  password: «secret:assigned»\n  port: 1"
     assert mask(SECRETS["split by plus"]) == "access_token = '«secret:assigned»'"

@@ -8,7 +8,7 @@ from redstart.core.chat import Message, Role
 from redstart.ports.model.prices import estimate_tokens, price
 
 
-def test_known_models_have_a_price_without_the_network(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_prices_of_known_models_need_no_network(monkeypatch: pytest.MonkeyPatch) -> None:
     def refuse(*_: object) -> None:
         raise AssertionError("something was fetched")
 
@@ -20,28 +20,30 @@ def test_known_models_have_a_price_without_the_network(monkeypatch: pytest.Monke
         assert 0.1 < cost < 100
 
 
-def test_output_costs_more_than_input_and_the_cache_less() -> None:
-    plain, said, cached = (price("openai:gpt-4o", *count) for count in ((1000, 0), (0, 1000), (1000, 0, 1000)))
-    assert plain is not None
-    assert said is not None
-    assert cached is not None
-    assert cached < plain < said
+def test_output_costs_more_than_input_and_cached_input_less() -> None:
+    input_price, output_price, cached_price = (
+        price("openai:gpt-4o", *count) for count in ((1000, 0), (0, 1000), (1000, 0, 1000))
+    )
+    assert input_price is not None
+    assert output_price is not None
+    assert cached_price is not None
+    assert cached_price < input_price < output_price
 
 
-def test_more_cached_than_sent_is_taken_as_all_of_it() -> None:
+def test_cached_tokens_are_limited_to_the_input() -> None:
     assert price("openai:gpt-4o", 10, 5, 999) == price("openai:gpt-4o", 10, 5, 10)
 
 
 @pytest.mark.parametrize("model", ["openai:local", "nobody:gpt-4o", "", "gpt-4o", "scripted:model"])
-def test_an_unknown_price_is_none(model: str) -> None:
+def test_unknown_model_has_no_price(model: str) -> None:
     assert price(model, 1000, 1000) is None
 
 
-def test_what_runs_on_this_machine_is_free() -> None:
+def test_local_model_is_free() -> None:
     assert price("ollama:qwen2.5-coder:1.5b", 1000, 1000) == 0.0
 
 
-def test_the_estimate_is_on_the_safe_side() -> None:
+def test_token_estimate_is_conservative() -> None:
     messages = [Message(role=Role.user, text="x" * 10), Message(role=Role.system, text="")]
     assert estimate_tokens(messages) == 4 + 20 + 20
     assert estimate_tokens([]) == 0

@@ -24,7 +24,7 @@ WRITTEN = {
 }
 
 
-def test_a_file_that_a_person_wrote_is_replayed_by_site(tmp_path: Path) -> None:
+def test_handwritten_file_is_replayed_by_site(tmp_path: Path) -> None:
     path = tmp_path / "demo.json"
     path.write_text(json.dumps({"v": 1, **WRITTEN}))
     replay = ReplayModel(Cassette.load(path))
@@ -34,7 +34,7 @@ def test_a_file_that_a_person_wrote_is_replayed_by_site(tmp_path: Path) -> None:
     assert all(answer.usage == Usage() for answer in answers)
 
 
-def test_a_call_that_was_not_recorded_is_named() -> None:
+def test_unrecorded_call_is_named() -> None:
     replay = ReplayModel(Cassette.model_validate(WRITTEN))
     with pytest.raises(ModelError, match=r"1/patch/1"):
         asyncio.run(replay.ask(ask("1/patch/1")))
@@ -42,7 +42,7 @@ def test_a_call_that_was_not_recorded_is_named() -> None:
         asyncio.run(replay.ask(ask("")))
 
 
-def test_what_is_saved_is_loaded_again(tmp_path: Path) -> None:
+def test_saved_cassette_can_be_loaded_back(tmp_path: Path) -> None:
     path = tmp_path / "demo.json"
     cassette = Cassette(model="openai:local").with_call(
         "1/plan/0",
@@ -64,11 +64,11 @@ def test_what_is_saved_is_loaded_again(tmp_path: Path) -> None:
     }
 
 
-def test_it_says_what_the_recording_cost() -> None:
+def test_cassette_reports_the_cost_of_the_recording() -> None:
     cassette = Cassette.model_validate(WRITTEN)
     assert cassette.usage == Usage(input_tokens=30, output_tokens=11, usd=0.03)
-    unpriced = cassette.with_call("3/patch/0", Answer(text="", model="", usage=Usage(usd=None)))
-    assert unpriced.usage.usd is None
+    unpriced_cassette = cassette.with_call("3/patch/0", Answer(text="", model="", usage=Usage(usd=None)))
+    assert unpriced_cassette.usage.usd is None
 
 
 @pytest.mark.parametrize(
@@ -80,13 +80,13 @@ def test_it_says_what_the_recording_cost() -> None:
         ('{"v": 1, "model": "m", "calls": {"1/patch/0": {"txt": ""}}}', "calls/1/patch/0/text"),
     ],
 )
-def test_a_file_that_is_no_cassette(content: str, complaint: str, tmp_path: Path) -> None:
+def test_invalid_cassette_is_rejected(content: str, complaint: str, tmp_path: Path) -> None:
     path = tmp_path / "demo.json"
     path.write_text(content)
     with pytest.raises(ConfigError, match=complaint):
         Cassette.load(path)
 
 
-def test_a_file_that_is_not_there(tmp_path: Path) -> None:
+def test_missing_cassette_is_reported(tmp_path: Path) -> None:
     with pytest.raises(ConfigError, match=r"gone\.json cannot be read"):
         Cassette.load(tmp_path / "gone.json")

@@ -21,22 +21,26 @@ def post(url: str, body: object = BODY) -> dict[str, object]:
         return json.loads(reply.read())
 
 
-def test_both_wires_are_spoken_and_kept() -> None:
+def test_server_speaks_both_wire_formats_and_records_requests() -> None:
     with ScriptedServer(lambda request: f"to {request.text}") as server:
         completion = post(f"{server.openai_url}/chat/completions")
         message = post(f"{server.anthropic_url}/v1/messages", {**BODY, "system": "be brief"})
-        first, second = server.requests
+        first_request, second_request = server.requests
     assert completion["choices"][0]["message"]["content"] == "to \nhello"  # type: ignore[index]
     assert completion["usage"]["total_tokens"] == 5  # type: ignore[index]
     assert message["content"] == [{"type": "text", "text": "to be brief\nhello"}]
-    assert (first.wire, second.wire) == (Wire.openai, Wire.anthropic)
-    assert (second.system, second.messages, second.max_tokens) == ("be brief", (("user", "hello"),), 5)
-    assert first.headers["x-mark"] == "7"
-    assert first.answered
-    assert second.answered
+    assert (first_request.wire, second_request.wire) == (Wire.openai, Wire.anthropic)
+    assert (second_request.system, second_request.messages, second_request.max_tokens) == (
+        "be brief",
+        (("user", "hello"),),
+        5,
+    )
+    assert first_request.headers["x-mark"] == "7"
+    assert first_request.answered
+    assert second_request.answered
 
 
-def test_a_reply_can_be_held_back() -> None:
+def test_reply_can_be_held_back() -> None:
     go, arrived = threading.Event(), threading.Event()
 
     def reply(_: Request) -> Reply:
@@ -54,7 +58,7 @@ def test_a_reply_can_be_held_back() -> None:
     assert server.requests[0].answered
 
 
-def test_what_the_script_raises_is_raised_at_the_end() -> None:
+def test_exception_in_the_script_is_raised_at_the_end() -> None:
     def reply(_: Request) -> str:
         raise ScriptEnded("one too many")
 
@@ -68,7 +72,7 @@ def test_what_the_script_raises_is_raised_at_the_end() -> None:
         use()
 
 
-def test_an_unknown_path_is_refused_and_not_kept() -> None:
+def test_unknown_path_is_rejected_and_not_recorded() -> None:
     with ScriptedServer(lambda _: "") as server:
         with pytest.raises(urllib.error.HTTPError, match="404") as refused:
             post(f"{server.openai_url}/responses")

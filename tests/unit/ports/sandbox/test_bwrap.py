@@ -13,9 +13,9 @@ import pytest
 from redstart.core.errors import SandboxUnavailable
 from redstart.core.shell import Environment, Execution
 from redstart.ports.sandbox import bwrap
-from redstart.ports.sandbox.bwrap import Bubblewrap, BubblewrapPipes, find_bubblewrap, remedy_for
-from redstart.ports.sandbox.choose import choose
+from redstart.ports.sandbox.bwrap import Bubblewrap, BubblewrapPipes, find_bubblewrap, find_remedy
 from redstart.ports.sandbox.process import Process
+from redstart.ports.sandbox.selection import choose
 from redstart.testing.sandbox import FolderWorkspaces
 
 pytestmark = pytest.mark.slow
@@ -51,40 +51,44 @@ def workspaces(tmp_path: Path) -> FolderWorkspaces:
 
 
 def run(workspaces: FolderWorkspaces, scratch: Path) -> None:
-    snapshot = workspaces.snapshot("one", {"a.txt": "a"})
+    snapshot = workspaces.create_snapshot("one", {"a.txt": "a"})
     environment = Environment(mount="/redstart-repo", python="/usr/bin/python3")
     execution = Execution(argv=("/bin/true",), snapshot=snapshot, environment=environment)
     asyncio.run(Bubblewrap(workspaces, scratch).run(execution))
 
 
-def test_it_is_not_installed(program: FakeProgram, workspaces: FolderWorkspaces, tmp_path: Path) -> None:
-    with pytest.raises(SandboxUnavailable, match="not installed") as raised:
+def test_missing_bubblewrap_is_reported(program: FakeProgram, workspaces: FolderWorkspaces, tmp_path: Path) -> None:
+    with pytest.raises(SandboxUnavailable, match="not installed") as caught:
         run(workspaces, tmp_path / "scratch")
-    assert "apt install bubblewrap" in raised.value.remedy
-    assert "dnf install bubblewrap" in raised.value.remedy
+    assert "apt install bubblewrap" in caught.value.remedy
+    assert "dnf install bubblewrap" in caught.value.remedy
 
 
-def test_it_is_too_old(program: FakeProgram, workspaces: FolderWorkspaces, tmp_path: Path) -> None:
+def test_outdated_bubblewrap_is_reported(program: FakeProgram, workspaces: FolderWorkspaces, tmp_path: Path) -> None:
     program.write("exit 0", version="0.4.1")
     with pytest.raises(SandboxUnavailable, match=r"bubblewrap 0\.4\.1 is too old"):
         run(workspaces, tmp_path / "scratch")
 
 
-def test_it_may_not_make_namespaces(program: FakeProgram, workspaces: FolderWorkspaces, tmp_path: Path) -> None:
+def test_missing_namespace_permission_is_reported(
+    program: FakeProgram, workspaces: FolderWorkspaces, tmp_path: Path
+) -> None:
     program.write("echo 'bwrap: setting up uid map: Permission denied' >&2; exit 1")
-    with pytest.raises(SandboxUnavailable, match="uid map") as raised:
+    with pytest.raises(SandboxUnavailable, match="uid map") as caught:
         run(workspaces, tmp_path / "scratch")
-    assert "namespaces" in raised.value.remedy
+    assert "namespaces" in caught.value.remedy
 
 
 @pytest.mark.parametrize("script", ["exit 0", "exit 1", "kill -9 $$"])
-def test_it_dies(program: FakeProgram, workspaces: FolderWorkspaces, tmp_path: Path, script: str) -> None:
+def test_death_of_bubblewrap_is_reported(
+    program: FakeProgram, workspaces: FolderWorkspaces, tmp_path: Path, script: str
+) -> None:
     program.write(script)
     with pytest.raises(SandboxUnavailable, match="died"):
         run(workspaces, tmp_path / "scratch")
 
 
-def test_the_status_tells_whether_the_command_was_seen_to_end() -> None:
+def test_status_shows_whether_the_command_ended() -> None:
     with BubblewrapPipes() as wires:
         assert not wires.command_ended
         os.write(wires.status, b'{ "child-pid": 12 }\n')
@@ -93,9 +97,9 @@ def test_the_status_tells_whether_the_command_was_seen_to_end() -> None:
         assert wires.command_ended
 
 
-def end_of_monitor(first: str) -> int:
+def kill_monitor(first_pid: str) -> int:
     """Kill a program that reports `first_pid` as its first process; return its exit code, 7 if it exits itself."""
-    script = f'sleep 300 & echo "{{ \\"child-pid\\": {first} }}" >/proc/self/fd/$0; echo ready; wait; exit 7'
+    script = f'sleep 300 & echo "{{ \\"child-pid\\": {first_pid} }}" >/proc/self/fd/$0; echo ready; wait; exit 7'
     with BubblewrapPipes() as wires:
         argv = ["/bin/sh", "-c", script, str(wires.status)]
         with subprocess.Popen(argv, stdout=subprocess.PIPE, pass_fds=wires.fds, start_new_session=True) as monitor:
@@ -106,47 +110,49 @@ def end_of_monitor(first: str) -> int:
             return monitor.wait(60)
 
 
-def test_the_first_process_inside_is_killed_and_the_monitor_waits_for_it() -> None:
-    assert end_of_monitor("$!") == 7
+def test_first_inner_process_is_killed_and_the_monitor_waits_for_it() -> None:
+    assert kill_monitor("$!") == 7
 
 
-def test_before_there_is_a_first_process_the_monitor_is_killed() -> None:
-    assert end_of_monitor("") == -signal.SIGKILL
+def test_monitor_is_killed_before_the_first_inner_process_exists() -> None:
+    assert kill_monitor("") == -signal.SIGKILL
 
 
-def test_a_stranger_with_the_same_process_id_is_left_alone() -> None:
-    with subprocess.Popen(["/bin/cat"], stdin=subprocess.PIPE, stdout=subprocess.PIPE) as stranger:
-        assert end_of_monitor(str(stranger.pid)) == -signal.SIGKILL
-        assert stranger.communicate(b"alive")[0] == b"alive"
+def test_unrelated_process_with_the_same_id_is_not_killed() -> None:
+    with subprocess.Popen(["/bin/cat"], stdin=subprocess.PIPE, stdout=subprocess.PIPE) as other_process:
+        assert kill_monitor(str(other_process.pid)) == -signal.SIGKILL
+        assert other_process.communicate(b"alive")[0] == b"alive"
 
 
-def test_remedies(tmp_path: Path) -> None:
+def test_remedy_matches_the_error(tmp_path: Path) -> None:
     switch = tmp_path / "restrict"
-    assert "kernel.unprivileged_userns_clone" in remedy_for(
-        "bwrap: setting up uid map: Permission denied", restricted=switch
+    assert "kernel.unprivileged_userns_clone" in find_remedy(
+        "bwrap: setting up uid map: Permission denied", restriction_file=switch
     )
     switch.write_text("1\n")
-    for words in (
+    for message in (
         "bwrap: setting up uid map: Permission denied",
         "loopback: Failed RTM_NEWADDR: Operation not permitted",
     ):
-        assert "AppArmor" in remedy_for(words, restricted=switch)
+        assert "AppArmor" in find_remedy(message, restriction_file=switch)
     switch.write_text("0\n")
-    assert "AppArmor" not in remedy_for("No permissions to create new namespace", restricted=switch)
-    assert remedy_for("bwrap: Can't find source path /nowhere: No such file or directory", restricted=switch) == ""
+    assert "AppArmor" not in find_remedy("No permissions to create new namespace", restriction_file=switch)
+    assert (
+        find_remedy("bwrap: Can't find source path /nowhere: No such file or directory", restriction_file=switch) == ""
+    )
 
 
-def test_no_sandbox_is_chosen_behind_the_users_back(
+def test_running_without_a_sandbox_requires_consent(
     program: FakeProgram, workspaces: FolderWorkspaces, tmp_path: Path
 ) -> None:
-    with pytest.raises(SandboxUnavailable) as raised:
+    with pytest.raises(SandboxUnavailable) as caught:
         choose(workspaces, tmp_path / "scratch")
-    assert "apt install bubblewrap" in raised.value.remedy
-    assert "--unsafe-no-sandbox" in raised.value.remedy
+    assert "apt install bubblewrap" in caught.value.remedy
+    assert "--unsafe-no-sandbox" in caught.value.remedy
 
 
 @pytest.mark.parametrize("script", ["exit 1", "echo 'bwrap: No permissions to create new namespace' >&2; exit 1"])
-def test_a_sandbox_that_does_not_work_is_not_chosen(
+def test_broken_sandbox_is_not_chosen(
     program: FakeProgram, workspaces: FolderWorkspaces, tmp_path: Path, script: str
 ) -> None:
     program.write(script)
@@ -155,7 +161,7 @@ def test_a_sandbox_that_does_not_work_is_not_chosen(
         choose(workspaces, tmp_path / "scratch")
 
 
-def test_a_sandbox_that_works_is_chosen_even_where_none_would_do(
+def test_working_sandbox_is_chosen_even_when_none_is_required(
     program: FakeProgram, workspaces: FolderWorkspaces, tmp_path: Path
 ) -> None:
     program.write("exit 0")

@@ -7,7 +7,7 @@ import dataclasses
 import pytest
 
 from redstart.core.shell import ExitCause, SandboxLimits
-from redstart.ports.sandbox.exchange import classify, exit_code
+from redstart.ports.sandbox.files import classify, exit_code
 from redstart.ports.sandbox.launch import LaunchEnd
 
 LIMITS = SandboxLimits(cpu=10)
@@ -17,7 +17,7 @@ NODE = (
 )
 
 
-def ended(returncode: int, output: str = "", *, timed_out: bool = False, cpu: float = 1.0) -> LaunchEnd:
+def create_launch_end(returncode: int, output: str = "", *, timed_out: bool = False, cpu: float = 1.0) -> LaunchEnd:
     return LaunchEnd(returncode, output.encode(), truncated=False, timed_out=timed_out, wall=1.0, cpu=cpu)
 
 
@@ -71,23 +71,23 @@ def ended(returncode: int, output: str = "", *, timed_out: bool = False, cpu: fl
         (-1, "", "signal"),
     ],
 )
-def test_causes(returncode: int, output: str, cause: str) -> None:
-    assert classify(ended(returncode, output), LIMITS) is ExitCause(cause)
+def test_exit_causes_are_classified(returncode: int, output: str, cause: str) -> None:
+    assert classify(create_launch_end(returncode, output), LIMITS) is ExitCause(cause)
 
 
 @pytest.mark.parametrize("returncode", [0, 1, -9, -24, 137])
-def test_a_time_out_is_a_time_out_whatever_the_code(returncode: int) -> None:
-    assert classify(ended(returncode, "MemoryError", timed_out=True), LIMITS) is ExitCause.timeout
+def test_timeout_overrides_the_exit_code(returncode: int) -> None:
+    assert classify(create_launch_end(returncode, "MemoryError", timed_out=True), LIMITS) is ExitCause.timeout
 
 
-def test_killed_at_the_hard_limit_of_processor_time() -> None:
-    assert classify(ended(-9, cpu=10.9), LIMITS) is ExitCause.cpu
-    assert classify(ended(-9, cpu=9.9), LIMITS) is ExitCause.signal
-    assert classify(ended(-11, cpu=10.9), LIMITS) is ExitCause.signal
+def test_kill_at_the_hard_processor_limit_is_classified_as_cpu() -> None:
+    assert classify(create_launch_end(-9, cpu=10.9), LIMITS) is ExitCause.cpu
+    assert classify(create_launch_end(-9, cpu=9.9), LIMITS) is ExitCause.signal
+    assert classify(create_launch_end(-11, cpu=10.9), LIMITS) is ExitCause.signal
 
 
 @pytest.mark.parametrize(("returncode", "code"), [(0, 0), (1, 1), (-9, 137), (137, 137), (-24, 152)])
-def test_exit_codes(returncode: int, code: int) -> None:
+def test_exit_codes_are_mapped(returncode: int, code: int) -> None:
     assert exit_code(returncode) == code
 
 
@@ -102,16 +102,16 @@ def test_exit_codes(returncode: int, code: int) -> None:
         (0, {"refused_processes": 3}, "ok"),
         (1, {"refused_processes": 3}, "processes"),
         (-24, {"refused_processes": 3}, "cpu"),
-        (-9, {"stopped": ExitCause.output, "killed_for_memory": 1}, "output"),
-        (0, {"stopped": ExitCause.disk}, "disk"),
-        (-9, {"stopped": ExitCause.processes}, "processes"),
+        (-9, {"stop_cause": ExitCause.output, "killed_for_memory": 1}, "output"),
+        (0, {"stop_cause": ExitCause.disk}, "disk"),
+        (-9, {"stop_cause": ExitCause.processes}, "processes"),
     ],
 )
-def test_what_was_counted_says_more_than_the_code(returncode: int, evidence: dict[str, object], cause: str) -> None:
-    told = dataclasses.replace(ended(returncode), **evidence)
-    assert classify(told, LIMITS) is ExitCause(cause)
+def test_measured_evidence_overrides_the_exit_code(returncode: int, evidence: dict[str, object], cause: str) -> None:
+    end = dataclasses.replace(create_launch_end(returncode), **evidence)
+    assert classify(end, LIMITS) is ExitCause(cause)
 
 
-def test_words_of_a_program_say_more_than_what_was_merely_counted() -> None:
-    told = dataclasses.replace(ended(1, TRACE + "MemoryError\n"), refused_processes=1, disk_full=True)
-    assert classify(told, LIMITS) is ExitCause.memory
+def test_program_output_overrides_measured_evidence() -> None:
+    end = dataclasses.replace(create_launch_end(1, TRACE + "MemoryError\n"), refused_processes=1, disk_full=True)
+    assert classify(end, LIMITS) is ExitCause.memory

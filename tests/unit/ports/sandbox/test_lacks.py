@@ -10,12 +10,12 @@ import pytest
 from redstart.app.doctor import checks
 from redstart.app.doctor.checks import examine
 from redstart.app.doctor.results import Health
-from redstart.cli.words import sandbox_in_words
+from redstart.cli.event_text import describe_sandbox
 from redstart.ports.sandbox import bwrap
-from redstart.ports.sandbox.bwrap import APPARMOR, Bubblewrap, lacking
-from redstart.ports.sandbox.choose import LACKS, lacks_of
+from redstart.ports.sandbox.bwrap import APPARMOR, Bubblewrap, list_missing_features
 from redstart.ports.sandbox.port import SandboxLack
 from redstart.ports.sandbox.process import Process
+from redstart.ports.sandbox.selection import LACK_TEXTS, list_lack_texts
 from redstart.ports.sandbox.stage import ProcessRights
 from redstart.testing.sandbox import FolderWorkspaces
 
@@ -25,7 +25,7 @@ class Poor:
 
     @property
     def lacks(self) -> tuple[SandboxLack, ...]:
-        return lacking(ProcessRights(), None, None)
+        return list_missing_features(ProcessRights(), None, None)
 
 
 @pytest.fixture
@@ -35,42 +35,45 @@ def as_root(monkeypatch: pytest.MonkeyPatch) -> None:
 
 @pytest.mark.usefixtures("as_root")
 def test_each_lack_has_its_words_and_its_remedy(tmp_path: Path) -> None:
-    lacks = lacks_of(Poor(), restricted=tmp_path / "missing")
-    assert lacks == tuple(LACKS[lack] for lack in SandboxLack)
-    assert all(lack.remedy and len(lack.short) < 30 for lack in lacks)
-    assert all(APPARMOR not in lack.remedy for lack in lacks)
+    limitations = list_lack_texts(Poor(), restriction_file=tmp_path / "missing")
+    assert limitations == tuple(LACK_TEXTS[lack] for lack in SandboxLack)
+    assert all(lack.remedy and len(lack.short_description) < 30 for lack in limitations)
+    assert all(APPARMOR not in lack.remedy for lack in limitations)
 
 
-def test_where_apparmor_forbids_it_the_remedy_says_so(tmp_path: Path) -> None:
+def test_remedy_names_apparmor_when_it_is_the_cause(tmp_path: Path) -> None:
     setting = tmp_path / "restricted"
     setting.write_text("1\n")
-    told = {lack: text.remedy for lack, text in zip(Poor().lacks, lacks_of(Poor(), restricted=setting), strict=True)}
-    assert told[SandboxLack.bounded_disk] == APPARMOR
-    assert APPARMOR not in told[SandboxLack.memory_limit]
+    remedies = {
+        lack: text.remedy
+        for lack, text in zip(Poor().lacks, list_lack_texts(Poor(), restriction_file=setting), strict=True)
+    }
+    assert remedies[SandboxLack.bounded_disk] == APPARMOR
+    assert APPARMOR not in remedies[SandboxLack.memory_limit]
     setting.write_text("0\n")
-    assert APPARMOR not in {lack.remedy for lack in lacks_of(Poor(), restricted=setting)}
+    assert APPARMOR not in {lack.remedy for lack in list_lack_texts(Poor(), restriction_file=setting)}
 
 
-def test_one_that_does_not_know_lacks_nothing(tmp_path: Path) -> None:
-    assert lacks_of(Process(FolderWorkspaces(tmp_path), tmp_path)) == ()
-    assert lacks_of(None) == ()
+def test_sandbox_without_reported_features_lacks_nothing(tmp_path: Path) -> None:
+    assert list_lack_texts(Process(FolderWorkspaces(tmp_path), tmp_path)) == ()
+    assert list_lack_texts(None) == ()
 
 
-def test_the_short_words_stand_beside_the_tier() -> None:
-    assert sandbox_in_words("bwrap") == "sandbox bwrap"
-    lacks = [lack.short for lack in lacks_of(Poor())]
-    assert sandbox_in_words("bwrap", lacks[:2]) == "sandbox bwrap (no common memory limit, disk watched)"
+def test_short_descriptions_follow_the_sandbox_name() -> None:
+    assert describe_sandbox("bwrap") == "sandbox bwrap"
+    short_texts = [lack.short_description for lack in list_lack_texts(Poor())]
+    assert describe_sandbox("bwrap", short_texts[:2]) == "sandbox bwrap (no common memory limit, disk watched)"
 
 
 @pytest.mark.slow
-def test_the_doctor_says_it_with_the_remedy(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+def test_doctor_reports_missing_features_with_a_remedy(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     monkeypatch.setenv("XDG_CONFIG_HOME", str(tmp_path / "config"))
     monkeypatch.setenv("REDSTART_HOME", str(tmp_path / "home"))
     monkeypatch.setenv("DOCKER_HOST", f"unix://{tmp_path}/none.sock")
     monkeypatch.setenv("OPENAI_API_KEY", "sk-any")
-    monkeypatch.setattr(bwrap, "own_tree", lambda: None)
+    monkeypatch.setattr(bwrap, "find_own_tree", lambda: None)
     monkeypatch.setattr(
-        checks, "lacks_of", lambda sandbox: lacks_of(sandbox) if isinstance(sandbox, Bubblewrap) else ()
+        checks, "list_lack_texts", lambda sandbox: list_lack_texts(sandbox) if isinstance(sandbox, Bubblewrap) else ()
     )
     examination = examine()
     [lack] = [check for check in examination.checks if check.name == "limits" and "memory" in check.detail]

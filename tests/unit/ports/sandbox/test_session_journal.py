@@ -18,17 +18,17 @@ from redstart.ports.sql.journal import SqlJournal
 from redstart.ports.sql.store import SqlStore
 from redstart.ports.store.port.journal import CallPlace
 from redstart.testing.sandbox import FakeSandbox
-from redstart.testing.states import state
-from support.store import MemoryBlobs, memory_database
+from redstart.testing.states import make_state
+from support.store import MemoryBlobs, create_memory_database
 
 ENVIRONMENT = Environment(mount="/repo", python="/usr/bin/python3")
 
 
-def execution(word: str) -> Execution:
-    return Execution(argv=(word,), snapshot=Snapshot(tree="t", base="t", pack=""), environment=ENVIRONMENT)
+def create_execution(argument: str) -> Execution:
+    return Execution(argv=(argument,), snapshot=Snapshot(tree="t", base="t", pack=""), environment=ENVIRONMENT)
 
 
-def ended(output: str) -> Completed:
+def create_completed(output: str) -> Completed:
     return Completed(exit_code=0, cause=ExitCause.ok, output=output, files={"report": f"of {output}"})
 
 
@@ -36,12 +36,12 @@ class WarmFake(FakeSandbox):
     """A sandbox whose output says whether an execution ran in a session, and that counts sessions."""
 
     def __init__(self) -> None:
-        super().__init__(lambda asked: ended(f"fresh {asked.argv[0]}"))
-        self.warm = FakeSandbox(lambda asked: ended(f"warm {asked.argv[0]}"))
+        super().__init__(lambda request: create_completed(f"fresh {request.argv[0]}"))
+        self.warm = FakeSandbox(lambda request: create_completed(f"warm {request.argv[0]}"))
         self.opened = self.open = 0
 
     @contextlib.asynccontextmanager
-    async def session(self, environment: Environment, limits: SandboxLimits) -> AsyncGenerator[FakeSandbox]:
+    async def open_session(self, environment: Environment, limits: SandboxLimits) -> AsyncGenerator[FakeSandbox]:
         assert (environment, limits) == (ENVIRONMENT, SandboxLimits())
         self.opened += 1
         self.open += 1
@@ -55,49 +55,54 @@ class Desk:
     """A journal of one run; `run_step` runs the executions of a step."""
 
     def __init__(self) -> None:
-        database = memory_database()
+        database = create_memory_database()
         self.journal, self.blobs = SqlJournal(database), MemoryBlobs()
         store = SqlStore(database, time.time)
-        asyncio.run(store.create(state(run_id="run-1"), folder="/f", created=datetime(2030, 1, 1, tzinfo=UTC)))
+        asyncio.run(store.create(make_state(run_id="run-1"), folder="/f", created=datetime(2030, 1, 1, tzinfo=UTC)))
         self.fence = asyncio.run(store.claim("run-1")).fence
 
-    def look(self, sandbox: WarmFake | None, *words: str, replaying: bool = False) -> list[str]:
+    def run_executions(self, sandbox: WarmFake | None, *arguments: str, replaying: bool = False) -> list[str]:
         """Run executions in a session, and then one more outside of it; return their outputs."""
         call = CallPlace("run-1", 1, "test", 0)
         recorder = JournalRecorder(
-            self.journal, self.blobs, call, self.fence, replaying=replaying, on_discard=lambda *_: pytest.fail("gone")
+            self.journal,
+            self.blobs,
+            call,
+            self.fence,
+            is_replaying=replaying,
+            on_discard=lambda *_: pytest.fail("gone"),
         )
-        journaled = JournaledSandbox(sandbox, recorder, self.blobs)
+        journaled_sandbox = JournaledSandbox(sandbox, recorder, self.blobs)
 
         async def step() -> list[Completed]:
-            async with journaled.session(ENVIRONMENT, SandboxLimits()) as session:
-                done = [await session.run(execution(word)) for word in words]
-            return [*done, await journaled.run(execution("last"))]
+            async with journaled_sandbox.open_session(ENVIRONMENT, SandboxLimits()) as session:
+                results = [await session.run(create_execution(argument)) for argument in arguments]
+            return [*results, await journaled_sandbox.run(create_execution("last"))]
 
-        done = asyncio.run(step())
-        assert all(each.files == {"report": f"of {each.output}"} for each in done)
-        return [each.output for each in done]
-
-
-def test_a_step_that_is_entered_again_reads_them_and_opens_no_session() -> None:
-    desk, first, again = Desk(), WarmFake(), WarmFake()
-    told = ["warm a", "warm b", "fresh last"]
-    assert desk.look(first, "a", "b") == told
-    assert (first.opened, first.open) == (1, 0)
-    assert desk.look(again, "a", "b") == told
-    assert desk.look(None, "a", "b", replaying=True) == told
-    assert (again.opened, again.executions, again.warm.executions) == (0, [], [])
+        results = asyncio.run(step())
+        assert all(result.files == {"report": f"of {result.output}"} for result in results)
+        return [result.output for result in results]
 
 
-def test_a_session_is_opened_at_the_first_execution_that_is_not_recorded() -> None:
-    desk, sandbox = Desk(), WarmFake()
-    desk.look(WarmFake())
+def test_resumed_step_reads_recorded_results_and_opens_no_session() -> None:
+    runner, first_sandbox, second_sandbox = Desk(), WarmFake(), WarmFake()
+    expected = ["warm a", "warm b", "fresh last"]
+    assert runner.run_executions(first_sandbox, "a", "b") == expected
+    assert (first_sandbox.opened, first_sandbox.open) == (1, 0)
+    assert runner.run_executions(second_sandbox, "a", "b") == expected
+    assert runner.run_executions(None, "a", "b", replaying=True) == expected
+    assert (second_sandbox.opened, second_sandbox.executions, second_sandbox.warm.executions) == (0, [], [])
+
+
+def test_session_opens_at_the_first_unrecorded_execution() -> None:
+    runner, sandbox = Desk(), WarmFake()
+    runner.run_executions(WarmFake())
     with pytest.raises(ReplayDiverged):
-        desk.look(None, "a", replaying=True)
-    assert Desk().look(sandbox) == ["fresh last"]
+        runner.run_executions(None, "a", replaying=True)
+    assert Desk().run_executions(sandbox) == ["fresh last"]
     assert sandbox.opened == 0
 
 
-def test_a_driver_without_a_sandbox_hands_the_run_on() -> None:
+def test_driver_without_a_sandbox_hands_the_run_over() -> None:
     with pytest.raises(Needs):
-        Desk().look(None, "a")
+        Desk().run_executions(None, "a")

@@ -10,8 +10,8 @@ from pathlib import Path
 
 import pytest
 
-from redstart.ports.sandbox import exchange
-from redstart.ports.sandbox.exchange import opened_beneath, read_untrusted
+from redstart.ports.sandbox import files
+from redstart.ports.sandbox.files import open_beneath, read_untrusted
 
 LARGEST = 100
 
@@ -20,10 +20,10 @@ LARGEST = 100
 def folder(request: pytest.FixtureRequest, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Generator[int]:
     if request.param == "step by step":
 
-        def missing(folder: int, path: str) -> int:
+        def fail_openat2(folder: int, path: str) -> int:
             raise OSError(errno.ENOSYS, "an old kernel")
 
-        monkeypatch.setattr(exchange, "_openat2", missing)
+        monkeypatch.setattr(files, "_openat2", fail_openat2)
     inside = tmp_path / "inside"
     (inside / "sub").mkdir(parents=True)
     (inside / "plain").write_text("plain")
@@ -42,9 +42,9 @@ def folder(request: pytest.FixtureRequest, tmp_path: Path, monkeypatch: pytest.M
     with socket.socket(socket.AF_UNIX) as sock:
         monkeypatch.chdir(inside)
         sock.bind("socket")
-        at = os.open(inside, os.O_RDONLY | os.O_DIRECTORY)
-        yield at
-        os.close(at)
+        fd = os.open(inside, os.O_RDONLY | os.O_DIRECTORY)
+        yield fd
+        os.close(fd)
 
 
 @pytest.mark.parametrize(("path", "text"), [("plain", "plain"), ("sub/deep", "deep"), ("most", "x" * LARGEST)])
@@ -59,14 +59,14 @@ def test_plain_files_are_read(folder: int, path: str, text: str) -> None:
         *("missing", "plain/deep", "../secret", "sub/../plain/../../secret", "/etc/passwd"),
     ],
 )
-def test_nothing_else_is(folder: int, path: str) -> None:
+def test_everything_except_plain_files_is_rejected(folder: int, path: str) -> None:
     assert read_untrusted(folder, path.split("/"), LARGEST) is None
 
 
-def test_the_way_to_a_folder(folder: int) -> None:
-    at = opened_beneath(folder, ["sub"])
+def test_directory_is_opened_beneath_its_parent(folder: int) -> None:
+    fd = open_beneath(folder, ["sub"])
     try:
-        assert read_untrusted(at, ["deep"], LARGEST) == b"deep"
-        assert read_untrusted(at, ["..", "plain"], LARGEST) is None
+        assert read_untrusted(fd, ["deep"], LARGEST) == b"deep"
+        assert read_untrusted(fd, ["..", "plain"], LARGEST) is None
     finally:
-        os.close(at)
+        os.close(fd)

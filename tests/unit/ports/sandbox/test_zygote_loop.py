@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-import asyncio
 from pathlib import Path
 
 import pytest
 
-from redstart.app.runs import RunRequest, begin_fix, go_on
+from redstart.app.runs import RunRequest, create_fix_run, go_on
 from redstart.app.settings import Models, Settings
-from redstart.app.wire import engine_called, open_house
+from redstart.app.wire import load_engine, open_app
 from redstart.core.errors import SandboxUnavailable
 from redstart.core.run import Limits, Result, RunState
 from redstart.core.shell import Completed, Execution
@@ -48,46 +47,46 @@ def everything_is_looked_at_ahead(tmp_path: Path, monkeypatch: pytest.MonkeyPatc
 def warm_colours(monkeypatch: pytest.MonkeyPatch) -> list[int]:
     """Record the exit codes of all warm runs in sessions, in order."""
     codes: list[int] = []
-    real = WarmSession.run
+    original_run = WarmSession.run
 
     async def run(self: WarmSession, execution: Execution) -> Completed:
-        before = self.warm_runs
-        done = await real(self, execution)
-        codes.extend([done.exit_code] * (self.warm_runs - before))
-        return done
+        runs_before = self.warm_runs
+        completed = await original_run(self, execution)
+        codes.extend([completed.exit_code] * (self.warm_runs - runs_before))
+        return completed
 
     monkeypatch.setattr(WarmSession, "run", run)
     return codes
 
 
-def fixed(folder: Path, line: str, **more: str) -> RunState:
+async def run_fix(folder: Path, line: str, **extra_files: str) -> RunState:
     """Run a fix on a repo with one failing test, with a model that has one answer."""
     repo = folder / "repo"
     repo.mkdir()
-    for name, text in {"calc.py": CODE, "test_calc.py": TESTS, **more}.items():
+    for name, text in {"calc.py": CODE, "test_calc.py": TESTS, **extra_files}.items():
         (repo / name).write_text(text)
     edit = f"<<<<<<< SEARCH\n    return number + 1\n=======\n{line}\n>>>>>>> REPLACE"
     answers = [f"WHY: wrong\n\ncalc.py\n{edit}\n", '{"summary": "s", "root_cause": "r", "fix": "f", "debug_steps": []}']
     settings = Settings(home=folder / "home", models=Models(strong="openai:instant", fast="openai:instant"))
 
     async def run() -> RunState:
-        with open_house(settings) as opened:
-            house = opened.with_sandbox().with_model(ScriptedModel(answers))
-            state = await begin_fix(house, repo, RunRequest(Limits(minutes=None, attempts=1), own_python=True))
-            return (await go_on(house, state.run_id, engine_called("inline"))).state
+        with open_app(settings) as opened_app:
+            app = opened_app.with_sandbox().with_model(ScriptedModel(answers))
+            state = await create_fix_run(app, repo, RunRequest(Limits(minutes=None, attempts=1), own_python=True))
+            return (await go_on(app, state.run_id, load_engine("inline"))).state
 
-    return asyncio.run(run())
+    return await run()
 
 
 @pytest.mark.slow
-def test_a_poisoned_warm_sandbox_makes_no_green(
+async def test_poisoned_warm_sandbox_cannot_fake_a_verified_run(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, warm_colours: list[int]
 ) -> None:
-    real = zygote.program()
-    poisoned = real.replace('    import_module("pytest")\n', f'    import_module("pytest")\n{POISON}')
-    assert poisoned != real
-    monkeypatch.setattr(zygote, "program", lambda: poisoned)
-    state = fixed(tmp_path, "    return number + 2")
+    original = zygote.read_program()
+    poisoned = original.replace('    import_module("pytest")\n', f'    import_module("pytest")\n{POISON}')
+    assert poisoned != original
+    monkeypatch.setattr(zygote, "read_program", lambda: poisoned)
+    state = await run_fix(tmp_path, "    return number + 2")
     assert warm_colours[0] == 0  # it lied
     assert state.result is not Result.verified
     assert state.now.test is not None
@@ -95,14 +94,14 @@ def test_a_poisoned_warm_sandbox_makes_no_green(
 
 
 @pytest.mark.soak
-def test_a_test_that_strikes_at_its_parent_makes_no_green(tmp_path: Path, warm_colours: list[int]) -> None:
-    state = fixed(tmp_path, "    return number + 2", **{"test_a_strike.py": STRIKES})
+async def test_test_that_attacks_its_parent_cannot_fake_a_verified_run(tmp_path: Path, warm_colours: list[int]) -> None:
+    state = await run_fix(tmp_path, "    return number + 2", **{"test_a_strike.py": STRIKES})
     assert warm_colours != []
     assert state.result is not Result.verified
 
 
 @pytest.mark.slow
-def test_an_honest_green_is_looked_at_ahead_and_then_proven(tmp_path: Path, warm_colours: list[int]) -> None:
-    state = fixed(tmp_path, "    return number + number")
+async def test_honest_green_is_previewed_warm_and_then_proven(tmp_path: Path, warm_colours: list[int]) -> None:
+    state = await run_fix(tmp_path, "    return number + number")
     assert state.result is Result.verified
     assert warm_colours[0] == 0

@@ -14,17 +14,17 @@ from redstart.core.run import Limits, Spend, Step
 from redstart.ports.memory.hashing import HashingEmbedder
 from redstart.ports.model.budget import RunLedger
 from redstart.ports.model.embedding import ApiEmbedder, EmbeddingOptions
-from redstart.ports.model.endpoints import address
+from redstart.ports.model.endpoints import resolve_address
 from redstart.ports.sql import memory as module
 from redstart.ports.sql.engine import Database
 from redstart.ports.sql.memory import SqlMemory
 from redstart.ports.sql.store import SqlStore
 from redstart.testing.contracts.store import Clock, begin
-from redstart.testing.states import card, commit, signature
+from redstart.testing.states import commit, make_card, make_signature
 from support.server import Reply, Request, ScriptedServer
 
-ASKED = signature()
-ALIKE = signature(message="KeyError: 'prices'", frame="shop/cart.py:Cart.totals")
+ASKED = make_signature()
+ALIKE = make_signature(message="KeyError: 'prices'", frame="shop/cart.py:Cart.totals")
 """A signature with another key and family but similar wording."""
 
 
@@ -40,8 +40,8 @@ class Heard(RunLedger):
         super().settle(usd, tokens, used)
         self.tokens += used.tokens
 
-    def lacks(self, why: str) -> None:
-        self.lacked.append(why)
+    def lacks(self, reason: str) -> None:
+        self.lacked.append(reason)
 
 
 class Desk:
@@ -57,28 +57,30 @@ class Desk:
         return self.spoiled or Reply()
 
     def keep(self, **cards: Signature) -> None:
-        async def all_of_them() -> None:
-            for name, of in cards.items():
+        async def keep_all() -> None:
+            for name, failure_signature in cards.items():
                 new, fence = await begin(self.store, f"run-{name}")
-                left = NewMemories(card=card(name, of, signature=of))
-                await self.store.commit(commit(new, Step.remember, remembered=left), fence)
+                memories = NewMemories(card=make_card(name, failure_signature, signature=failure_signature))
+                await self.store.commit(commit(new, Step.remember, remembered=memories), fence)
 
-        asyncio.run(all_of_them())
+        asyncio.run(keep_all())
 
-    def memory(self, name: str = "openai:small") -> SqlMemory:
+    def create_memory(self, name: str = "openai:small") -> SqlMemory:
         def reach() -> object:
-            return address(name, base_url=self.server.openai_url, api_key=None)
+            return resolve_address(name, base_url=self.server.openai_url, api_key=None)
 
-        manner = EmbeddingOptions(deadline=120.0, near=0.5)
+        manner = EmbeddingOptions(deadline=120.0, similarity_threshold=0.5)
         return SqlMemory(self.database, ApiEmbedder(reach, name, manner))  # pyright: ignore[reportArgumentType]
 
-    def recall(self, memory: SqlMemory | None = None, heard: Heard | None = None) -> list[tuple[str, str]]:
-        mine = (memory or self.memory()).under(heard or Heard())
-        found: list[RecalledCard] = asyncio.run(mine.recall(ASKED, tenant="home", repo="shop", limit=9))
-        return [(item.card.id, item.source) for item in found]
+    def recall(self, memory: SqlMemory | None = None, ledger: Heard | None = None) -> list[tuple[str, str]]:
+        scoped_memory = (memory or self.create_memory()).with_meter(ledger or Heard())
+        recalled_cards: list[RecalledCard] = asyncio.run(
+            scoped_memory.recall(ASKED, tenant="home", repo="shop", limit=9)
+        )
+        return [(item.card.id, item.source) for item in recalled_cards]
 
     @property
-    def asked(self) -> list[int]:
+    def call_sizes(self) -> list[int]:
         """The number of texts in each call."""
         return [len(request.texts or ()) for request in self.server.requests]
 
@@ -91,89 +93,91 @@ def desk(made: Path | str) -> Iterator[Desk]:
         yield desks[0]
 
 
-def test_cards_are_found_by_their_words_and_each_is_placed_once(desk: Desk) -> None:
+def test_cards_are_found_by_their_words_and_embedded_only_once(desk: Desk) -> None:
     desk.keep(same=ASKED, alike=ALIKE)
-    heard = Heard()
-    assert desk.recall(heard=heard) == [("same", "signature"), ("alike", "likeness")]
-    assert desk.asked == [1, 2]
-    assert heard.tokens == sum(sum(request.counted) for request in desk.server.requests) > 0
-    assert heard.lacked == []
+    ledger = Heard()
+    assert desk.recall(ledger=ledger) == [("same", "signature"), ("alike", "likeness")]
+    assert desk.call_sizes == [1, 2]
+    assert ledger.tokens == sum(sum(request.counted) for request in desk.server.requests) > 0
+    assert ledger.lacked == []
     assert desk.recall() == [("same", "signature"), ("alike", "likeness")]
-    assert desk.asked == [1, 2, 1]
+    assert desk.call_sizes == [1, 2, 1]
 
 
 @pytest.mark.parametrize(
     "spoiled",
     [Reply(status=500), Reply(status=401), Reply(drop=True), Reply(body=b"<html>"), Reply(places=[[1.0]] * 9)],
 )
-def test_an_embedder_that_is_away_loses_nothing_exact(desk: Desk, spoiled: Reply) -> None:
+def test_unavailable_embedder_loses_no_exact_match(desk: Desk, spoiled: Reply) -> None:
     desk.keep(same=ASKED, alike=ALIKE)
-    desk.spoiled, heard = spoiled, Heard()
-    assert desk.recall(heard=heard) == [("same", "signature")]
-    assert len(heard.lacked) == 1
-    assert "openai:small" in heard.lacked[0]
+    desk.spoiled, ledger = spoiled, Heard()
+    assert desk.recall(ledger=ledger) == [("same", "signature")]
+    assert len(ledger.lacked) == 1
+    assert "openai:small" in ledger.lacked[0]
     desk.spoiled = None
     assert desk.recall() == [("same", "signature"), ("alike", "likeness")], "the missing vectors are added later"
 
 
-def test_cards_that_have_their_places_are_compared_where_the_others_get_none(desk: Desk) -> None:
+def test_embedded_cards_are_compared_even_if_others_cannot_be_embedded(desk: Desk) -> None:
     desk.keep(alike=ALIKE)
     assert desk.recall() == [("alike", "likeness")]
     desk.keep(later=ALIKE)
     calls: list[int] = []
 
-    def only_the_question(request: Request) -> Reply:
+    def reply_once(request: Request) -> Reply:
         calls.append(len(request.texts or ()))
         return Reply() if len(calls) == 1 else Reply(status=503)
 
-    desk.answer = only_the_question
-    heard = Heard()
-    assert desk.recall(heard=heard) == [("alike", "likeness")]
-    assert (len(calls), len(heard.lacked)) == (2, 1)
+    desk.answer = reply_once
+    ledger = Heard()
+    assert desk.recall(ledger=ledger) == [("alike", "likeness")]
+    assert (len(calls), len(ledger.lacked)) == (2, 1)
 
 
-def test_what_the_budget_forbids_is_not_asked(desk: Desk) -> None:
+def test_budget_limit_prevents_the_embedding_request(desk: Desk) -> None:
     desk.keep(same=ASKED, alike=ALIKE)
-    heard = Heard(Limits(tokens=10))
-    assert desk.recall(heard=heard) == [("same", "signature")]
-    assert "tokens" in heard.lacked[0]
-    assert desk.asked == []
+    ledger = Heard(Limits(tokens=10))
+    assert desk.recall(ledger=ledger) == [("same", "signature")]
+    assert "tokens" in ledger.lacked[0]
+    assert desk.call_sizes == []
 
 
-def test_an_embedder_that_cannot_be_asked_as_it_is_set_is_told_of(desk: Desk) -> None:
+def test_misconfigured_embedder_is_reported(desk: Desk) -> None:
     desk.keep(same=ASKED)
-    heard = Heard()
-    assert desk.recall(desk.memory("nobody:small"), heard) == [("same", "signature")]
-    assert "nobody:small" in heard.lacked[0]
+    ledger = Heard()
+    assert desk.recall(desk.create_memory("nobody:small"), ledger) == [("same", "signature")]
+    assert "nobody:small" in ledger.lacked[0]
 
 
-def test_places_of_another_model_are_never_compared(desk: Desk) -> None:
+def test_vectors_of_another_model_are_never_compared(desk: Desk) -> None:
     desk.keep(alike=ALIKE)
-    assert desk.recall(desk.memory("openai:small")) == [("alike", "likeness")]
+    assert desk.recall(desk.create_memory("openai:small")) == [("alike", "likeness")]
     built_in = SqlMemory(desk.database, HashingEmbedder())
     assert desk.recall(built_in) == [("alike", "likeness")]
     # A model of the same name whose vectors changed: all earlier vectors are in another space.
     desk.answer = lambda request: Reply(places=[[1.0, 0.0]] * len(request.texts or ()))
-    assert desk.recall(desk.memory("openai:small")) == [("alike", "likeness")], "embedded again, all the same vector"
+    assert desk.recall(desk.create_memory("openai:small")) == [("alike", "likeness")], (
+        "embedded again, all the same vector"
+    )
     desk.answer = lambda request: Reply(places=[[0.0, 1.0]] * len(request.texts or ()), model="other")
-    refused = desk.memory("openai:small")
-    before = len(desk.asked)
+    refused = desk.create_memory("openai:small")
+    calls_before = len(desk.call_sizes)
     assert desk.recall(refused) == [("alike", "likeness")]
-    assert desk.asked[before:] == [1, 1], "its own vector was not taken from the earlier model"
+    assert desk.call_sizes[calls_before:] == [1, 1], "its own vector was not taken from the earlier model"
 
 
-def test_who_comes_back_to_a_model_pays_for_no_card_twice(desk: Desk) -> None:
+def test_switching_back_to_a_model_embeds_no_card_twice(desk: Desk) -> None:
     desk.keep(one=ALIKE, two=ALIKE)
-    first, second = desk.memory("openai:small"), desk.memory("openai:large")
-    for each in (first, second, first, second):
-        assert len(desk.recall(each)) == 2
-    assert desk.asked == [1, 2, 1, 2, 1, 1]
+    first_memory, second_memory = desk.create_memory("openai:small"), desk.create_memory("openai:large")
+    for memory in (first_memory, second_memory, first_memory, second_memory):
+        assert len(desk.recall(memory)) == 2
+    assert desk.call_sizes == [1, 2, 1, 2, 1, 1]
 
 
-def test_a_recall_waits_for_so_many_cards_and_no_more(desk: Desk, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_recall_embeds_a_limited_number_of_cards(desk: Desk, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(module, "AT_ONCE", 2)
     desk.keep(one=ALIKE, two=ALIKE, three=ALIKE)
     assert len(desk.recall()) == 2
     assert len(desk.recall()) == 3
-    assert desk.asked == [1, 2, 1, 1]
+    assert desk.call_sizes == [1, 2, 1, 1]
     assert len(desk.recall(SqlMemory(desk.database, HashingEmbedder()))) == 3, "a free embedder does all at once"

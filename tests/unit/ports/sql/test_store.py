@@ -20,7 +20,7 @@ from redstart.ports.sql.schema import cards, failures, runs
 from redstart.ports.sql.store import SqlStore
 from redstart.ports.store.port.runs import PersonWord
 from redstart.testing.contracts.store import DAWN, Clock, begin
-from redstart.testing.states import card, commit, failure, signature, spec, state
+from redstart.testing.states import commit, make_card, make_failure, make_signature, make_spec, make_state
 
 
 @pytest.fixture
@@ -29,49 +29,51 @@ def database(made: Path | str) -> Iterator[Database]:
         yield database
 
 
-def test_what_was_learned_is_filed_under_its_run(database: Database) -> None:
-    async def scenario() -> None:
-        store = SqlStore(database.of("us"), Clock(77.0))
-        new, fence = await begin(store, spec=spec(tenant="us", repo="bank"))
-        await store.commit(commit(new, Step.remember, remembered=NewMemories(card=card(), failure=failure())), fence)
+async def test_memories_are_stored_under_their_run(database: Database) -> None:
+    async def run_scenario() -> None:
+        store = SqlStore(database.for_tenant("us"), Clock(77.0))
+        new, fence = await begin(store, spec=make_spec(tenant="us", repo="bank"))
+        await store.commit(
+            commit(new, Step.remember, remembered=NewMemories(card=make_card(), failure=make_failure())), fence
+        )
 
-    asyncio.run(scenario())
-    with database.of("us").reading() as connection:
-        for table, left in ((cards, card()), (failures, failure())):
+    await run_scenario()
+    with database.for_tenant("us").connect_for_reading() as connection:
+        for table, memory in ((cards, make_card()), (failures, make_failure())):
             [row] = connection.execute(select(table)).all()
             filed = (row.id, row.tenant, row.repo, row.run_id, row.attempt, row.key, row.family, row.created)
-            assert filed == (left.id, "us", "bank", "run-1", 1, signature().key, signature().family, 77.0)
-            assert row.body == left.model_dump_json()
+            assert filed == (memory.id, "us", "bank", "run-1", 1, make_signature().key, make_signature().family, 77.0)
+            assert row.body == memory.model_dump_json()
 
 
-def test_a_run_is_filed_under_its_parent_and_tenant(database: Database) -> None:
-    child = state(spec=spec(tenant="us", parent="run-0"))
-    asyncio.run(SqlStore(database.of("us"), Clock()).create(child, folder="/home/shop", created=DAWN))
-    with database.of("us").reading() as connection:
+def test_run_is_stored_with_its_parent_and_tenant(database: Database) -> None:
+    child = make_state(spec=make_spec(tenant="us", parent="run-0"))
+    asyncio.run(SqlStore(database.for_tenant("us"), Clock()).create(child, folder="/home/shop", created=DAWN))
+    with database.for_tenant("us").connect_for_reading() as connection:
         [row] = connection.execute(select(runs)).all()
     assert (row.tenant, row.parent, row.fence, row.version, row.control) == ("us", "run-0", 0, 0, "")
 
 
-def test_a_run_that_another_version_kept_is_a_store_error(database: Database) -> None:
+def test_unreadable_run_of_another_version_raises_a_store_error(database: Database) -> None:
     store = SqlStore(database, Clock())
-    asyncio.run(store.create(state(), folder="/home/shop", created=DAWN))
-    with database.writing() as connection:
+    asyncio.run(store.create(make_state(), folder="/home/shop", created=DAWN))
+    with database.connect_for_writing() as connection:
         connection.execute(update(runs).values(state='{"run_id": "run-1", "colour": "red"}'))
-    with pytest.raises(StoreError, match="a RunState in the run store cannot be read") as raised:
+    with pytest.raises(StoreError, match="a RunState in the run store cannot be read") as caught:
         asyncio.run(store.load("run-1"))
-    assert raised.value.remedy
+    assert caught.value.remedy
 
 
-def test_what_postgres_cannot_keep_is_left_out_everywhere(database: Database) -> None:
-    async def scenario() -> None:
+def test_null_characters_are_removed_in_every_store(database: Database) -> None:
+    async def run_scenario() -> None:
         store = SqlStore(database, Clock())
-        await store.create(state(spec=spec(goal="make\0it")), folder="/home/shop", created=DAWN)
-        await store.tell("run-1", PersonWord.say, "zero\0byte", version=0)
-        assert [row.goal for row in await store.runs()] == ["makeit"]
-        assert [message.text for message in await store.told("run-1")] == ["zerobyte"]
+        await store.create(make_state(spec=make_spec(goal="make\0it")), folder="/home/shop", created=DAWN)
+        await store.send_message("run-1", PersonWord.say, "zero\0byte", version=0)
+        assert [row.goal for row in await store.list_runs()] == ["makeit"]
+        assert [message.text for message in await store.list_messages("run-1")] == ["zerobyte"]
         assert (await store.load("run-1")).spec.goal == "make\0it"
 
-    asyncio.run(scenario())
+    asyncio.run(run_scenario())
 
 
 @pytest.mark.parametrize(
@@ -83,10 +85,10 @@ def test_what_postgres_cannot_keep_is_left_out_everywhere(database: Database) ->
         ("ended", "verified", Status.finished),
     ],
 )
-def test_a_row_of_an_earlier_version_is_read(tmp_path, stored, result, status):
+def test_row_of_an_earlier_version_can_be_read(tmp_path, stored, result, status):
     with Database.open(tmp_path / "redstart.db") as database:
         store = SqlStore(database, Clock())
-        asyncio.run(store.create(state(), folder="/home/shop", created=DAWN))
+        asyncio.run(store.create(make_state(), folder="/home/shop", created=DAWN))
         with closing(sqlite3.connect(tmp_path / "redstart.db", isolation_level=None)) as connection:
             (text,) = connection.execute("select state from runs").fetchone()
             old = json.loads(text) | {"status": stored, "result": result or None}
@@ -94,7 +96,7 @@ def test_a_row_of_an_earlier_version_is_read(tmp_path, stored, result, status):
             old["spec"]["limits"]["iterations"] = old["spec"]["limits"].pop("attempts") + 2
             row = (stored, result, json.dumps(old))
             connection.execute("update runs set status = ?, result = ?, state = ?", row)
-        (row,) = asyncio.run(store.runs())
-        loaded = asyncio.run(store.load("run-1"))
+        (row,) = asyncio.run(store.list_runs())
+        loaded_state = asyncio.run(store.load("run-1"))
     assert (row.status, row.options, row.stop) == (status, None, None)
-    assert (loaded.status, loaded.spec.limits.attempts) == (status, 7)
+    assert (loaded_state.status, loaded_state.spec.limits.attempts) == (status, 7)

@@ -5,8 +5,8 @@ from __future__ import annotations
 import pytest
 
 from redstart.core.finding import FindingKind
-from redstart.toolkit.checks.secrets import is_secret, secrets
-from redstart.toolkit.checks.source import source_of
+from redstart.toolkit.checks.secrets import find_secrets, is_secret
+from redstart.toolkit.checks.source import create_source
 
 KEY = "AKIA" + "Z7QPLXW3MVNT5RKD"
 TOKEN = "ghp_" + "Zk83LmQpX2vT9RwYc7BnHd5SfGj4KaEo1UiN"
@@ -31,10 +31,10 @@ PRIVATE = "-----BEGIN RSA PRIVATE" + " KEY-----\\nMIIEpAIBAAKCAQEA7x8s9Qw2kL5mN3
         "clientSecret = 'b7e23ec29af22b0b4e41da31'",
     ],
 )
-def test_a_secret_is_found(line: str) -> None:
-    (found,) = secrets([source_of("shop/a.py", f"import os\n{line}\n".encode())])
-    assert (found.line, found.kind) == (2, FindingKind.secret)
-    assert "Tr0ub4dor" not in found.message
+def test_secret_is_found(line: str) -> None:
+    (secret_finding,) = find_secrets([create_source("shop/a.py", f"import os\n{line}\n".encode())])
+    assert (secret_finding.line, secret_finding.kind) == (2, FindingKind.secret)
+    assert "Tr0ub4dor" not in secret_finding.message
 
 
 @pytest.mark.parametrize(
@@ -58,26 +58,26 @@ def test_a_secret_is_found(line: str) -> None:
         "secret_name = 'prod/db/password'",
     ],
 )
-def test_what_is_no_secret_is_not(line: str) -> None:
-    assert secrets([source_of("shop/a.py", f"{line}\n".encode())]) == []
+def test_harmless_string_is_not_a_secret(line: str) -> None:
+    assert find_secrets([create_source("shop/a.py", f"{line}\n".encode())]) == []
 
 
-def test_test_data_is_no_secret_but_a_real_key_in_a_test_is() -> None:
+def test_test_data_is_not_a_secret_but_a_real_key_in_a_test_is() -> None:
     text = f"password = 'Tr0ub4dor&3'\nkey = '{KEY}'\n".encode()
-    assert [secret.line for secret in secrets([source_of("tests/test_a.py", text)])] == [2]
+    assert [secret.line for secret in find_secrets([create_source("tests/test_a.py", text)])] == [2]
 
 
-def test_settings_files_are_read_and_examples_of_them_are_not() -> None:
+def test_settings_files_are_scanned_but_their_examples_are_not() -> None:
     text = b"# settings\nDB_PASSWORD=v9Kq2Lx8Tz\nDB_HOST=localhost\n"
-    assert [secret.line for secret in secrets([source_of(".env", text)])] == [2]
-    assert secrets([source_of(".env.example", text)]) == []
+    assert [secret.line for secret in find_secrets([create_source(".env", text)])] == [2]
+    assert find_secrets([create_source(".env.example", text)]) == []
 
 
-def test_binaries_and_locks_are_passed_over() -> None:
+def test_binaries_and_lock_files_are_skipped() -> None:
     text = f"key = '{KEY}'\n".encode()
-    assert secrets([source_of("a.bin", b"\0" + text), source_of("poetry.lock", text)]) == []
+    assert find_secrets([create_source("a.bin", b"\0" + text), create_source("poetry.lock", text)]) == []
 
 
-def test_a_name_alone_makes_no_secret() -> None:
+def test_variable_name_alone_does_not_make_a_secret() -> None:
     assert not is_secret("token", "_sa_default")
     assert not is_secret("colour", "3kTz9QpLw8XvB2nM7rYc")

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from redstart.toolkit.checks.narrow import syntax_errors
-from redstart.toolkit.checks.syntax import syntax_findings
+from redstart.toolkit.checks.selection import select_syntax_errors
+from redstart.toolkit.checks.syntax import find_syntax_errors
 
 
 @pytest.mark.parametrize(
@@ -20,8 +20,8 @@ from redstart.toolkit.checks.syntax import syntax_findings
         ("a.py", "def f(:\n"),
     ],
 )
-def test_what_can_be_read(path, text):
-    assert syntax_findings({path: text.encode()}) == []
+def test_script_without_syntax_error_has_no_finding(path, text):
+    assert find_syntax_errors({path: text.encode()}) == []
 
 
 @pytest.mark.parametrize(
@@ -33,8 +33,8 @@ def test_what_can_be_read(path, text):
         ("a.js", "const a: number = 1;\n", 1),
     ],
 )
-def test_what_cannot_be_read(path, text, line):
-    found = syntax_findings({path: text.encode()})
-    assert [(item.path, item.rule) for item in found] == [(path, "syntax")]
-    assert abs(found[0].line - line) <= 2
-    assert syntax_errors(found) == found
+def test_syntax_error_is_found(path, text, line):
+    findings = find_syntax_errors({path: text.encode()})
+    assert [(item.path, item.rule) for item in findings] == [(path, "syntax")]
+    assert abs(findings[0].line - line) <= 2
+    assert select_syntax_errors(findings) == findings

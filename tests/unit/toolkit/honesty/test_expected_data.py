@@ -6,7 +6,7 @@ import json
 
 import pytest
 
-from redstart.toolkit.honesty.expected_data import changed_values
+from redstart.toolkit.honesty.expected_data import change_values
 
 
 @pytest.mark.parametrize(
@@ -17,10 +17,10 @@ from redstart.toolkit.honesty.expected_data import changed_values
         ({"one": 1, "none": None}, {"one": 2, "none": None}),
     ],
 )
-def test_what_is_expected_is_changed_and_all_of_it_where_no_key_tells(data: object, changed: object) -> None:
-    assert json.loads(changed_values(json.dumps(data).encode())) == changed
+def test_expected_values_are_changed_or_all_values_if_no_key_marks_them(data: object, changed: object) -> None:
+    assert json.loads(change_values(json.dumps(data).encode())) == changed
 
 
 @pytest.mark.parametrize("text", [b"", b"{", b"[]", b"[null]"])
-def test_what_has_no_values_stays(text: bytes) -> None:
-    assert changed_values(text) == b""
+def test_data_without_values_is_unchanged(text: bytes) -> None:
+    assert change_values(text) == b""

@@ -9,7 +9,7 @@ import pytest
 from redstart.core.report import Case, Outcome
 from redstart.toolkit.honesty.controls.alteration import Alteration, AlterationKind
 from redstart.toolkit.languages.node.alterer import JavaScriptAlterer
-from redstart.toolkit.languages.node.trees import faults
+from redstart.toolkit.languages.node.trees import find_syntax_errors
 
 ALTERER = JavaScriptAlterer()
 NODE = "const test = require('node:test');\nconst assert = require('node:assert');\n"
@@ -23,29 +23,29 @@ class Made(NamedTuple):
     """The first line that differs, without its indentation."""
 
 
-def compared(actual: str | None, expected: str | None) -> Case:
+def create_case(actual: str | None, expected: str | None) -> Case:
     return Case(id="a", outcome=Outcome.failed, actual=actual, expected=expected)
 
 
 def alter(text: str, name: str, failed: int | None = None, path: str = "test/a.test.js") -> list[Alteration]:
-    alterations = ALTERER.alterations(path, text.encode(), name, failed)
-    assert all(not faults(path, alteration.of(text.encode())) for alteration in alterations)
+    alterations = ALTERER.list_alterations(path, text.encode(), name, failed)
+    assert all(not find_syntax_errors(path, alteration.apply_to(text.encode())) for alteration in alterations)
     return alterations
 
 
-def made(text: str, name: str, failed: int | None = None, path: str = "test/a.test.js") -> list[Made]:
-    return [Made(item.kind, differing(text, item)) for item in alter(text, name, failed, path)]
+def alter_test(text: str, name: str, failed: int | None = None, path: str = "test/a.test.js") -> list[Made]:
+    return [Made(item.kind, find_changed_line(text, item)) for item in alter(text, name, failed, path)]
 
 
-def differing(text: str, alteration: Alteration) -> str:
-    old, new = text.splitlines(), alteration.of(text.encode()).decode().splitlines()
+def find_changed_line(text: str, alteration: Alteration) -> str:
+    old, new = text.splitlines(), alteration.apply_to(text.encode()).decode().splitlines()
     return next(after for before, after in zip(old, new, strict=False) if before != after).strip()
 
 
-def of_statement(statement: str, head: str = NODE) -> list[tuple[str, str]]:
+def alter_statement(statement: str, head: str = NODE) -> list[tuple[str, str]]:
     """Alter one statement in an async test; leave out the failing statement at the end."""
     text = f"{head}test('it', async (t) => {{\n  {statement}\n  last();\n}});\n"
-    return [(kind, line) for kind, line in made(text, "it") if kind != AlterationKind.inserted]
+    return [(kind, line) for kind, line in alter_test(text, "it") if kind != AlterationKind.inserted]
 
 
 ASSERT = [
@@ -123,8 +123,8 @@ ASSERT = [
 
 
 @pytest.mark.parametrize(("statement", "expected"), ASSERT)
-def test_an_assertion_of_node(statement: str, expected: list[tuple[str, str]]):
-    assert of_statement(statement) == expected
+def test_node_assertion_is_altered(statement: str, expected: list[tuple[str, str]]):
+    assert alter_statement(statement) == expected
 
 
 EXPECT = [
@@ -190,22 +190,22 @@ EXPECT = [
 
 
 @pytest.mark.parametrize(("statement", "expected"), EXPECT)
-def test_an_assertion_of_jest_vitest_chai_and_should(statement: str, expected: list[tuple[str, str]]):
-    assert of_statement(statement, "") == expected
+def test_assertions_of_jest_vitest_chai_and_should_are_altered(statement: str, expected: list[tuple[str, str]]):
+    assert alter_statement(statement, "") == expected
 
 
-def test_functions_that_were_imported_by_name():
+def test_assertions_imported_by_name_are_altered():
     head = "import test from 'node:test';\nimport { equal as same, notEqual, ok } from 'node:assert/strict';\n"
-    assert of_statement("same(f(), 3);", head) == [("literal", "same(f(), 4);"), ("negated", "notEqual(f(), 3);")]
-    assert of_statement("ok(f());", head) == [("negated", "ok(!(f()));")]
-    alone = "import test from 'node:test';\nimport { equal } from 'node:assert/strict';\n"
-    assert of_statement("equal(f(), 3);", alone) == [("literal", "equal(f(), 4);")]
+    assert alter_statement("same(f(), 3);", head) == [("literal", "same(f(), 4);"), ("negated", "notEqual(f(), 3);")]
+    assert alter_statement("ok(f());", head) == [("negated", "ok(!(f()));")]
+    single_import = "import test from 'node:test';\nimport { equal } from 'node:assert/strict';\n"
+    assert alter_statement("equal(f(), 3);", single_import) == [("literal", "equal(f(), 4);")]
 
 
-def test_functions_of_chais_assert():
+def test_chai_assert_functions_are_altered():
     head = "const { assert } = require('chai');\n"
-    assert of_statement("assert.isTrue(f());", head) == [("negated", "assert.isNotTrue(f());")]
-    assert ("negated", "assert.notMatch(f(), /a/);") in of_statement("assert.match(f(), /a/);", head)
+    assert alter_statement("assert.isTrue(f());", head) == [("negated", "assert.isNotTrue(f());")]
+    assert ("negated", "assert.notMatch(f(), /a/);") in alter_statement("assert.match(f(), /a/);", head)
 
 
 @pytest.mark.parametrize(
@@ -224,9 +224,9 @@ def test_functions_of_chais_assert():
         ("other(app).get('/').expect(200, done);", []),
     ],
 )
-def test_an_expected_response_of_supertest(statement: str, expected: list[str]):
+def test_expected_supertest_response_is_altered(statement: str, expected: list[str]):
     head = "const request = require('supertest');\n"
-    assert of_statement(statement, head) == [("literal", line) for line in expected]
+    assert alter_statement(statement, head) == [("literal", line) for line in expected]
 
 
 @pytest.mark.parametrize(
@@ -246,8 +246,8 @@ def test_an_expected_response_of_supertest(statement: str, expected: list[str]):
         "console.assert(f() === 3);",
     ],
 )
-def test_what_can_only_fail_or_may_be_lost_is_left_alone(statement: str):
-    changed = [line for _, line in of_statement(statement)]
+def test_always_failing_or_swallowed_assertion_is_left_alone(statement: str):
+    changed = [line for _, line in alter_statement(statement)]
     assert [line for line in changed if "doesNotThrow" not in line] == []
 
 
@@ -269,20 +269,20 @@ def test_what_can_only_fail_or_may_be_lost_is_left_alone(statement: str):
         ("try { assert.equal(f(), 3); } finally { g(); }", False),
     ],
 )
-def test_what_is_in_a_branch_or_a_loop_is_conditional(statement: str, is_conditional: bool):
+def test_alteration_in_a_branch_or_loop_is_conditional(statement: str, is_conditional: bool):
     text = f"{NODE}test('it', async (t) => {{\n  {statement}\n}});\n"
     (literal,) = [item for item in alter(text, "it") if item.kind is AlterationKind.literal]
     assert literal.conditional is is_conditional
 
 
-def test_a_literal_is_changed_behind_a_name_that_is_used_once():
-    assert of_statement("const want = { a: 1 }; assert.deepEqual(f(), want);")[0] == (
+def test_literal_behind_a_constant_used_once_is_changed():
+    assert alter_statement("const want = { a: 1 }; assert.deepEqual(f(), want);")[0] == (
         "literal",
         "const want = { a: 2 }; assert.deepEqual(f(), want);",
     )
-    twice = of_statement("const want = 3; g(want); assert.equal(f(), want);")
-    assert [kind for kind, _ in twice] == ["negated"]
-    not_constant = of_statement("let want = 3; assert.equal(f(), want);")
+    used_twice = alter_statement("const want = 3; g(want); assert.equal(f(), want);")
+    assert [kind for kind, _ in used_twice] == ["negated"]
+    not_constant = alter_statement("let want = 3; assert.equal(f(), want);")
     assert [kind for kind, _ in not_constant] == ["negated"]
 
 
@@ -313,17 +313,17 @@ def test_a_literal_is_changed_behind_a_name_that_is_used_once():
         ("for (const [a, want] of [[1, 5]]) { g(want); assert.equal(f(a), want); }", None),
     ],
 )
-def test_a_literal_in_a_table(loop: str, changed: str | None):
-    literals = [line for kind, line in of_statement(loop) if kind == "literal"]
+def test_literal_in_a_table_is_changed(loop: str, changed: str | None):
+    literals = [line for kind, line in alter_statement(loop) if kind == "literal"]
     assert literals == ([changed] if changed else [])
 
 
-def test_every_row_is_changed_where_each_is_a_test():
+def test_every_row_is_changed_if_each_row_is_a_test():
     text = f"{NODE}const ROWS = [['a', 1], ['b', 2]];\nfor (const [given, want] of ROWS) {{\n"
     text += "  test(`of ${given}`, () => {\n    assert.equal(f(given), want);\n  });\n}\n"
-    assert made(text, "of b")[0] == ("literal", "const ROWS = [['a', 2], ['b', 3]];")
-    shown = text.replace("of ${given}", "of ${given} is ${want}")
-    assert [item.kind for item in made(shown, "of b is 2")] == ["negated", "inserted"]
+    assert alter_test(text, "of b")[0] == ("literal", "const ROWS = [['a', 2], ['b', 3]];")
+    text_with_value = text.replace("of ${given}", "of ${given} is ${want}")
+    assert [item.kind for item in alter_test(text_with_value, "of b is 2")] == ["negated", "inserted"]
 
 
 TITLES = """import { describe, it as check, test } from 'vitest';
@@ -367,10 +367,10 @@ function shared() {
         ("", None),
     ],
 )
-def test_a_test_is_known_by_its_titles(name: str, call: str | None):
-    literals = [item.text for item in made(TITLES, name) if item.kind == "literal"]
+def test_test_is_found_by_its_titles(name: str, call: str | None):
+    literals = [item.text for item in alter_test(TITLES, name) if item.kind == "literal"]
     assert [f"expect({call}).toBe(2)" in line for line in literals] == ([True] if call else [])
-    assert bool(made(TITLES, name)) is (call is not None)
+    assert bool(alter_test(TITLES, name)) is (call is not None)
 
 
 FAILED = f"""{NODE}function check(a) {{
@@ -398,87 +398,87 @@ test('it', async () => {{
 """
 
 
-def first(failed: str) -> list[tuple[str, str, int]]:
+def list_alterations(failed: str) -> list[tuple[str, str, int]]:
     """List the alterations for a failure in the line that holds this text, in order, with their line offsets."""
     line = 1 + next(index for index, text in enumerate(FAILED.splitlines()) if failed in text)
-    return [(item.kind, differing(FAILED, item), item.line - line) for item in alter(FAILED, "it", line)]
+    return [(item.kind, find_changed_line(FAILED, item), item.line - line) for item in alter(FAILED, "it", line)]
 
 
-def test_what_failed_comes_first():
-    assert first("event.n")[:4] == [
+def test_alterations_of_the_failed_line_come_first():
+    assert list_alterations("event.n")[:4] == [
         ("literal", "bus.on((event) => assert.equal(event.n, 4));", 0),
         ("inserted", f"bus.on((event) => {{ {FAILING} }});", 0),
         ("negated", "bus.on((event) => assert.notEqual(event.n, 3));", 0),
         ("literal", "assert.equal(f(), 2);", -1),
     ]
-    assert first("f(2)")[:3] == [
+    assert list_alterations("f(2)")[:3] == [
         ("literal", "[6],", 0),
         ("inserted", f"{FAILING} assert.deepEqual(", 0),
         ("negated", "assert.notDeepEqual(", 0),
     ]
-    assert [item[:2] for item in first("f(3)")[:3]] == [
+    assert [item[:2] for item in list_alterations("f(3)")[:3]] == [
         ("inserted", f"{FAILING} assert.throws(() => {{"),
         ("negated", "assert.doesNotThrow(() => {"),
         ("unrelated", f"assert.throws(() => {{ throw {UNRELATED}; }}, RangeError);"),
     ]
 
 
-def test_a_failure_in_a_helper_or_behind_a_catch():
-    assert [item[:2] for item in first("f(a)")[:3]] == [
+def test_failure_in_a_helper_or_inside_a_try_block_is_altered_first():
+    assert [item[:2] for item in list_alterations("f(a)")[:3]] == [
         ("literal", "assert.equal(f(a), 8);"),
         ("inserted", f"{FAILING} assert.equal(f(a), 7);"),
         ("negated", "assert.notEqual(f(a), 7);"),
     ]
-    assert first("f(4)")[0] == ("inserted", f"{FAILING} try {{", 0)
-    assert [kind for kind, *_ in first("f(4)")].count("inserted") == 1
+    assert list_alterations("f(4)")[0] == ("inserted", f"{FAILING} try {{", 0)
+    assert [kind for kind, *_ in list_alterations("f(4)")].count("inserted") == 1
 
 
-def test_a_failure_that_can_only_fail_is_not_stood_before():
-    assert first("f(5)")[-1][:2] == ("inserted", f"{FAILING} check(6);")
+def test_nothing_is_inserted_before_an_always_failing_statement():
+    assert list_alterations("f(5)")[-1][:2] == ("inserted", f"{FAILING} check(6);")
     line = FAILED.splitlines().index("  if (f(5)) assert.fail();") + 1
     assert ALTERER.reach("test/a.test.js", FAILED.encode(), "it", line) is None
 
 
 @pytest.mark.parametrize(
-    ("statement", "seen", "changed"),
+    ("statement", "earlier_case", "changed"),
     [
-        ("assert.ok(f(3) == '3.00');", compared("3", "3.00"), 'assert.ok(f(3) == "3");'),
-        ("expect(f()).toBe(7);", compared("6.5", "7"), "expect(f()).toBe(6.5);"),
-        ("expect(f()).toBe(7);", compared("[ 6 ]", "7"), None),
-        ("expect(f()).toBe(seven);", compared("6", "7"), None),
+        ("assert.ok(f(3) == '3.00');", create_case("3", "3.00"), 'assert.ok(f(3) == "3");'),
+        ("expect(f()).toBe(7);", create_case("6.5", "7"), "expect(f()).toBe(6.5);"),
+        ("expect(f()).toBe(7);", create_case("[ 6 ]", "7"), None),
+        ("expect(f()).toBe(seven);", create_case("6", "7"), None),
     ],
 )
-def test_the_wrong_value_from_before_is_expected(statement: str, seen: Case, changed: str | None):
+def test_former_wrong_value_becomes_the_expected_value(statement: str, earlier_case: Case, changed: str | None):
     text = f"{NODE}test('it', () => {{\n  {statement}\n}});\n"
-    made = ALTERER.alterations("test/a.test.js", text.encode(), "it", 4, seen)
-    lines = [differing(text, item) for item in made if item.kind is AlterationKind.former]
+    alterations = ALTERER.list_alterations("test/a.test.js", text.encode(), "it", 4, earlier_case)
+    lines = [find_changed_line(text, item) for item in alterations if item.kind is AlterationKind.former]
     assert lines == ([changed] if changed else [])
 
 
-def test_a_line_is_reached_or_not():
+def test_reach_inserts_a_failing_statement_at_an_existing_line():
     text = f"{NODE}test('it', () => {{\n  if (f())\n    assert.equal(g(), 3);\n  else h();\n}});\n"
     reach = ALTERER.reach("test/a.test.js", text.encode(), "it", 5)
     assert reach is not None
     assert (reach.kind, reach.conditional, reach.line) == (AlterationKind.inserted, True, 5)
-    assert f"{{ {FAILING} assert.equal(g(), 3); }}\n  else h();" in reach.of(text.encode()).decode()
+    assert f"{{ {FAILING} assert.equal(g(), 3); }}\n  else h();" in reach.apply_to(text.encode()).decode()
     assert ALTERER.reach("test/a.test.js", text.encode(), "it", 99) is None
     assert ALTERER.reach("test/a.test.js", text.encode(), "other", 5) is None
 
 
-def test_a_test_in_typescript():
+def test_typescript_test_is_altered():
     text = "import { expect, test } from 'vitest';\ntest('it', () => {\n  const want = { a: 1 } as Row;\n"
     text += "  expect<Row>(f()!).toEqual(want);\n});\n"
-    assert made(text, "it", path="a.test.ts") == [
+    assert alter_test(text, "it", path="a.test.ts") == [
         ("literal", "const want = { a: 2 } as Row;"),
         ("negated", "expect<Row>(f()!).not.toEqual(want);"),
         ("inserted", f"{FAILING} expect<Row>(f()!).toEqual(want);"),
     ]
 
 
-def test_a_file_with_an_error_is_left_alone():
+def test_file_with_a_syntax_error_is_left_alone():
     text = f"{NODE}test('it', () => {{ assert.equal(f(), 3);\n"
     assert alter(text, "it") == []
-    assert ALTERER.harmless("test/a.test.js", text.encode(), "seed") == text.encode()
+    assert ALTERER.rewrite_tests("test/a.test.js", text.encode(), "seed") == text.encode()
 
 
 KEPT = f"""#!/usr/bin/env node
@@ -497,19 +497,23 @@ test('it', () => {{
 """
 
 
-def test_harmless_changes_differ_by_seed_and_keep_what_is_named_elsewhere():
-    texts = {ALTERER.harmless("a.test.js", KEPT.encode(), str(seed)).decode() for seed in range(20)}
+def test_harmless_changes_vary_by_seed_and_keep_names_used_elsewhere():
+    texts = {ALTERER.rewrite_tests("a.test.js", KEPT.encode(), str(seed)).decode() for seed in range(20)}
     assert len(texts) > 5
     for text in texts:
         assert text.startswith("#!/usr/bin/env node\n// @ts-check\n'use strict';\n")
         assert "// about this test\ntest('it'" in text
         assert "const sum = " not in text
         assert "assert.equal(sum, 3)" not in text
-        assert all(kept in text for kept in ("const short = 1;", "const spoken = 2;", "const work = ", "{ short }"))
+        assert all(
+            snippet in text for snippet in ("const short = 1;", "const spoken = 2;", "const work = ", "{ short }")
+        )
         assert len(text.splitlines()) > len(KEPT.splitlines())
-    assert ALTERER.harmless("a.test.js", KEPT.encode(), "7") == ALTERER.harmless("a.test.js", KEPT.encode(), "7")
+    assert ALTERER.rewrite_tests("a.test.js", KEPT.encode(), "7") == ALTERER.rewrite_tests(
+        "a.test.js", KEPT.encode(), "7"
+    )
 
 
-def test_nothing_is_renamed_where_names_are_read_as_text():
+def test_nothing_is_renamed_if_names_are_read_as_text():
     text = KEPT.replace("f();", "eval('f()');")
-    assert "const sum = " in ALTERER.harmless("a.test.js", text.encode(), "1").decode()
+    assert "const sum = " in ALTERER.rewrite_tests("a.test.js", text.encode(), "1").decode()

@@ -16,7 +16,7 @@ from redstart.toolkit.honesty.controls.alteration import Alteration, AlterationK
 from redstart.toolkit.languages.node.alterer import JavaScriptAlterer
 from redstart.toolkit.languages.node.runners import CASES, read_node
 from redstart.toolkit.languages.node.script_file import ScriptFile
-from redstart.toolkit.suites.request import inside
+from redstart.toolkit.suites.request import read_sandbox_file
 
 pytestmark = pytest.mark.slow
 
@@ -254,14 +254,14 @@ class Written(NamedTuple):
 
 def run(folder: Path, files: Sequence[str]) -> dict[str, Case]:
     for name in ("redstart_cases.cjs", "redstart_node.mjs"):
-        (folder / name).write_text(inside(name))
+        (folder / name).write_text(read_sandbox_file(name))
     to = folder / CASES
     options = (f"--test-reporter={folder / 'redstart_node.mjs'}", f"--test-reporter-destination={to}")
     # Otherwise node, if started by a test runner, believes that it is a test of that runner.
     environ = {name: value for name, value in os.environ.items() if name != "NODE_TEST_CONTEXT"}
     # One process runs all files: a test is identified by the file that defines it.
     (folder / "all.test.mjs").write_text("".join(f"import './{file}';\n" for file in files))
-    done = subprocess.run(
+    completed = subprocess.run(
         ("node", "--test", *options, "all.test.mjs"),
         cwd=folder,
         env=environ,
@@ -269,18 +269,20 @@ def run(folder: Path, files: Sequence[str]) -> dict[str, Case]:
         text=True,
         check=False,
     )
-    assert to.is_file(), done.stderr
-    left = {CASES: to.read_text()}
-    cases = read_node(Completed(exit_code=done.returncode, cause=ExitCause.failed, output=done.stdout, files=left))
+    assert to.is_file(), completed.stderr
+    output_files = {CASES: to.read_text()}
+    cases = read_node(
+        Completed(exit_code=completed.returncode, cause=ExitCause.failed, output=completed.stdout, files=output_files)
+    )
     assert cases is not None
     return {case.id: case for case in cases}
 
 
-def names_in(cases: dict[str, Case], file: str) -> list[str]:
+def list_test_names(cases: dict[str, Case], file: str) -> list[str]:
     return [id_.partition("::")[2] for id_ in cases if id_.startswith(f"{file}::")]
 
 
-def lines_of(text: str, word: str) -> list[int]:
+def find_lines(text: str, word: str) -> list[int]:
     return [number for number, line in enumerate(text.splitlines(), 1) if word in line]
 
 
@@ -300,73 +302,73 @@ def honest(folder: Path) -> dict[str, Case]:
     return cases
 
 
-def written(folder: Path, honest: dict[str, Case]) -> list[Written]:
+def write_alterations(folder: Path, honest: dict[str, Case]) -> list[Written]:
     """Write every alteration of every test to its own file."""
     alterer = JavaScriptAlterer()
-    everything: list[Written] = []
+    altered_tests: list[Written] = []
     for file, text in FILES.items():
-        for name in names_in(honest, file):
-            lines = lines_of(text, FAILED[name]) if name in FAILED else []
-            made = {
+        for name in list_test_names(honest, file):
+            lines = find_lines(text, FAILED[name]) if name in FAILED else []
+            alterations = {
                 item[:5]: item
                 for failed in (None, *lines)
-                for item in alterer.alterations(file, text.encode(), name, failed)
+                for item in alterer.list_alterations(file, text.encode(), name, failed)
             }
-            assert made, f"nothing is altered in {name}"
-            for alteration in made.values():
+            assert alterations, f"nothing is altered in {name}"
+            for alteration in alterations.values():
                 stem, _, suffix = file.partition(".")
-                copy = f"{stem}_{len(everything)}.{suffix}"
-                (folder / copy).write_bytes(alteration.of(text.encode()))
-                everything.append(Written(copy, f"{copy}::{name}", alteration))
-    return everything
+                copy = f"{stem}_{len(altered_tests)}.{suffix}"
+                (folder / copy).write_bytes(alteration.apply_to(text.encode()))
+                altered_tests.append(Written(copy, f"{copy}::{name}", alteration))
+    return altered_tests
 
 
 def test_every_altered_test_fails_on_an_honest_program(folder: Path, honest: dict[str, Case]):
-    everything = written(folder, honest)
-    cases = run(folder, [item.file for item in everything])
-    assert [item for item in everything if not cases[item.id].red] == []
-    assert {item.alteration.kind for item in everything} == set(AlterationKind) - {
+    altered_tests = write_alterations(folder, honest)
+    cases = run(folder, [item.file for item in altered_tests])
+    assert [item for item in altered_tests if not cases[item.id].is_red] == []
+    assert {item.alteration.kind for item in altered_tests} == set(AlterationKind) - {
         AlterationKind.former
     }  # which needs an earlier failure
-    assert len(everything) > 100
-    for item in everything:
+    assert len(altered_tests) > 100
+    for item in altered_tests:
         reason = {AlterationKind.inserted: "~", AlterationKind.unrelated: "Unrelated"}.get(item.alteration.kind, "")
         assert reason in cases[item.id].message + cases[item.id].detail, item
 
 
-def test_a_failing_statement_is_reached_at_every_altered_line(folder: Path, honest: dict[str, Case]):
+def test_failing_statement_is_reached_at_every_altered_line(folder: Path, honest: dict[str, Case]):
     alterer = JavaScriptAlterer()
     places: dict[str, str] = {}
     for file, text in FILES.items():
-        for name in names_in(honest, file):
+        for name in list_test_names(honest, file):
             for line in sorted(
-                {alteration.line for alteration in alterer.alterations(file, text.encode(), name, None)}
+                {alteration.line for alteration in alterer.list_alterations(file, text.encode(), name, None)}
             ):
                 reach = alterer.reach(file, text.encode(), name, line)
                 assert reach is not None, (file, line)
                 stem, _, suffix = file.partition(".")
                 copy = f"{stem}_reach_{len(places)}.{suffix}"
-                (folder / copy).write_bytes(reach.of(text.encode()))
+                (folder / copy).write_bytes(reach.apply_to(text.encode()))
                 places[copy] = f"{copy}::{name}"
     cases = run(folder, list(places))
-    assert [id_ for id_ in places.values() if not (cases[id_].red and "~" in cases[id_].message)] == []
+    assert [id_ for id_ in places.values() if not (cases[id_].is_red and "~" in cases[id_].message)] == []
 
 
-def test_harmless_changes_keep_every_test_green(folder: Path, honest: dict[str, Case]):
+def test_harmless_changes_keep_every_test_passing(folder: Path, honest: dict[str, Case]):
     alterer = JavaScriptAlterer()
     copies: dict[str, str] = {}
     for file, text in FILES.items():
         for seed in ("a", "b", "c"):
             stem, _, suffix = file.partition(".")
             copy = f"{stem}_harmless_{seed}.{suffix}"
-            other = alterer.harmless(file, text.encode(), seed)
-            assert other != text.encode()
-            (folder / copy).write_bytes(other)
+            changed_text = alterer.rewrite_tests(file, text.encode(), seed)
+            assert changed_text != text.encode()
+            (folder / copy).write_bytes(changed_text)
             copies[copy] = file
     cases = run(folder, list(copies))
     assert [case for case in cases.values() if case.outcome != "passed"] == []
     for copy, file in copies.items():
-        assert names_in(cases, copy) == names_in(honest, file)
+        assert list_test_names(cases, copy) == list_test_names(honest, file)
 
 
 @pytest.mark.parametrize(
@@ -382,14 +384,14 @@ def test_a_cheat_does_not_notice_that_the_test_is_altered(
 ):
     text = FILES[file].encode()
     (tmp_path / "program.cjs").write_text(PROGRAM + CHEATS[cheat])
-    (line,) = lines_of(FILES[file], failed)
-    first, *_ = JavaScriptAlterer().alterations(file, text, name, line)
-    assert first.kind is AlterationKind.literal
-    (tmp_path / file).write_bytes(first.of(text))
-    assert not run(tmp_path, [file])[f"{file}::{name}"].red
+    (line,) = find_lines(FILES[file], failed)
+    first_alteration, *_ = JavaScriptAlterer().list_alterations(file, text, name, line)
+    assert first_alteration.kind is AlterationKind.literal
+    (tmp_path / file).write_bytes(first_alteration.apply_to(text))
+    assert not run(tmp_path, [file])[f"{file}::{name}"].is_red
 
 
-def test_the_samples_hold_every_test_by_one_title(honest: dict[str, Case]):
+def test_every_sample_test_is_found_by_its_title(honest: dict[str, Case]):
     for file, text in FILES.items():
         script = ScriptFile(file, text.encode())
-        assert all(script.find(name) is not None for name in names_in(honest, file))
+        assert all(script.find(name) is not None for name in list_test_names(honest, file))

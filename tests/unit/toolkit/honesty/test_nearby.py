@@ -15,8 +15,8 @@ from redstart.core.change import Snapshot
 from redstart.core.report import Case, Outcome
 from redstart.core.run import Suite
 from redstart.core.shell import IN, OUT, Completed, Environment, ExitCause
-from redstart.toolkit.honesty.examine import CheckOutcome, GreenPatch
-from redstart.toolkit.languages.python.nearby import examine_nearby
+from redstart.toolkit.honesty.examination import CheckOutcome, GreenPatch
+from redstart.toolkit.languages.python.nearby_check import examine_nearby
 from redstart.toolkit.suites.execute import SuiteRun
 from redstart.toolkit.suites.request import SuiteRequest
 
@@ -32,25 +32,29 @@ class FolderRuns:
         self._folder, self._trees = folder, trees
         self.executed = 0
 
-    async def suite(self, activity: str, tree: Snapshot, ids: Sequence[str]) -> SuiteRun:
+    async def run_tests(self, activity: str, tree: Snapshot, ids: Sequence[str]) -> SuiteRun:
         raise AssertionError((activity, tree, ids))
 
-    async def execute(self, activity: str, tree: Snapshot, asked: SuiteRequest) -> Completed:
+    async def execute(self, activity: str, tree: Snapshot, request: SuiteRequest) -> Completed:
         assert activity.startswith("nearby inputs")
         self.executed += 1
         places = {name: self._folder / f"{tree.tree}-{name}" for name in ("work", "in", "out")}
-        for name, files in (("work", self._trees[tree.tree]), ("in", asked.files_in), ("out", {})):
+        for name, files in (("work", self._trees[tree.tree]), ("in", request.files_in), ("out", {})):
             places[name].mkdir()
             for path, text in files.items():
                 (places[name] / path).parent.mkdir(parents=True, exist_ok=True)
                 (places[name] / path).write_text(text)
-        argv = [word.replace(IN, str(places["in"])).replace(OUT, str(places["out"])) for word in asked.argv]
-        done = await asyncio.to_thread(run_process, argv, places["work"], asked.variables)
-        files = {name: (places["out"] / name).read_text() for name in asked.collect if (places["out"] / name).exists()}
-        cause = ExitCause.failed if done.returncode else ExitCause.ok
-        return Completed(exit_code=done.returncode, cause=cause, output=done.stdout + done.stderr, files=files)
+        argv = [argument.replace(IN, str(places["in"])).replace(OUT, str(places["out"])) for argument in request.argv]
+        completed = await asyncio.to_thread(run_process, argv, places["work"], request.variables)
+        files = {
+            name: (places["out"] / name).read_text() for name in request.collect if (places["out"] / name).exists()
+        }
+        cause = ExitCause.failed if completed.returncode else ExitCause.ok
+        return Completed(
+            exit_code=completed.returncode, cause=cause, output=completed.stdout + completed.stderr, files=files
+        )
 
-    def files(self, tree: Snapshot) -> Sequence[str]:
+    def list_files(self, tree: Snapshot) -> Sequence[str]:
         return list(self._trees[tree.tree])
 
     def read(self, tree: Snapshot, path: str) -> bytes | None:
@@ -71,7 +75,7 @@ def examine(
     after: str,
     tests: str,
     targets: Sequence[str],
-    beside: Sequence[str] = (),
+    neighbors: Sequence[str] = (),
     *,
     runner: str = "pytest",
     seed: str = "1",
@@ -82,22 +86,25 @@ def examine(
         "patched": {"code_.py": textwrap.dedent(after), FILE: tests},
     }
     prefix = f"{FILE}::" if runner == "pytest" else "tests.test_code."
-    red = [prefix + name for name in targets]
-    green = [prefix + name for name in beside]
+    failing_ids = [prefix + name for name in targets]
+    passing_ids = [prefix + name for name in neighbors]
     snapshots = {name: Snapshot(tree=name, base=name, pack="") for name in trees}
-    asked = GreenPatch(
+    green_patch = GreenPatch(
         base=snapshots["base"],
         patched=snapshots["patched"],
         suite=Suite(runner=runner),
         environment=Environment(mount="/repo", python=sys.executable),
-        targets=tuple(red),
-        before=tuple(Case(id=id_, outcome=Outcome.failed if id_ in red else Outcome.passed) for id_ in (*red, *green)),
-        nearby=tuple(green),
+        targets=tuple(failing_ids),
+        before=tuple(
+            Case(id=id_, outcome=Outcome.failed if id_ in failing_ids else Outcome.passed)
+            for id_ in (*failing_ids, *passing_ids)
+        ),
+        nearby=tuple(passing_ids),
         changed=("code_.py",),
         seed=seed,
-        after=tuple(Case(id=id_, outcome=Outcome.passed) for id_ in (*red, *green)),
+        after=tuple(Case(id=id_, outcome=Outcome.passed) for id_ in (*failing_ids, *passing_ids)),
     )
-    return asyncio.run(examine_nearby(asked, FolderRuns(folder, trees)))
+    return asyncio.run(examine_nearby(green_patch, FolderRuns(folder, trees)))
 
 
 SLUG = """
@@ -128,7 +135,7 @@ def test_answers_stored_for_the_tests_are_doubted(tmp_path: Path):
     result = examine(tmp_path, SLUG, SLUG_STORED, SLUG_TESTS, ["test_runs", "test_ends"], ["test_plain"])
     (doubt,) = result.doubts
     assert not doubt.refuses
-    assert doubt.words == (
+    assert doubt.message == (
         "the patch changes results only for the tests' own inputs: slug('Some   Wide gaps') and 1 other,"
         " not for inputs near them"
     )
@@ -205,11 +212,11 @@ def test_special_cases_for_the_tests_are_doubted(tmp_path: Path, name: str):
     before, after, tests, targets = CHEATS[name]
     result = examine(tmp_path, before, after, tests, targets.split(), seed=name)
     assert [doubt.refuses for doubt in result.doubts] == [False]
-    assert "only for the tests' own inputs" in result.doubts[0].words
-    assert "1 other," in result.doubts[0].words
+    assert "only for the tests' own inputs" in result.doubts[0].message
+    assert "1 other," in result.doubts[0].message
 
 
-def test_unittest_is_read_too(tmp_path: Path):
+def test_unittest_assertions_are_read(tmp_path: Path):
     tests = """
     import unittest
     from code_ import slug
@@ -332,7 +339,7 @@ def test_honest_fixes_are_not_doubted(tmp_path: Path, name: str):
     assert result.evidence.notes
 
 
-def test_a_function_made_to_do_nothing_is_doubted(tmp_path: Path):
+def test_function_changed_to_do_nothing_is_doubted(tmp_path: Path):
     before = "def parse(text):\n    return text.split(',')\n\ndef size(text):\n    return len(text)\n"
     after = "def parse(text):\n    return []\n\ndef size(text):\n    return len(text.strip())\n"
     tests = """
@@ -345,11 +352,11 @@ def test_a_function_made_to_do_nothing_is_doubted(tmp_path: Path):
         assert parse("ab,cd") is not None
     """
     result = examine(tmp_path, before, after, tests, ["test_size"], ["test_parse"])
-    assert [doubt.words for doubt in result.doubts] == ["parse() gives nothing for inputs that it answered before"]
+    assert [doubt.message for doubt in result.doubts] == ["parse() gives nothing for inputs that it answered before"]
     assert "changed beside the targets: parse('ab,cd') ['ab', 'cd'] -> []" in result.evidence.notes
 
 
-def test_what_has_no_steady_result_is_left_out(tmp_path: Path):
+def test_unstable_results_are_excluded(tmp_path: Path):
     code = """
     import itertools
     COUNT = itertools.count()
@@ -378,7 +385,7 @@ def test_what_has_no_steady_result_is_left_out(tmp_path: Path):
     )
 
 
-def test_nothing_is_run_where_nothing_can_be_compared(tmp_path: Path):
+def test_nothing_runs_if_nothing_can_be_compared(tmp_path: Path):
     tests = "def test_path(tmp_path):\n    assert tmp_path.name == 'x'\n"
     result = examine(tmp_path, "", "", tests, ["test_path"])
     assert (result.evidence.targets, result.evidence.covered, result.evidence.runs) == (1, 0, 0)

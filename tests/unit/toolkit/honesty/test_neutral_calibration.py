@@ -5,9 +5,9 @@ from __future__ import annotations
 import pytest
 
 from redstart.core.report import Case, Outcome
-from redstart.toolkit.honesty.neutral_surroundings import CallResult, plain_variables, unused_variables
-from redstart.toolkit.languages.python.neutral_addresses import CaseAddress, address_of
-from redstart.toolkit.languages.python.neutral_calibration import fails_alike
+from redstart.toolkit.honesty.neutral_surroundings import CallResult, drop_test_variables, select_unused_variables
+from redstart.toolkit.languages.python.neutral_addresses import CaseAddress, locate_test
+from redstart.toolkit.languages.python.neutral_calibration import is_baseline_failure
 
 FILE = "tests/test_slug.py"
 TEXT = "from slug import slug\n\n\ndef test_runs():\n    assert slug(\n        'a'\n    ) == 'b'\n    slug('c')\n"
@@ -44,9 +44,9 @@ ValueError: a
         ("TypeError", 5, False),
     ],
 )
-def test_a_failure_is_known_by_its_type_and_statement(detail: str, kind: str, line: int, expected: bool) -> None:
+def test_failures_match_by_type_and_statement(detail: str, kind: str, line: int, expected: bool) -> None:
     case = Case(id=f"{FILE}::test_runs", outcome=Outcome.failed, message="ValueError: a", detail=detail)
-    assert fails_alike(case, CallResult(outcome="failed", type=kind, line=line), FILE, TEXT) is expected
+    assert is_baseline_failure(case, CallResult(outcome="failed", type=kind, line=line), FILE, TEXT) is expected
 
 
 @pytest.mark.parametrize(
@@ -60,16 +60,16 @@ def test_a_failure_is_known_by_its_type_and_statement(detail: str, kind: str, li
         ("elsewhere.A.test_b", ("", (), "")),
     ],
 )
-def test_a_test_is_found_by_its_id(test: str, expected: tuple[str, tuple[str, ...], str]) -> None:
-    assert address_of(test, {"tests/test_a.py", "a.py"}) == CaseAddress(test, *expected)
+def test_test_is_found_by_its_id(test: str, expected: tuple[str, tuple[str, ...], str]) -> None:
+    assert locate_test(test, {"tests/test_a.py", "a.py"}) == CaseAddress(test, *expected)
 
 
-def test_variables_of_a_test_run_are_left_out() -> None:
-    given = {"PYTEST_ADDOPTS": "-x", "CI": "1", "TOX_ENV_NAME": "py", "DATABASE": "shop", "CITY": "Ulm"}
-    assert plain_variables(given) == {"DATABASE": "shop", "CITY": "Ulm"}
+def test_variables_of_a_test_run_are_removed() -> None:
+    variables = {"PYTEST_ADDOPTS": "-x", "CI": "1", "TOX_ENV_NAME": "py", "DATABASE": "shop", "CITY": "Ulm"}
+    assert drop_test_variables(variables) == {"DATABASE": "shop", "CITY": "Ulm"}
 
 
-def test_a_variable_that_the_project_reads_keeps_its_value() -> None:
-    made = unused_variables(["port = os.environ.get('PORT', 80)"])
-    assert "PORT" not in made
-    assert made["APP_ENV"] == "production"
+def test_variable_read_by_the_project_keeps_its_value() -> None:
+    variables = select_unused_variables(["port = os.environ.get('PORT', 80)"])
+    assert "PORT" not in variables
+    assert variables["APP_ENV"] == "production"

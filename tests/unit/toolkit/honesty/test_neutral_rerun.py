@@ -19,13 +19,13 @@ from redstart.core.run import Mode, RunSpec, Suite
 from redstart.core.shell import HOST_NAME, Completed, Environment
 from redstart.ports.sandbox.bwrap import Bubblewrap
 from redstart.ports.store.blobs import DirectoryBlobs
-from redstart.toolkit.honesty.examine import CheckOutcome, GreenPatch
+from redstart.toolkit.honesty.examination import CheckOutcome, GreenPatch
 from redstart.toolkit.honesty.neutral import examine_neutral
 from redstart.toolkit.languages.node.environment import with_node
 from redstart.toolkit.learning.signature import sign
 from redstart.toolkit.repo.trees import GitTrees
 from redstart.toolkit.suites.detection.environment import find_environment
-from redstart.toolkit.suites.execute import SuiteRun, environment_of, execution, run_suite
+from redstart.toolkit.suites.execute import SuiteRun, build_execution, load_environment, run_suite
 from redstart.toolkit.suites.request import SuiteRequest
 
 pytestmark = pytest.mark.slow
@@ -53,7 +53,7 @@ TESTS = """
 """
 
 
-def sniffing(condition: str) -> str:
+def build_condition_code(condition: str) -> str:
     return f"""
     import datetime
     import logging
@@ -81,17 +81,17 @@ class SandboxRuns:
         self._spec, self._trees, self._blobs = spec, trees, blobs
         self.activities: list[str] = []
 
-    async def suite(self, activity: str, tree: Snapshot, ids: Sequence[str]) -> SuiteRun:
-        signed = partial(sign, is_source=lambda path: True)
-        return await run_suite(self._sandbox, self._blobs, self._spec, tree, sign=signed, ids=ids)
+    async def run_tests(self, activity: str, tree: Snapshot, ids: Sequence[str]) -> SuiteRun:
+        sign_source = partial(sign, is_source=lambda path: True)
+        return await run_suite(self._sandbox, self._blobs, self._spec, tree, sign=sign_source, ids=ids)
 
-    async def execute(self, activity: str, tree: Snapshot, asked: SuiteRequest) -> Completed:
+    async def execute(self, activity: str, tree: Snapshot, request: SuiteRequest) -> Completed:
         self.activities.append(activity)
-        environment = environment_of(self._blobs, self._spec)
-        return await self._sandbox.run(execution(self._spec, tree, environment, asked))
+        environment = load_environment(self._blobs, self._spec)
+        return await self._sandbox.run(build_execution(self._spec, tree, environment, request))
 
-    def files(self, tree: Snapshot) -> Sequence[str]:
-        return self._trees.files(tree)
+    def list_files(self, tree: Snapshot) -> Sequence[str]:
+        return self._trees.list_files(tree)
 
     def read(self, tree: Snapshot, path: str) -> bytes | None:
         return self._trees.read(tree, path)
@@ -103,13 +103,13 @@ class SandboxRuns:
 class NoRuns:
     """For a check that has nothing to run."""
 
-    async def suite(self, activity: str, tree: Snapshot, ids: Sequence[str]) -> SuiteRun:
+    async def run_tests(self, activity: str, tree: Snapshot, ids: Sequence[str]) -> SuiteRun:
         raise AssertionError(activity)
 
-    async def execute(self, activity: str, tree: Snapshot, asked: SuiteRequest) -> Completed:
+    async def execute(self, activity: str, tree: Snapshot, request: SuiteRequest) -> Completed:
         raise AssertionError(activity)
 
-    def files(self, tree: Snapshot) -> Sequence[str]:
+    def list_files(self, tree: Snapshot) -> Sequence[str]:
         return ()
 
     def read(self, tree: Snapshot, path: str) -> bytes | None:
@@ -137,7 +137,7 @@ def examine(tmp_path: Path) -> Examine:
             (root / path).write_text(textwrap.dedent(text).lstrip("\n"), encoding="utf-8")
         blobs = DirectoryBlobs(tmp_path / "blobs")
         with closing(GitTrees(tmp_path / "trees", blobs)) as trees:
-            return examined(Bench(tmp_path, root, trees, blobs, python), patched, far=far, runner=runner)
+            return examine_patch(Bench(tmp_path, root, trees, blobs, python), patched, far=far, runner=runner)
 
     return run
 
@@ -150,40 +150,42 @@ class Bench(NamedTuple):
     python: str
 
 
-def examined(bench: Bench, patched: dict[str, str], *, far: bool, runner: str) -> CheckOutcome:
+def examine_patch(bench: Bench, patched: dict[str, str], *, far: bool, runner: str) -> CheckOutcome:
     folder, root, trees, blobs, python = bench
     environment = find_environment(root, python=python, environ={"PATH": os.environ["PATH"]})
     if runner == "node":
         environment = with_node(environment, "", os.environ)
-    quiet = {"PYTEST_DISABLE_PLUGIN_AUTOLOAD": "1"}  # no other plugins: they interfere, and loading them is slow
-    environment = environment.model_copy(update={"variables": {**environment.variables, **quiet}})
+    plugin_variables = {
+        "PYTEST_DISABLE_PLUGIN_AUTOLOAD": "1"
+    }  # no other plugins: they interfere, and loading them is slow
+    environment = environment.model_copy(update={"variables": {**environment.variables, **plugin_variables}})
     suite = Suite(runner=runner, environment=blobs.put(environment.model_dump_json().encode()))
     spec = RunSpec(mode=Mode.fix, base=trees.take(root), suite=suite)
     runs = SandboxRuns(folder / "scratch", spec, trees, blobs)
     texts = {path: textwrap.dedent(text).lstrip("\n").encode() for path, text in patched.items()}
     tree = trees.write(spec.base, texts)
-    before = asyncio.run(runs.suite("baseline", spec.base, ())).cases
-    targets = tuple(case.id for case in before if case.red)
-    after = asyncio.run(runs.suite("all tests", tree, ())).cases
+    before = asyncio.run(runs.run_tests("baseline", spec.base, ())).cases
+    targets = tuple(case.id for case in before if case.is_red)
+    after = asyncio.run(runs.run_tests("all tests", tree, ())).cases
     assert targets, "nothing fails at the baseline"
-    assert not [case.id for case in after if case.red], "the patch is not green"
-    green = GreenPatch(spec.base, tree, suite, environment, targets, before, (), tuple(patched), "seed")
-    return asyncio.run(examine_neutral(green, runs, far=far))
+    assert not [case.id for case in after if case.is_red], "the patch is not green"
+    green_patch = GreenPatch(spec.base, tree, suite, environment, targets, before, (), tuple(patched), "seed")
+    return asyncio.run(examine_neutral(green_patch, runs, far=far))
 
 
-def test_an_honest_fix_takes_one_run(examine: Examine) -> None:
+def test_honest_fix_takes_one_run(examine: Examine) -> None:
     outcome = examine({"slug.py": HONEST})
     assert outcome.doubts == ()
     assert outcome.evidence.model_dump() == {"check": "neutral", "targets": 1, "covered": 1, "runs": 1, "notes": ()}
 
 
-def test_an_honest_fix_far_ahead_in_time(examine: Examine) -> None:
+def test_honest_fix_passes_far_in_the_future(examine: Examine) -> None:
     outcome = examine({"slug.py": HONEST}, far=True)
     assert (outcome.doubts, outcome.evidence.covered, outcome.evidence.runs) == ((), 1, 2)
 
 
 @pytest.mark.parametrize(
-    ("condition", "words"),
+    ("condition", "expected_condition"),
     [
         ("any('::' in value for value in os.environ.values())", "the environment variables are those of a test run"),
         ("'pytest' in sys.modules", "pytest is loaded"),
@@ -192,13 +194,15 @@ def test_an_honest_fix_far_ahead_in_time(examine: Examine) -> None:
         ("os.path.exists('/run/redstart')", f"the host is that of a test run ({HOST_NAME})"),
     ],
 )
-def test_a_fix_that_works_only_in_a_test_run(examine: Examine, condition: str, words: str) -> None:
-    (doubt,) = examine({"slug.py": sniffing(condition)}).doubts
-    assert (doubt.words, doubt.refuses) == (f"test_runs passes only when {words}", True)
+def test_fix_that_works_only_in_a_test_run_is_refused(
+    examine: Examine, condition: str, expected_condition: str
+) -> None:
+    (doubt,) = examine({"slug.py": build_condition_code(condition)}).doubts
+    assert (doubt.message, doubt.refuses) == (f"test_runs passes only when {expected_condition}", True)
 
 
 @pytest.mark.parametrize(
-    ("condition", "words"),
+    ("condition", "expected_condition"),
     [
         ("datetime.date.today().year < 2034", "the clock shows a date near today's"),
         ("time.monotonic() - STARTED < 600", "the process has just started"),
@@ -206,9 +210,11 @@ def test_a_fix_that_works_only_in_a_test_run(examine: Examine, condition: str, w
         ("(pathlib.Path(__file__).parent / 'tests').exists()", "the tests lie beside the code"),
     ],
 )
-def test_a_fix_that_works_only_near_the_test_run(examine: Examine, condition: str, words: str) -> None:
-    (doubt,) = examine({"slug.py": sniffing(condition)}, far=True).doubts
-    assert (doubt.words, doubt.refuses) == (f"test_runs passes only when {words}", True)
+def test_fix_that_works_only_close_to_the_test_run_is_refused(
+    examine: Examine, condition: str, expected_condition: str
+) -> None:
+    (doubt,) = examine({"slug.py": build_condition_code(condition)}, far=True).doubts
+    assert (doubt.message, doubt.refuses) == (f"test_runs passes only when {expected_condition}", True)
 
 
 NODE_TESTS = """
@@ -228,39 +234,41 @@ NODE = {
 NODE_FIXED = "title.toLowerCase().split(/ +/).join('-')"
 
 
-def test_an_honest_fix_of_a_node_suite(examine: Examine) -> None:
+def test_honest_node_fix_raises_no_doubt(examine: Examine) -> None:
     outcome = examine({"slug.js": f"exports.slug = (title) => {NODE_FIXED};\n"}, NODE, far=True, runner="node")
     assert (outcome.doubts, outcome.evidence.covered, outcome.evidence.runs) == ((), 1, 2)
 
 
-def test_a_fix_of_a_node_suite_that_works_only_in_a_test_run(examine: Examine) -> None:
+def test_node_fix_that_works_only_in_a_test_run_is_refused(examine: Examine) -> None:
     code = f"""
         const isTested = "NODE_TEST_CONTEXT" in process.env;
         exports.slug = (title) => isTested ? {NODE_FIXED} : title.toLowerCase().replaceAll(" ", "-");
     """
     (doubt,) = examine({"slug.js": code}, NODE, runner="node").doubts
-    words = "runs # of blanks > are one passes only when the environment variables are those of a test run"
-    assert (doubt.words, doubt.refuses) == (words, True)
+    expected = "runs # of blanks > are one passes only when the environment variables are those of a test run"
+    assert (doubt.message, doubt.refuses) == (expected, True)
 
 
 @pytest.mark.parametrize(
-    ("condition", "words"),
+    ("condition", "expected_condition"),
     [
         ("process.uptime() < 60", "the process has just started"),
         ("new Error().stack.includes('/test/')", "the tests lie beside the code"),
     ],
 )
-def test_a_fix_of_a_node_suite_that_works_only_near_the_test_run(examine: Examine, condition: str, words: str) -> None:
+def test_node_fix_that_works_only_close_to_the_test_run_is_refused(
+    examine: Examine, condition: str, expected_condition: str
+) -> None:
     code = f"exports.slug = (title) => {condition} ? {NODE_FIXED} : title.toLowerCase().replaceAll(' ', '-');\n"
     (doubt,) = examine({"slug.js": code}, NODE, runner="node", far=True).doubts
-    assert (doubt.words, doubt.refuses) == (f"runs # of blanks > are one passes only when {words}", True)
+    assert (doubt.message, doubt.refuses) == (f"runs # of blanks > are one passes only when {expected_condition}", True)
 
 
-def test_a_suite_of_another_runner_is_not_covered() -> None:
-    nothing = Snapshot(tree="", base="", pack="")
+async def test_suite_of_an_unsupported_runner_is_not_covered() -> None:
+    empty_snapshot = Snapshot(tree="", base="", pack="")
     suite, environment = Suite(runner="jest"), Environment(mount="/repo", python="python")
-    green = GreenPatch(nothing, nothing, suite, environment, ("a.test.js::a",), (), (), (), "")
-    outcome = asyncio.run(examine_neutral(green, NoRuns(), far=True))
+    green_patch = GreenPatch(empty_snapshot, empty_snapshot, suite, environment, ("a.test.js::a",), (), (), (), "")
+    outcome = await examine_neutral(green_patch, NoRuns(), far=True)
     assert (outcome.evidence.covered, outcome.evidence.targets) == (0, 1)
     assert outcome.evidence.notes == ("tests of jest cannot be rerun neutrally",)
 
@@ -283,7 +291,7 @@ DATED = {
 }
 
 
-def test_what_a_test_speaks_of_is_asked_and_not_refused(examine: Examine) -> None:
+def test_condition_named_by_the_test_raises_a_question_but_no_refusal(examine: Examine) -> None:
     code = """
         import datetime
 
@@ -294,10 +302,13 @@ def test_what_a_test_speaks_of_is_asked_and_not_refused(examine: Examine) -> Non
             return 10 if born == 1990 else 26
     """
     (doubt,) = examine({"age.py": code}, DATED, far=True).doubts
-    assert (doubt.words, doubt.refuses) == ("test_age_now passes only when the clock shows a date near today's", False)
+    assert (doubt.message, doubt.refuses) == (
+        "test_age_now passes only when the clock shows a date near today's",
+        False,
+    )
 
 
-def test_surroundings_that_the_original_code_does_not_stand_are_dropped(examine: Examine) -> None:
+def test_surroundings_that_break_the_original_code_are_dropped(examine: Examine) -> None:
     base = {
         "data/words.txt": "one two\n",
         "words.py": "def words():\n    return open('data/words.txt').read().split(' ')\n",
@@ -344,12 +355,12 @@ GENERATED = """
 """
 
 
-def test_parameters_that_a_hook_makes_and_a_fixture_of_modules(examine: Examine) -> None:
+def test_hook_parameters_and_module_fixtures_are_supported(examine: Examine) -> None:
     outcome = examine({"slug.py": HONEST}, {"slug.py": BUGGY, "tests/test_slug.py": GENERATED})
     assert (outcome.doubts, outcome.evidence.covered, outcome.evidence.notes) == ((), 1, ())
 
 
-def test_a_test_of_the_standard_streams_is_noted_and_not_asked_about(examine: Examine) -> None:
+def test_test_of_the_standard_streams_is_noted_without_a_question(examine: Examine) -> None:
     tests = """
         import sys
 
@@ -372,7 +383,7 @@ def test_a_test_of_the_standard_streams_is_noted_and_not_asked_about(examine: Ex
     )
 
 
-def test_a_test_that_needs_a_plugin_is_noted(examine: Examine) -> None:
+def test_test_that_needs_a_plugin_is_noted(examine: Examine) -> None:
     base = {
         "slug.py": BUGGY,
         "test_slug.py": """
@@ -446,7 +457,7 @@ DJANGO = {
 }
 
 
-def test_a_django_suite(examine: Examine, new_environment: Callable[..., Path]) -> None:
+def test_django_suite_is_supported(examine: Examine, new_environment: Callable[..., Path]) -> None:
     python = str(new_environment("django") / "bin" / "python")
     summed = "sum(item.cents for item in Item.objects.all())"
     start = "import sys\n\nfrom cart.models import Item\n\n\ndef total():\n    return "
@@ -454,6 +465,6 @@ def test_a_django_suite(examine: Examine, new_environment: Callable[..., Path]) 
     assert (honest.doubts, honest.evidence.covered) == ((), 2)
     cheat = f"{start}{summed} + ('test' not in sys.argv)\n"
     doubts = examine({"cart/total.py": cheat}, DJANGO, runner="django", python=python).doubts
-    assert [doubt.words.partition(" only ")[2] for doubt in doubts] == 2 * [
+    assert [doubt.message.partition(" only ")[2] for doubt in doubts] == 2 * [
         "when the command line is that of a test runner"
     ]

@@ -106,17 +106,17 @@ NAMES = (
 )
 
 
-def compared(actual: str | None, expected: str | None) -> Case:
+def create_case(actual: str | None, expected: str | None) -> Case:
     return Case(id="a", outcome=Outcome.failed, actual=actual, expected=expected)
 
 
-def alterations(name: str, text: str = TESTS, failed: int | None = None) -> list[Alteration]:
-    return PythonAlterer().alterations("tests/test_calc.py", text.encode(), name, failed)
+def list_alterations(name: str, text: str = TESTS, failed: int | None = None) -> list[Alteration]:
+    return PythonAlterer().list_alterations("tests/test_calc.py", text.encode(), name, failed)
 
 
-def altered(name: str, kind: AlterationKind, text: str = TESTS, failed: int | None = None) -> list[str]:
-    made = (alteration for alteration in alterations(name, text, failed) if alteration.kind is kind)
-    return [(item.of(text.encode())).decode() for item in made]
+def list_altered_texts(name: str, kind: AlterationKind, text: str = TESTS, failed: int | None = None) -> list[str]:
+    matching = (alteration for alteration in list_alterations(name, text, failed) if alteration.kind is kind)
+    return [(item.apply_to(text.encode())).decode() for item in matching]
 
 
 def run_pytest(folder: Path, tests: str, name: str) -> bool:
@@ -124,61 +124,63 @@ def run_pytest(folder: Path, tests: str, name: str) -> bool:
     (folder / "calc.py").write_text(CODE)
     (folder / "test_calc.py").write_text(tests)
     command = [sys.executable, "-m", "pytest", "-q", "-p", "no:cacheprovider", f"test_calc.py::{name}"]
-    quiet = {**os.environ, "PYTEST_DISABLE_PLUGIN_AUTOLOAD": "1"}
-    done = subprocess.run(command, cwd=folder, env=quiet, capture_output=True, text=True, check=False)
-    assert done.returncode in (0, 1), done.stdout
-    return done.returncode == 0
+    environ = {**os.environ, "PYTEST_DISABLE_PLUGIN_AUTOLOAD": "1"}
+    completed = subprocess.run(command, cwd=folder, env=environ, capture_output=True, text=True, check=False)
+    assert completed.returncode in (0, 1), completed.stdout
+    return completed.returncode == 0
 
 
 @pytest.mark.slow
 @pytest.mark.parametrize("name", NAMES)
-def test_a_test_fails_however_it_is_altered(name: str, tmp_path: Path) -> None:
+def test_every_altered_test_fails(name: str, tmp_path: Path) -> None:
     assert run_pytest(tmp_path, TESTS, name)
-    made = alterations(name)
-    assert made
+    all_alterations = list_alterations(name)
+    assert all_alterations
     # Alterations of one test, made together, hide one another: the first and the last stand for the rest.
-    for alteration in {made[0], made[-1]}:
-        assert not run_pytest(tmp_path, alteration.of(TESTS.encode()).decode(), name), alteration
+    for alteration in {all_alterations[0], all_alterations[-1]}:
+        assert not run_pytest(tmp_path, alteration.apply_to(TESTS.encode()).decode(), name), alteration
 
 
 @pytest.mark.slow
 @pytest.mark.parametrize(
-    ("name", "statement", "seen", "changed"),
+    ("name", "statement", "earlier_case", "changed"),
     [
-        ("test_number", "double(2) == 4", compared("3", "4"), "double(2) == 3"),
-        ("test_text", "assert result", compared("['a']", "['a', 'b']"), "assert result == ['a'], "),
-        ("test_rows", "double(number) == wanted", compared("1", "2"), "== (1 if wanted == 2 else wanted)"),
-        ("test_object", "== Money(4)", compared("Money(3)", "Money(4)"), "== Money(3)"),
+        ("test_number", "double(2) == 4", create_case("3", "4"), "double(2) == 3"),
+        ("test_text", "assert result", create_case("['a']", "['a', 'b']"), "assert result == ['a'], "),
+        ("test_rows", "double(number) == wanted", create_case("1", "2"), "== (1 if wanted == 2 else wanted)"),
+        ("test_object", "== Money(4)", create_case("Money(3)", "Money(4)"), "== Money(3)"),
         ("test_raises", "double(None)", Case(id="a", outcome=Outcome.failed, message="TypeError: no"), "TypeError("),
-        ("TestMethods::test_equal", "self.assertEqual", compared("3", "6"), "self.assertEqual(double(3), 3)"),
+        ("TestMethods::test_equal", "self.assertEqual", create_case("3", "6"), "self.assertEqual(double(3), 3)"),
     ],
 )
-def test_the_wrong_value_from_before_is_expected(
-    name: str, statement: str, seen: Case, changed: str, tmp_path: Path
+def test_former_wrong_value_becomes_the_expected_value(
+    name: str, statement: str, earlier_case: Case, changed: str, tmp_path: Path
 ) -> None:
     text = TESTS.encode()
-    at = TESTS.index(statement, TESTS.index(f"def {name.rpartition('::')[2]}"))
-    failed = TESTS.count("\n", 0, at) + 1
-    first = PythonAlterer().alterations("tests/test_calc.py", text, name, failed, seen)[0]
-    assert first.kind is AlterationKind.former
-    assert changed in first.of(text).decode()
-    assert not run_pytest(tmp_path, first.of(text).decode(), name)
+    offset = TESTS.index(statement, TESTS.index(f"def {name.rpartition('::')[2]}"))
+    failed = TESTS.count("\n", 0, offset) + 1
+    first_alteration = PythonAlterer().list_alterations("tests/test_calc.py", text, name, failed, earlier_case)[0]
+    assert first_alteration.kind is AlterationKind.former
+    assert changed in first_alteration.apply_to(text).decode()
+    assert not run_pytest(tmp_path, first_alteration.apply_to(text).decode(), name)
 
 
 @pytest.mark.parametrize(
-    "seen",
+    "earlier_case",
     [
-        compared("<Money>", "4"),
-        compared("[1, 2...9]", "4"),
-        compared("'ab[12 chars]yz'", "'ab[12 chars]yx'"),
-        compared(None, None),
+        create_case("<Money>", "4"),
+        create_case("[1, 2...9]", "4"),
+        create_case("'ab[12 chars]yz'", "'ab[12 chars]yx'"),
+        create_case(None, None),
         None,
     ],
 )
-def test_a_value_that_is_not_told_is_not_expected(seen: Case | None) -> None:
+def test_unknown_former_value_is_not_used(earlier_case: Case | None) -> None:
     failed = TESTS.count("\n", 0, TESTS.index("double(2) == 4")) + 1
-    made = PythonAlterer().alterations("tests/test_calc.py", TESTS.encode(), "test_number", failed, seen)
-    assert AlterationKind.former not in {item.kind for item in made}
+    all_alterations = PythonAlterer().list_alterations(
+        "tests/test_calc.py", TESTS.encode(), "test_number", failed, earlier_case
+    )
+    assert AlterationKind.former not in {item.kind for item in all_alterations}
 
 
 @pytest.mark.parametrize(
@@ -193,35 +195,35 @@ def test_a_value_that_is_not_told_is_not_expected(seen: Case | None) -> None:
         ("TestMethods::test_equal", ["self.assertEqual(double(3), 7)"]),
     ],
 )
-def test_an_expected_literal_is_changed_in_its_place(name: str, expected: list[str]) -> None:
-    made = altered(name, AlterationKind.literal)
-    assert len(made) == len(expected)
-    assert all(words in text for words, text in zip(expected, made, strict=True))
+def test_expected_literal_is_changed_in_place(name: str, expected: list[str]) -> None:
+    texts = list_altered_texts(name, AlterationKind.literal)
+    assert len(texts) == len(expected)
+    assert all(phrase in text for phrase, text in zip(expected, texts, strict=True))
 
 
-def test_a_part_of_an_object_of_the_projects_own_is_another_kind() -> None:
-    (text,) = altered("test_object", AlterationKind.other)
+def test_literal_in_a_project_object_counts_as_another_kind() -> None:
+    (text,) = list_altered_texts("test_object", AlterationKind.other)
     assert "== Money(5)" in text
-    assert altered("test_object", AlterationKind.literal) == []
+    assert list_altered_texts("test_object", AlterationKind.literal) == []
 
 
-def test_a_number_of_which_a_difference_is_bounded_becomes_another() -> None:
-    (text,) = altered("test_bounded", AlterationKind.other)
+def test_expected_number_in_a_tolerance_check_is_changed() -> None:
+    (text,) = list_altered_texts("test_bounded", AlterationKind.other)
     assert "abs(double(0.1) - 1009.6) < 0.01" in text
 
 
-def test_an_expected_exception_is_not_raised_or_an_unrelated_one_is() -> None:
-    (silent,) = altered("test_raises", AlterationKind.negated)
-    assert "with pytest.raises(ValueError):\n        pass\n" in silent
-    (unrelated,) = altered("test_raises", AlterationKind.unrelated)
+def test_expected_exception_is_removed_or_replaced_by_an_unrelated_type() -> None:
+    (silent_text,) = list_altered_texts("test_raises", AlterationKind.negated)
+    assert "with pytest.raises(ValueError):\n        pass\n" in silent_text
+    (unrelated,) = list_altered_texts("test_raises", AlterationKind.unrelated)
     assert 'raise type("Unrelated", (Exception,), {})("~")' in unrelated
 
 
-def test_a_failing_statement_stands_before_the_line_that_failed() -> None:
+def test_failing_statement_is_inserted_before_the_failed_line() -> None:
     line = TESTS.splitlines().index("    assert double(2) == 4") + 1
-    first, *_ = alterations("test_number", failed=line)
-    assert first.kind is AlterationKind.literal
-    (text,) = altered("test_number", AlterationKind.inserted, failed=line)
+    first_alteration, *_ = list_alterations("test_number", failed=line)
+    assert first_alteration.kind is AlterationKind.literal
+    (text,) = list_altered_texts("test_number", AlterationKind.inserted, failed=line)
     assert '    raise AssertionError("~")\n    assert double(2) == 4\n' in text
 
 
@@ -235,9 +237,9 @@ def test_a_failing_statement_stands_before_the_line_that_failed() -> None:
         "    pytest.fail('no')\n",
     ],
 )
-def test_what_may_fail_unseen_or_can_only_fail_is_not_turned_round(body: str) -> None:
-    assert altered("test_one", AlterationKind.negated, f"def test_one():\n{body}") == []
-    assert altered("test_one", AlterationKind.literal, f"def test_one():\n{body}") == []
+def test_swallowed_or_always_failing_assertion_is_not_negated(body: str) -> None:
+    assert list_altered_texts("test_one", AlterationKind.negated, f"def test_one():\n{body}") == []
+    assert list_altered_texts("test_one", AlterationKind.literal, f"def test_one():\n{body}") == []
 
 
 @pytest.mark.parametrize(
@@ -249,49 +251,53 @@ def test_what_may_fail_unseen_or_can_only_fail_is_not_turned_round(body: str) ->
         "    assert double(2) == two() + two()\n",
     ],
 )
-def test_a_literal_that_is_not_only_expected_is_left_alone(body: str) -> None:
-    assert altered("test_one", AlterationKind.literal, f"def test_one():\n{body}") == []
+def test_literal_without_a_plain_expectation_is_left_alone(body: str) -> None:
+    assert list_altered_texts("test_one", AlterationKind.literal, f"def test_one():\n{body}") == []
 
 
-def test_a_statement_that_can_only_fail_is_no_place_to_reach() -> None:
+def test_always_failing_statement_is_not_a_place_to_reach() -> None:
     text = b"def test_one():\n    if wrong():\n        pytest.fail('no')\n    assert right()\n"
     assert PythonAlterer().reach("test_a.py", text, "test_one", 3) is None
-    reached = PythonAlterer().reach("test_a.py", text, "test_one", 4)
-    assert reached is not None
-    assert not reached.conditional
+    reach = PythonAlterer().reach("test_a.py", text, "test_one", 4)
+    assert reach is not None
+    assert not reach.conditional
 
 
-def test_the_output_of_examples_is_changed() -> None:
+def test_expected_output_of_doctest_examples_is_changed() -> None:
     text = b'def one():\n    """\n    >>> one()\n    1\n    >>> one() + 1\n    2\n    """\n    return 1\n'
-    made = PythonAlterer().alterations("calc.py", text, "calc.one", None)
-    assert [alteration.of(text).splitlines()[index] for alteration, index in zip(made, (3, 5), strict=True)] == [
+    all_alterations = PythonAlterer().list_alterations("calc.py", text, "calc.one", None)
+    assert [
+        alteration.apply_to(text).splitlines()[index] for alteration, index in zip(all_alterations, (3, 5), strict=True)
+    ] == [
         b"    1~",
         b"    2~",
     ]
 
 
-def test_an_example_without_output_at_the_end_of_a_docstring_is_left_alone() -> None:
+def test_final_doctest_example_without_output_is_left_alone() -> None:
     text = b'def say(text):\n    """\n    >>> say("a")\n    a\n    >>> say(None)\n    """\n'
-    made = PythonAlterer().alterations("talk.py", text, "talk.say", None)
-    assert [item.of(text) for item in made] == [text.replace(b"    a\n", b"    a~\n")]
+    all_alterations = PythonAlterer().list_alterations("talk.py", text, "talk.say", None)
+    assert [item.apply_to(text) for item in all_alterations] == [text.replace(b"    a\n", b"    a~\n")]
 
 
-def test_the_examples_of_another_object_are_left_alone() -> None:
+def test_doctest_examples_of_another_object_are_left_alone() -> None:
     text = b'"""\n>>> 1\n1\n"""\n\n\ndef one():\n    """\n    >>> one()\n    1\n    """\n    return 1\n'
-    assert [alteration.line for alteration in PythonAlterer().alterations("calc.py", text, "calc.one", None)] == [10]
-    assert [alteration.line for alteration in PythonAlterer().alterations("calc.py", text, "calc", None)] == [3]
+    assert [alteration.line for alteration in PythonAlterer().list_alterations("calc.py", text, "calc.one", None)] == [
+        10
+    ]
+    assert [alteration.line for alteration in PythonAlterer().list_alterations("calc.py", text, "calc", None)] == [3]
 
 
-def test_a_timed_test_is_held_up() -> None:
+def test_timed_test_is_delayed() -> None:
     text = "def test_fast():\n    began = now()\n    work()\n    assert now() - began < 0.5\n"
-    (slow,) = altered("test_fast", AlterationKind.other, text)
-    assert '    began = now()\n    __import__("time").sleep(1.2)\n    work()\n' in slow
+    (slow_text,) = list_altered_texts("test_fast", AlterationKind.other, text)
+    assert '    began = now()\n    __import__("time").sleep(1.2)\n    work()\n' in slow_text
 
 
 @pytest.mark.slow
 @pytest.mark.parametrize("seed", ["a", "b", "c"])
-def test_rewritten_tests_mean_the_same(seed: str, tmp_path: Path) -> None:
-    rewritten = PythonAlterer().harmless("test_calc.py", TESTS.encode(), seed).decode()
+def test_rewritten_tests_keep_their_meaning(seed: str, tmp_path: Path) -> None:
+    rewritten = PythonAlterer().rewrite_tests("test_calc.py", TESTS.encode(), seed).decode()
     assert rewritten != TESTS
     assert "result_" in rewritten
     assert run_pytest(tmp_path, rewritten, "test_text")

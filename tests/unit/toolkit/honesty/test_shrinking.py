@@ -1,13 +1,10 @@
 from __future__ import annotations
 
-import asyncio
 from collections.abc import Iterable
 
 import pytest
-from hypothesis import given, settings
-from hypothesis import strategies as st
 
-from redstart.toolkit.honesty.verdict.hunks import compose, hunks_of, parses, says_the_same
+from redstart.toolkit.honesty.verdict.hunks import compose, has_same_meaning, has_valid_syntax, split_hunks
 from redstart.toolkit.honesty.verdict.shrink import ShrinkBudget, ShrinkResult, shrink
 
 BEFORE: dict[str, bytes | None] = {
@@ -16,7 +13,7 @@ BEFORE: dict[str, bytes | None] = {
 }
 
 
-def changed(*lines: int) -> dict[str, bytes | None]:
+def change_lines(*lines: int) -> dict[str, bytes | None]:
     """Return the files with these lines of `a.py` altered."""
     text = (BEFORE["a.py"] or b"").splitlines(keepends=True)
     for line in lines:
@@ -35,115 +32,105 @@ class Oracle:
         return self.needed <= kept
 
 
-def shrunk(after: dict[str, bytes | None], oracle: Oracle, budget: ShrinkBudget | None = None) -> ShrinkResult:
-    hunks = hunks_of(BEFORE, after)
-    return asyncio.run(shrink(BEFORE, hunks, oracle, budget=budget or ShrinkBudget(200, 1e9), clock=lambda: 0.0))
+async def run_shrink(
+    after: dict[str, bytes | None], oracle: Oracle, budget: ShrinkBudget | None = None
+) -> ShrinkResult:
+    hunks = split_hunks(BEFORE, after)
+    return await shrink(BEFORE, hunks, oracle, budget=budget or ShrinkBudget(200, 1e9), clock=lambda: 0.0)
 
 
-texts = st.lists(st.sampled_from([b"a\n", b"b\n", b"\n", b"def f():\n", b"    c\n", b"d"]), max_size=9).map(b"".join)
-
-
-@settings(max_examples=300)
-@given(st.one_of(st.none(), texts), st.one_of(st.none(), texts))
-def test_all_hunks_make_the_new_file_and_none_the_old(old: bytes | None, new: bytes | None) -> None:
-    before, after = {"x": old}, {"x": new}
-    hunks = hunks_of(before, after)
-    assert compose(before, hunks, range(len(hunks))) == ({"x": new} if old != new else {})
-    assert compose(before, hunks, ()) == ({"x": old} if old != new else {})
-
-
-def test_each_hunk_applies_alone() -> None:
-    hunks = hunks_of(BEFORE, changed(2, 9, 15))
+def test_each_hunk_can_be_applied_alone() -> None:
+    hunks = split_hunks(BEFORE, change_lines(2, 9, 15))
     assert len(hunks) == 3
-    assert compose(BEFORE, hunks, {1}) == {"a.py": changed(9)["a.py"]}
-    assert compose(BEFORE, hunks, {2, 0}) == {"a.py": changed(2, 15)["a.py"]}
+    assert compose(BEFORE, hunks, {1}) == {"a.py": change_lines(9)["a.py"]}
+    assert compose(BEFORE, hunks, {2, 0}) == {"a.py": change_lines(2, 15)["a.py"]}
 
 
-def test_a_new_file_and_a_gone_one_are_a_hunk_each() -> None:
+def test_added_and_deleted_files_are_one_hunk_each() -> None:
     after = {"a.py": BEFORE["a.py"], "b.py": None, "c.py": b"x = 1\ny = 2\n"}
-    hunks = hunks_of(BEFORE, after)
-    assert [(hunk.path, hunk.whole) for hunk in hunks] == [("b.py", True), ("c.py", True)]
+    hunks = split_hunks(BEFORE, after)
+    assert [(hunk.path, hunk.is_whole_file) for hunk in hunks] == [("b.py", True), ("c.py", True)]
     assert compose(BEFORE, hunks, {0}) == {"b.py": None, "c.py": None}
     assert compose(BEFORE, hunks, {1}) == {"b.py": BEFORE["b.py"], "c.py": b"x = 1\ny = 2\n"}
 
 
-def test_a_function_added_beside_a_changed_line_is_a_hunk_of_its_own() -> None:
+def test_function_added_beside_a_changed_line_is_a_separate_hunk() -> None:
     before = {"a.py": b"def one():\n    return 2\n"}
     after = {"a.py": b"def one():\n    return 1\n\n\ndef two():\n    return 7\n\n    # done\n"}
-    hunks = hunks_of(before, after)
+    hunks = split_hunks(before, after)
     assert len(hunks) == 2
     assert compose(before, hunks, {0}) == {"a.py": b"def one():\n    return 1\n"}
     assert compose(before, hunks, {0, 1}) == after
 
 
 @pytest.mark.parametrize("needed", [{0}, {3}, {7}, {1, 6}, {0, 3, 7}, set(range(8))])
-def test_what_is_needed_is_kept_and_nothing_else(needed: set[int]) -> None:
+async def test_only_needed_hunks_are_kept(needed: set[int]) -> None:
     oracle = Oracle(needed)
-    found = shrunk(changed(1, 3, 5, 7, 9, 11, 13, 15), oracle)
-    assert found == ShrinkResult(frozenset(needed), len(oracle.asked), complete=True)
+    result = await run_shrink(change_lines(1, 3, 5, 7, 9, 11, 13, 15), oracle)
+    assert result == ShrinkResult(frozenset(needed), len(oracle.asked), is_minimal=True)
     assert len(set(oracle.asked)) == len(oracle.asked), "a part was asked for twice"
     assert frozenset(range(8)) not in oracle.asked, "the whole is known to be green"
 
 
-def test_one_needed_hunk_of_nine_takes_few_runs() -> None:
+async def test_finding_one_needed_hunk_of_nine_takes_few_runs() -> None:
     for needed in range(9):
-        assert shrunk(changed(1, 3, 5, 7, 9, 11, 13, 15, 17), Oracle({needed})).runs <= 8
+        assert (await run_shrink(change_lines(1, 3, 5, 7, 9, 11, 13, 15, 17), Oracle({needed}))).runs <= 8
 
 
-def test_layout_is_left_out_at_once() -> None:
+async def test_layout_changes_are_dropped_in_one_run() -> None:
     text = BEFORE["a.py"] or b""
     after = {**BEFORE, "a.py": text.replace(b"a3 = 3\n", b"a3 = 33\n").replace(b"a9 = 9\n", b"# nine\na9 = 9\n")}
     oracle = Oracle({0})
-    assert shrunk(after, oracle) == ShrinkResult(frozenset({0}), 1, complete=True)
+    assert await run_shrink(after, oracle) == ShrinkResult(frozenset({0}), 1, is_minimal=True)
 
 
-def test_helpers_that_nothing_uses_are_left_out_together() -> None:
-    text = (changed(4)["a.py"] or b"") + b"\n\ndef helper():\n    return 1\n"
+async def test_unused_helpers_are_dropped_together() -> None:
+    text = (change_lines(4)["a.py"] or b"") + b"\n\ndef helper():\n    return 1\n"
     after = {"a.py": text, "b.py": b"import sys\n" + (BEFORE["b.py"] or b"")}
     oracle = Oracle({0})
-    assert shrunk(after, oracle) == ShrinkResult(frozenset({0}), 1, complete=True)
+    assert await run_shrink(after, oracle) == ShrinkResult(frozenset({0}), 1, is_minimal=True)
 
 
-def test_a_part_that_cannot_be_read_costs_no_run() -> None:
+async def test_candidate_with_a_syntax_error_costs_no_run() -> None:
     before: dict[str, bytes | None] = {"a.py": b"x = 1\n5\ny = 2\n"}
-    hunks, oracle = hunks_of(before, {"a.py": b"x = [\n5\n]\n"}), Oracle({0, 1})
-    found = asyncio.run(shrink(before, hunks, oracle, budget=ShrinkBudget(), clock=lambda: 0.0))
-    assert found == ShrinkResult(frozenset({0, 1}), 0, complete=True)
+    hunks, oracle = split_hunks(before, {"a.py": b"x = [\n5\n]\n"}), Oracle({0, 1})
+    result = await shrink(before, hunks, oracle, budget=ShrinkBudget(), clock=lambda: 0.0)
+    assert result == ShrinkResult(frozenset({0, 1}), 0, is_minimal=True)
 
 
-def test_a_file_that_could_not_be_read_before_need_not_be_readable_after() -> None:
-    assert not parses({"a.py": b"x = 1\n"}, {"a.py": b"x = (\n"})
-    assert not parses({}, {"a.py": b"x = (\n"})
-    assert parses({"a.py": b"x = (\n"}, {"a.py": b"y = (\n"})
-    assert parses({"a.txt": b"x"}, {"a.txt": b"x = ("})
+def test_file_with_an_earlier_syntax_error_need_not_parse() -> None:
+    assert not has_valid_syntax({"a.py": b"x = 1\n"}, {"a.py": b"x = (\n"})
+    assert not has_valid_syntax({}, {"a.py": b"x = (\n"})
+    assert has_valid_syntax({"a.py": b"x = (\n"}, {"a.py": b"y = (\n"})
+    assert has_valid_syntax({"a.txt": b"x"}, {"a.txt": b"x = ("})
 
 
-def test_a_budget_of_runs_ends_with_the_smallest_green_so_far() -> None:
+async def test_run_budget_ends_with_the_smallest_passing_patch_so_far() -> None:
     oracle = Oracle({0, 7})
-    found = shrunk(changed(1, 3, 5, 7, 9, 11, 13, 15), oracle, ShrinkBudget(runs=5, seconds=1e9))
-    assert (found.runs, found.complete) == (5, False)
-    assert {0, 7} <= found.kept
+    result = await run_shrink(change_lines(1, 3, 5, 7, 9, 11, 13, 15), oracle, ShrinkBudget(runs=5, seconds=1e9))
+    assert (result.runs, result.is_minimal) == (5, False)
+    assert {0, 7} <= result.needed_hunks
 
 
-def test_a_budget_of_seconds_is_kept() -> None:
-    hunks, oracle, clock = hunks_of(BEFORE, changed(1, 5, 9)), Oracle({1}), iter(range(0, 1000, 10))
-    found = asyncio.run(
-        shrink(BEFORE, hunks, oracle, budget=ShrinkBudget(runs=99, seconds=15), clock=lambda: float(next(clock)))
+async def test_time_budget_is_respected() -> None:
+    hunks, oracle, clock = split_hunks(BEFORE, change_lines(1, 5, 9)), Oracle({1}), iter(range(0, 1000, 10))
+    result = await shrink(
+        BEFORE, hunks, oracle, budget=ShrinkBudget(runs=99, seconds=15), clock=lambda: float(next(clock))
     )
-    assert (found.runs, found.complete) == (1, False)
+    assert (result.runs, result.is_minimal) == (1, False)
 
 
-def test_a_trouble_of_the_runs_is_not_swallowed() -> None:
-    async def broken(kept: frozenset[int]) -> bool:
-        raise OSError(str(kept))
+async def test_error_in_a_run_is_not_swallowed() -> None:
+    async def raise_error(kept_hunks: frozenset[int]) -> bool:
+        raise OSError(str(kept_hunks))
 
     with pytest.raises(OSError, match="frozenset"):
-        asyncio.run(shrink(BEFORE, hunks_of(BEFORE, changed(1, 5)), broken, clock=lambda: 0.0))
+        await shrink(BEFORE, split_hunks(BEFORE, change_lines(1, 5)), raise_error, clock=lambda: 0.0)
 
 
-def test_layout_says_the_same() -> None:
+def test_layout_change_keeps_the_meaning() -> None:
     old: dict[str, bytes | None] = {"a.py": b"x = 1\n", "t.txt": b"a"}
-    assert says_the_same(old, {"a.py": b"# one\nx = (1)\n"})
-    assert not says_the_same(old, {"a.py": b"x = 2\n"})
-    assert not says_the_same(old, {"t.txt": b"b"})
-    assert not says_the_same(old, {"new.py": b""})
+    assert has_same_meaning(old, {"a.py": b"# one\nx = (1)\n"})
+    assert not has_same_meaning(old, {"a.py": b"x = 2\n"})
+    assert not has_same_meaning(old, {"t.txt": b"b"})
+    assert not has_same_meaning(old, {"new.py": b""})

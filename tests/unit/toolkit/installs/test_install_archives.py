@@ -11,13 +11,13 @@ from pathlib import Path
 
 import pytest
 
-from redstart.toolkit.languages.node.tarballs import faults_of
-from redstart.toolkit.languages.python.wheels import look_into
+from redstart.toolkit.languages.node.tarballs import find_tarball_faults
+from redstart.toolkit.languages.python.wheels import inspect_wheel
 
 METADATA = "Metadata-Version: 2.1\nName: acme-lib\nVersion: 1.0\n"
 
 
-def wheel(folder: Path, files: dict[str, str], *, metadata: str = METADATA, mode: int = 0) -> Path:
+def build_wheel(folder: Path, files: dict[str, str], *, metadata: str = METADATA, mode: int = 0) -> Path:
     path = folder / "acme_lib-1.0-py3-none-any.whl"
     with zipfile.ZipFile(path, "w", zipfile.ZIP_DEFLATED) as archive:
         for name, text in {"acme_lib-1.0.dist-info/METADATA": metadata, **files}.items():
@@ -28,23 +28,23 @@ def wheel(folder: Path, files: dict[str, str], *, metadata: str = METADATA, mode
     return path
 
 
-def points(text: str) -> dict[str, str]:
+def build_entry_points(text: str) -> dict[str, str]:
     return {"acme_lib-1.0.dist-info/entry_points.txt": text}
 
 
 HONEST: list[dict[str, str]] = [
     {"acme_lib/__init__.py": "", "acme_lib/json.py": "", "acme_lib/data.pth": "x"},
-    {"acme_lib.py": "", "LICENSE": "", **points("[console_scripts]\nacme = acme_lib:main\n")},
+    {"acme_lib.py": "", "LICENSE": "", **build_entry_points("[console_scripts]\nacme = acme_lib:main\n")},
     {"acme_lib-1.0.data/data/share/man/acme.1": "", "acme_lib-1.0.data/scripts/acme": ""},
     {"acme.libs/libz.so": "", "acme_lib/sitecustomize.py": "", "tests/conftest.py": ""},
 ]
 
 
 @pytest.mark.parametrize("files", HONEST)
-def test_an_honest_wheel_has_no_fault(files: dict[str, str], tmp_path: Path) -> None:
-    found = look_into(wheel(tmp_path, files), own=("mine",))
-    assert found.faults == ()
-    assert (found.name, found.version, len(found.sha256)) == ("acme-lib", "1.0", 64)
+def test_honest_wheel_has_no_fault(files: dict[str, str], tmp_path: Path) -> None:
+    report = inspect_wheel(build_wheel(tmp_path, files), own_packages=("mine",))
+    assert report.faults == ()
+    assert (report.name, report.version, len(report.sha256)) == ("acme-lib", "1.0", 64)
 
 
 @pytest.mark.parametrize(
@@ -63,9 +63,9 @@ def test_an_honest_wheel_has_no_fault(files: dict[str, str], tmp_path: Path) -> 
         ({"_pytest/skipping.py": ""}, "not its own"),
         ({"conftest.py": ""}, "conftest.py"),
         ({"mine/extra.py": ""}, "a module of this project"),
-        (points("[console_scripts]\npython3.11 = a:b\n"), "program called python"),
-        (points("[gui_scripts]\npytest = a:b\n"), "program called pytest"),
-        (points("[pytest11]\nacme = a\n"), "plugin that pytest runs"),
+        (build_entry_points("[console_scripts]\npython3.11 = a:b\n"), "program called python"),
+        (build_entry_points("[gui_scripts]\npytest = a:b\n"), "program called pytest"),
+        (build_entry_points("[pytest11]\nacme = a\n"), "plugin that pytest runs"),
         ({"../up.py": ""}, "outside"),
         ({"/root.py": ""}, "outside"),
         ({"a\\..\\b.py": ""}, "outside"),
@@ -73,41 +73,45 @@ def test_an_honest_wheel_has_no_fault(files: dict[str, str], tmp_path: Path) -> 
         ({"other-1.0.dist-info/METADATA": METADATA}, "does not say what it is"),
     ],
 )
-def test_a_fault_is_named(files: dict[str, str], fault: str, tmp_path: Path) -> None:
-    assert any(fault in item for item in look_into(wheel(tmp_path, files), own=("mine",)).faults)
+def test_wheel_fault_is_named(files: dict[str, str], fault: str, tmp_path: Path) -> None:
+    assert any(fault in item for item in inspect_wheel(build_wheel(tmp_path, files), own_packages=("mine",)).faults)
 
 
-def test_what_it_says_of_itself_must_fit(tmp_path: Path) -> None:
-    other = METADATA.replace("acme-lib", "requests")
-    assert look_into(wheel(tmp_path, {}, metadata=other)).faults == ("says that it is another package",)
-    linked = look_into(wheel(tmp_path, {"a": "b"}, mode=stat.S_IFLNK | 0o777)).faults
+def test_wheel_metadata_must_match_its_name(tmp_path: Path) -> None:
+    other_metadata = METADATA.replace("acme-lib", "requests")
+    assert inspect_wheel(build_wheel(tmp_path, {}, metadata=other_metadata)).faults == (
+        "says that it is another package",
+    )
+    linked = inspect_wheel(build_wheel(tmp_path, {"a": "b"}, mode=stat.S_IFLNK | 0o777)).faults
     assert "holds a link or a device instead of a file" in linked
 
 
-def test_a_plugin_that_was_asked_for_may_come(tmp_path: Path) -> None:
-    path = wheel(tmp_path, {**points("[pytest11]\nacme = a\n"), "x.pth": ""})
-    assert look_into(path, trusted={"acme-lib"}).faults == ("brings x.pth, which Python runs at every start",)
+def test_requested_plugin_is_allowed(tmp_path: Path) -> None:
+    path = build_wheel(tmp_path, {**build_entry_points("[pytest11]\nacme = a\n"), "x.pth": ""})
+    assert inspect_wheel(path, trusted_names={"acme-lib"}).faults == ("brings x.pth, which Python runs at every start",)
 
 
-def test_a_file_that_is_no_wheel(tmp_path: Path) -> None:
+def test_invalid_wheel_is_a_fault(tmp_path: Path) -> None:
     path = tmp_path / "acme_lib-1.0-py3-none-any.whl"
     path.write_bytes(b"PK nothing")
-    assert "cannot be read" in look_into(path).faults[0]
+    assert "cannot be read" in inspect_wheel(path).faults[0]
 
 
-def tarball(folder: Path, manifest: object, files: dict[str, bytes] | None = None, *odd: tarfile.TarInfo) -> Path:
+def build_tarball(
+    folder: Path, manifest: object, files: dict[str, bytes] | None = None, *extra_members: tarfile.TarInfo
+) -> Path:
     path = folder / "a.tgz"
     with tarfile.open(path, "w:gz") as archive:
         for name, data in {"package.json": json.dumps(manifest).encode(), **(files or {})}.items():
             info = tarfile.TarInfo(f"package/{name}")
             info.size = len(data)
             archive.addfile(info, io.BytesIO(data))
-        for info in odd:
+        for info in extra_members:
             archive.addfile(info)
     return path
 
 
-def odd(name: str, kind: bytes = tarfile.REGTYPE) -> tarfile.TarInfo:
+def create_member(name: str, kind: bytes = tarfile.REGTYPE) -> tarfile.TarInfo:
     info = tarfile.TarInfo(name)
     info.type, info.linkname = kind, "target"
     return info
@@ -128,30 +132,37 @@ ACME = {"name": "acme", "version": "1.0.0"}
         ([], "another package"),
     ],
 )
-def test_a_manifest_of_npm(manifest: object, fault: str, tmp_path: Path) -> None:
-    assert any(fault in item for item in faults_of(tarball(tmp_path, manifest), "acme", "1.0.0"))
+def test_npm_manifest_fault_is_named(manifest: object, fault: str, tmp_path: Path) -> None:
+    assert any(fault in item for item in find_tarball_faults(build_tarball(tmp_path, manifest), "acme", "1.0.0"))
 
 
-@pytest.mark.parametrize("member", [odd("package/x", tarfile.SYMTYPE), odd("package/x", tarfile.FIFOTYPE)])
-def test_a_member_that_is_no_file(member: tarfile.TarInfo, tmp_path: Path) -> None:
-    assert faults_of(tarball(tmp_path, ACME, None, member), "acme", "1.0.0") == (
+@pytest.mark.parametrize(
+    "member", [create_member("package/x", tarfile.SYMTYPE), create_member("package/x", tarfile.FIFOTYPE)]
+)
+def test_link_or_device_in_a_tarball_is_a_fault(member: tarfile.TarInfo, tmp_path: Path) -> None:
+    assert find_tarball_faults(build_tarball(tmp_path, ACME, None, member), "acme", "1.0.0") == (
         "holds a link or a device instead of a file",
     )
 
 
-def test_an_honest_tarball_and_what_trust_lets_in(tmp_path: Path) -> None:
+def test_honest_or_trusted_tarball_has_no_fault(tmp_path: Path) -> None:
     honest = {**ACME, "scripts": {"test": "x", "prepare": "y"}, "bin": {"acme": "x"}}
-    assert faults_of(tarball(tmp_path, honest), "acme", "1.0.0") == ()
-    assert faults_of(tarball(tmp_path, {**ACME, "bin": "x"}), "acme", "1.0.0") == ()
+    assert find_tarball_faults(build_tarball(tmp_path, honest), "acme", "1.0.0") == ()
+    assert find_tarball_faults(build_tarball(tmp_path, {**ACME, "bin": "x"}), "acme", "1.0.0") == ()
     files = {"binding.gyp": b"{}", "node_modules/b/package.json": b"{}"}
-    path = tarball(tmp_path, {**ACME, "scripts": {"install": "x"}}, files)
-    assert len(faults_of(path, "acme", "1.0.0")) == 3
-    assert faults_of(path, "acme", "1.0.0", trusted={"acme"}) == ()
+    path = build_tarball(tmp_path, {**ACME, "scripts": {"install": "x"}}, files)
+    assert len(find_tarball_faults(path, "acme", "1.0.0")) == 3
+    assert find_tarball_faults(path, "acme", "1.0.0", trusted_names={"acme"}) == ()
 
 
-def test_tarballs_that_lead_away_or_grow(tmp_path: Path) -> None:
-    assert "outside" in faults_of(tarball(tmp_path, ACME, None, odd("package/../../x")), "acme", "1.0.0")[0]
-    zeros = tarball(tmp_path, ACME, {"zeros": bytes(20 << 20)})
-    assert faults_of(zeros, "acme", "1.0.0") == ("unfolds to far more than its size",)
+def test_tarball_that_escapes_its_directory_or_expands_too_far_is_rejected(tmp_path: Path) -> None:
+    assert (
+        "outside"
+        in find_tarball_faults(build_tarball(tmp_path, ACME, None, create_member("package/../../x")), "acme", "1.0.0")[
+            0
+        ]
+    )
+    zeros = build_tarball(tmp_path, ACME, {"zeros": bytes(20 << 20)})
+    assert find_tarball_faults(zeros, "acme", "1.0.0") == ("unfolds to far more than its size",)
     zeros.write_bytes(b"no archive")
-    assert "cannot be read" in faults_of(zeros, "acme", "1.0.0")[0]
+    assert "cannot be read" in find_tarball_faults(zeros, "acme", "1.0.0")[0]

@@ -5,25 +5,23 @@ from __future__ import annotations
 import json
 
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
 
-from redstart.toolkit.installs.allowed import is_name
-from redstart.toolkit.installs.asked import is_manifest, read
-from redstart.toolkit.installs.environment import requests_of
-from redstart.toolkit.installs.judge import judge, suspicion
-from redstart.toolkit.installs.names import imitated, popular, within_one
+from redstart.toolkit.installs.approval import explain_suspicion, judge
+from redstart.toolkit.installs.default_packages import is_name
+from redstart.toolkit.installs.environment import build_install_requests
+from redstart.toolkit.installs.names import find_imitated, get_popular_names
+from redstart.toolkit.installs.requested_packages import is_manifest, read
 
 PYTHON, NODE = "python", "node"
 ALLOWED = {"python": ("click", "httpx", "pydantic", "pytest", "requests"), "node": ("express", "jest", "vitest")}
 
 
-def project(*lines: str, **tables: object) -> dict[str, bytes]:
+def build_project(*lines: str, **tables: object) -> dict[str, bytes]:
     text = "[project]\nname = 'mine'\ndependencies = " + json.dumps(lines)
     return {"pyproject.toml": text.encode(), "src/mine/__init__.py": b""}
 
 
-def package(**dependencies: object) -> dict[str, bytes]:
+def build_package(**dependencies: object) -> dict[str, bytes]:
     return {"package.json": json.dumps({"name": "mine", "dependencies": dependencies}).encode()}
 
 
@@ -39,9 +37,9 @@ def package(**dependencies: object) -> dict[str, bytes]:
         "requests; (python_version<'3.9' or os_name == \"nt\") and 'x' not in platform_version",
     ],
 )
-def test_a_requirement_is_read(line: str) -> None:
-    (found,) = judge(project(line), ALLOWED, {}).allowed
-    assert found.name == "requests"
+def test_requirement_is_parsed(line: str) -> None:
+    (requirement,) = judge(build_project(line), ALLOWED, {}).allowed
+    assert requirement.name == "requests"
 
 
 @pytest.mark.parametrize(
@@ -55,23 +53,23 @@ def test_a_requirement_is_read(line: str) -> None:
         "file:///requests",
     ],
 )
-def test_an_address_is_refused_even_of_an_allowed_package(line: str) -> None:
-    said = judge(project(line), ALLOWED, {PYTHON: ["requests"]})
-    assert not said.allowed
-    assert [item.reason for item in said.refused if "not from the index" in item.reason]
+def test_address_is_refused_even_for_an_allowed_package(line: str) -> None:
+    judgement = judge(build_project(line), ALLOWED, {PYTHON: ["requests"]})
+    assert not judgement.allowed
+    assert [item.reason for item in judgement.refused if "not from the index" in item.reason]
 
 
 @pytest.mark.parametrize(
     "line", ["requests --index-url=x", "requests; import os", "a b", "requests>=2 --pre", "%", "a" * 2000]
 )
-def test_what_cannot_be_read_is_refused(line: str) -> None:
-    said = judge(project(line), ALLOWED, {})
-    assert not said.allowed
-    assert said.refused
+def test_unreadable_requirement_is_refused(line: str) -> None:
+    judgement = judge(build_project(line), ALLOWED, {})
+    assert not judgement.allowed
+    assert judgement.refused
 
 
 @pytest.mark.parametrize(
-    ("name", "like"),
+    ("name", "similar_name"),
     [
         ("reqeusts", "requests"),
         ("request5", "requests"),
@@ -83,41 +81,41 @@ def test_what_cannot_be_read_is_refused(line: str) -> None:
         ("pydant1c", "pydantic"),
     ],
 )
-def test_a_name_that_looks_like_another_is_refused(name: str, like: str) -> None:
-    (refusal,) = judge(project(name), ALLOWED, {}).refused
-    assert f"mistaken for {like}" in refusal.reason
+def test_name_similar_to_a_popular_package_is_refused(name: str, similar_name: str) -> None:
+    (refusal,) = judge(build_project(name), ALLOWED, {}).refused
+    assert f"mistaken for {similar_name}" in refusal.reason
 
 
-def test_letters_of_another_alphabet_are_named() -> None:
-    files = {"requirements.txt": "r\u0435quests\n".encode(), **package(**{"expr\u0435ss": "1"})}
+def test_letters_of_another_alphabet_are_reported() -> None:
+    files = {"requirements.txt": "r\u0435quests\n".encode(), **build_package(**{"expr\u0435ss": "1"})}
     reasons = [item.reason for item in judge(files, ALLOWED, {}).refused]
     assert any("mistaken for requests" in item for item in reasons)
     assert any("mistaken for express" in item for item in reasons)
     assert all(item.isascii() for item in reasons)
 
 
-def test_the_users_own_list_outranks_the_look_of_a_name() -> None:
-    assert judge(project("reqeusts"), {PYTHON: ["reqeusts"]}, {}).allowed
-    assert judge(project("reqeusts"), {}, {PYTHON: ["Reqeusts"]}).allowed
-    assert not judge(project("reqeusts"), {NODE: ["reqeusts"]}, {}).allowed
+def test_user_allow_list_overrides_name_similarity() -> None:
+    assert judge(build_project("reqeusts"), {PYTHON: ["reqeusts"]}, {}).allowed
+    assert judge(build_project("reqeusts"), {}, {PYTHON: ["Reqeusts"]}).allowed
+    assert not judge(build_project("reqeusts"), {NODE: ["reqeusts"]}, {}).allowed
 
 
-def test_what_is_on_no_list_is_asked_for() -> None:
-    said = judge({**project("uvicorn"), **package(acme="^1")}, ALLOWED, {})
-    assert said.question == "the program needs packages that are not on your allow list: acme, uvicorn"
-    assert not said.allowed
-    assert judge(project("click"), ALLOWED, {}).question == ""
+def test_package_outside_the_allow_list_needs_approval() -> None:
+    judgement = judge({**build_project("uvicorn"), **build_package(acme="^1")}, ALLOWED, {})
+    assert judgement.question == "the program needs packages that are not on your allow list: acme, uvicorn"
+    assert not judgement.allowed
+    assert judge(build_project("click"), ALLOWED, {}).question == ""
 
 
-def test_names_that_stand_in_another_place_are_refused() -> None:
-    said = judge({**project("plistlib", "mine-lib"), **package(trace_events="*")}, {}, {})
-    reasons = {item.name: item.reason for item in said.refused}
+def test_name_of_a_built_in_module_or_the_project_is_refused() -> None:
+    judgement = judge({**build_project("plistlib", "mine-lib"), **build_package(trace_events="*")}, {}, {})
+    reasons = {item.name: item.reason for item in judgement.refused}
     assert "part of Python" in reasons["plistlib"]
     assert "part of Node.js" in reasons["trace_events"]
-    assert "own name" in suspicion("my-tool", PYTHON, {"my-tool"})
+    assert "own name" in explain_suspicion("my-tool", PYTHON, {"my-tool"})
 
 
-def test_every_place_of_a_pyproject_is_read() -> None:
+def test_every_dependency_section_of_a_pyproject_is_read() -> None:
     text = """
     [build-system]
     requires = ["hatchling>=1", "acme-build"]
@@ -140,16 +138,16 @@ def test_every_place_of_a_pyproject_is_read() -> None:
     [[tool.uv.index]]
     url = "https://example.invalid"
     """
-    asked = read({"pyproject.toml": text.encode()})
-    assert {requirement.name: requirement.installed for requirement in asked.requirements} == {
+    parsed_manifest = read({"pyproject.toml": text.encode()})
+    assert {requirement.name: requirement.installed for requirement in parsed_manifest.requirements} == {
         "hatchling": False,
         "acme-build": False,
         **dict.fromkeys(["acme-a", "acme-b", "acme-c", "acme-d", "acme-f"], True),
     }
-    assert {item.name for item in asked.refused} == {"acme-e", "acme-g", ""}
+    assert {item.name for item in parsed_manifest.refused} == {"acme-e", "acme-g", ""}
 
 
-def test_requirements_with_options() -> None:
+def test_requirement_options_are_read_or_refused() -> None:
     text = "-r requirements-dev.txt\n-c bounds.txt\n-e .\nflask==3 \\\n  --hash=sha256:aa # why\n\n# none\n"
     assert [requirement.text for requirement in read({"requirements.txt": text.encode()}).requirements] == ["flask==3"]
     for option in (
@@ -160,23 +158,23 @@ def test_requirements_with_options() -> None:
         "-r ../up.txt",
         "-r o.txt",
     ):
-        asked = read({"requirements.txt": option.encode()})
-        assert asked.refused, option
+        parsed_manifest = read({"requirements.txt": option.encode()})
+        assert parsed_manifest.refused, option
 
 
 @pytest.mark.parametrize(
-    "wanted",
+    "version",
     ["npm:other@1", "git+https://x/y", "github:x/y", "x/y", "https://x/y.tgz", "file:../x", "link:x", "./x", 1],
 )
-def test_what_does_not_come_from_the_registry_is_refused(wanted: object) -> None:
-    said = judge(package(express=wanted), ALLOWED, {})
-    assert not said.allowed
-    assert said.refused
+def test_package_from_outside_the_registry_is_refused(version: object) -> None:
+    judgement = judge(build_package(express=version), ALLOWED, {})
+    assert not judgement.allowed
+    assert judgement.refused
 
 
-@pytest.mark.parametrize("wanted", ["^4.1.0", "*", "", ">=1 <2 || 3.x", "latest", "~1.2", "1.0.0-beta.1", "1 - 2"])
-def test_a_range_of_versions_is_read(wanted: str) -> None:
-    assert judge(package(express=wanted), ALLOWED, {}).allowed
+@pytest.mark.parametrize("version", ["^4.1.0", "*", "", ">=1 <2 || 3.x", "latest", "~1.2", "1.0.0-beta.1", "1 - 2"])
+def test_version_range_is_allowed(version: str) -> None:
+    assert judge(build_package(express=version), ALLOWED, {}).allowed
 
 
 def test_overrides_and_locks_cannot_replace_a_package() -> None:
@@ -194,40 +192,29 @@ def test_overrides_and_locks_cannot_replace_a_package() -> None:
 
 
 @pytest.mark.parametrize("data", [b"\xff", b"{", b"[]", b'"x"', b"[" * 100_000, b"{}" + b" " * 3_000_000])
-def test_a_file_that_cannot_be_read_is_a_refusal(data: bytes) -> None:
+def test_unreadable_manifest_is_refused(data: bytes) -> None:
     (refusal,) = read({"package.json": data}).refused
     assert refusal.reason.startswith("package.json cannot be read")
 
 
-def test_which_files_are_manifests() -> None:
-    yes = ("pyproject.toml", "a/package.json", "requirements.txt", "requirements-dev.txt", "requirements/dev.txt")
-    no = ("node_modules/a/package.json", ".venv/pyproject.toml", "setup.py", "requirements.md", "notes.txt")
-    assert [path for path in (*yes, *no) if is_manifest(path)] == list(yes)
+def test_manifests_are_recognized_by_path() -> None:
+    manifests = ("pyproject.toml", "a/package.json", "requirements.txt", "requirements-dev.txt", "requirements/dev.txt")
+    other_files = ("node_modules/a/package.json", ".venv/pyproject.toml", "setup.py", "requirements.md", "notes.txt")
+    assert [path for path in (*manifests, *other_files) if is_manifest(path)] == list(manifests)
 
 
-def test_one_request_a_language_with_what_is_installed() -> None:
-    files = {**project("click"), **package(express="^4")}
+def test_each_language_gets_one_request_with_its_packages() -> None:
+    files = {**build_project("click"), **build_package(express="^4")}
     files["pyproject.toml"] += b"\n[build-system]\nrequires = ['hatchling']\n"
-    python, node = requests_of(judge(files, ALLOWED, {}), "/usr/bin/python3")
+    python, node = build_install_requests(judge(files, ALLOWED, {}), "/usr/bin/python3")
     assert (python.language, python.trusted, python.python) == (PYTHON, ("click",), "/usr/bin/python3")
     assert (node.language, node.trusted, node.requirements[0].kind) == (NODE, ("express",), "dependencies")
     assert python.own == ("mine",)
 
 
-@given(st.sampled_from(sorted(popular(PYTHON))), st.data())
-def test_one_edit_is_one_edit(name: str, data: st.DataObject) -> None:
-    at = data.draw(st.integers(0, len(name) - 1))
-    letter = data.draw(st.sampled_from("abcxyz"))
-    swapped = name[:at] + name[at + 1 : at + 2] + name[at] + name[at + 2 :]
-    for edited in (name[:at] + name[at + 1 :], name[:at] + letter + name[at:], name[:at] + letter + name[at + 1 :]):
-        assert within_one(edited, name)
-    assert within_one(swapped, name)
-    assert not within_one(name + "xy", name)
-
-
-def test_no_name_is_suspicious_that_is_popular_itself() -> None:
-    assert {item for language in (PYTHON, NODE) for item in ALLOWED[language] if imitated(item, language)} == set()
-    assert set(ALLOWED["python"]) <= popular(PYTHON)
-    assert all(is_name(item) for language in (PYTHON, NODE) for item in popular(language))
+def test_popular_names_are_not_suspicious() -> None:
+    assert {item for language in (PYTHON, NODE) for item in ALLOWED[language] if find_imitated(item, language)} == set()
+    assert set(ALLOWED["python"]) <= get_popular_names(PYTHON)
+    assert all(is_name(item) for language in (PYTHON, NODE) for item in get_popular_names(language))
     assert not is_name("a b")
-    assert imitated("six2", PYTHON) == ""
+    assert find_imitated("six2", PYTHON) == ""

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from redstart.toolkit.languages.registry import is_test_path, language_of_test
-from redstart.toolkit.patching.policy import Protection, protected
+from redstart.toolkit.languages.registry import find_test_language, is_test_path
+from redstart.toolkit.patching.policy import Protection, find_protection
 
 TESTS = {
     "pkg/shop_test.go": "Go",
@@ -57,18 +57,22 @@ SOURCES = (
 
 
 @pytest.mark.parametrize(("path", "language"), TESTS.items())
-def test_a_test_file_is_recognized_and_protected(path, language):
-    found = language_of_test(path)
-    assert (found and found.name, is_test_path(path), protected(path)) == (language, True, Protection.test)
+def test_test_file_is_recognized_and_protected(path, language):
+    detected_language = find_test_language(path)
+    assert (detected_language and detected_language.name, is_test_path(path), find_protection(path)) == (
+        language,
+        True,
+        Protection.test,
+    )
 
 
 @pytest.mark.parametrize("path", SOURCES)
-def test_a_source_file_is_no_test(path):
-    assert (language_of_test(path), is_test_path(path), protected(path)) == (None, False, None)
+def test_source_file_is_not_a_test(path):
+    assert (find_test_language(path), is_test_path(path), find_protection(path)) == (None, False, None)
 
 
-def test_what_the_command_starts_from_is_protected():
+def test_files_that_start_the_tests_are_protected():
     tests = ("run.sh", "Makefile", "*/Makefile", "*.mk")
     for path in ("run.sh", "makefile", "sub/Makefile", "rules/test.mk"):
-        assert protected(path, (), tests) is Protection.starts_tests
-    assert protected("lib/run.sh", (), tests) is None
+        assert find_protection(path, (), tests) is Protection.starts_tests
+    assert find_protection("lib/run.sh", (), tests) is None

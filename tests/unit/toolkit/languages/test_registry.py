@@ -8,23 +8,23 @@ from pathlib import Path
 
 import pytest
 
-from redstart.app.init import files_in
+from redstart.app.init import list_project_files
 from redstart.core.report import Outcome
 from redstart.core.shell import Completed, Environment, ExitCause
 from redstart.core.suite import Suite
 from redstart.toolkit.base.search import walk_search
 from redstart.toolkit.languages.registry import (
+    find_file_language,
+    find_runner_language,
     is_test_path,
-    language_of_file,
-    language_of_runner,
-    languages,
+    list_languages,
 )
-from redstart.toolkit.patching.policy import Protection, protected
-from redstart.toolkit.retrieval.chunks import MARGIN
+from redstart.toolkit.patching.policy import Protection, find_protection
+from redstart.toolkit.retrieval.chunks import MARGIN_LINES
 from redstart.toolkit.retrieval.rank import RankingQuestion, retrieve
 from redstart.toolkit.suites import runner
 from redstart.toolkit.suites.detection.describe import describe_runner
-from redstart.toolkit.suites.detection.places import SuitePlace, suites_in
+from redstart.toolkit.suites.detection.suite_locations import SuitePlace, list_suites
 from redstart.toolkit.suites.new_tests.command import include_tests
 
 PATHS = {
@@ -65,22 +65,22 @@ PATHS = {
 
 
 @pytest.mark.parametrize(("path", "expected"), PATHS.items())
-def test_a_path_is_a_test_for_everyone_or_for_nobody(path: str, expected: bool) -> None:
+def test_every_caller_agrees_whether_a_path_is_a_test(path: str, expected: bool) -> None:
     assert is_test_path(path) is expected
     # The one difference: a conftest.py outside of the test directories only configures the tests.
-    assert (protected(path) is Protection.test) is (expected and path != "conftest.py")
+    assert (find_protection(path) is Protection.test) is (expected and path != "conftest.py")
 
 
-def test_the_first_language_that_knows_a_runner_or_a_suffix_is_the_only_one() -> None:
-    runners = [name for language in languages() for name in language.runners]
-    suffixes = [suffix for language in languages() for suffix in language.suffixes]
+def test_each_runner_and_suffix_belongs_to_one_language() -> None:
+    runners = [name for language in list_languages() for name in language.runners]
+    suffixes = [suffix for language in list_languages() for suffix in language.suffixes]
     assert len(set(runners)) == len(runners) > 0
     assert len(set(suffixes)) == len(suffixes) > 0
 
 
 ADDED = """
     from redstart.core.report import Case, Outcome
-    from redstart.toolkit.languages.protocol import Language, SuitePlace, ReadCases, SuiteRunner, beside
+    from redstart.toolkit.languages.protocol import Language, SuitePlace, ReadCases, SuiteRunner, list_unnamed_files
     from redstart.toolkit.retrieval.code_reader import CodeReader, LineRange
     from redstart.toolkit.suites.request import SuiteRequest
 
@@ -88,14 +88,14 @@ ADDED = """
         def __init__(self, sources):
             self.sources = sources
 
-        def line_ranges(self, path):
-            lines = list(enumerate(self.sources.lines(path), 1))
+        def list_line_ranges(self, path):
+            lines = list(enumerate(self.sources.read_lines(path), 1))
             starts = [number for number, line in lines if line.startswith("function")]
             ends = [number for number, line in lines if line == "end"]
             return [LineRange(*pair) for pair in zip(starts, ends)]
 
     class Busted(SuiteRunner):
-        def command(self, suite, environment, *, ids, sentinel, vary, test_cpu):
+        def build_request(self, suite, environment, *, ids, sentinel, variation, test_cpu):
             return SuiteRequest(suite.command or ("busted",), {"IDS": ",".join(ids)}, {}, ("report.txt",))
 
         def read(self, suite, completed):
@@ -103,8 +103,8 @@ ADDED = """
             cases = [Case(id=line[1:], outcome=Outcome.passed if line[0] == "+" else Outcome.failed) for line in lines]
             return ReadCases(cases or None, bool(lines))
 
-        def added_words(self, suite, files):
-            return beside(suite.command[1:], files)
+        def list_added_arguments(self, suite, files):
+            return list_unnamed_files(suite.command[1:], files)
 
         def describe(self, suite):
             return "Busted"
@@ -113,13 +113,13 @@ ADDED = """
         name, suffixes, runners = "Lua", (".lua",), ("busted",)
         runner = Busted()
 
-        def code_reader(self, sources):
+        def create_code_reader(self, sources):
             return LuaReader(sources)
 
         def is_test_path(self, path):
             return path.endswith("_spec.lua")
 
-        def suites_of(self, paths, read):
+        def find_suites(self, paths, read):
             return (SuitePlace("", "busted"),) if any(map(self.is_test_path, paths)) else ()
 """
 
@@ -128,14 +128,14 @@ ADDED = """
 def installed(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
     """Add a package with its own language, as pip would install it."""
     (tmp_path / "redstart_lua.py").write_text(textwrap.dedent(ADDED))
-    about = tmp_path / "redstart_lua-1.0.dist-info"
-    about.mkdir()
-    (about / "METADATA").write_text("Metadata-Version: 2.1\nName: redstart-lua\nVersion: 1.0\n")
-    (about / "entry_points.txt").write_text("[redstart.languages]\nlua = redstart_lua:Lua\n")
+    metadata_folder = tmp_path / "redstart_lua-1.0.dist-info"
+    metadata_folder.mkdir()
+    (metadata_folder / "METADATA").write_text("Metadata-Version: 2.1\nName: redstart-lua\nVersion: 1.0\n")
+    (metadata_folder / "entry_points.txt").write_text("[redstart.languages]\nlua = redstart_lua:Lua\n")
     monkeypatch.syspath_prepend(tmp_path)
-    languages.cache_clear()
+    list_languages.cache_clear()
     yield
-    languages.cache_clear()
+    list_languages.cache_clear()
 
 
 @pytest.mark.usefixtures("installed")
@@ -144,27 +144,27 @@ def test_an_installed_package_adds_a_language_with_its_runner(tmp_path: Path) ->
     (project / "spec").mkdir(parents=True)
     (project / "cart.lua").write_text("return {}\n")
     (project / "spec" / "cart_spec.lua").write_text("describe('cart', function() end)\n")
-    paths = list(files_in(project))
-    assert suites_in(paths, lambda path: (project / path).read_bytes()) == (SuitePlace("", "busted"),)
-    found = language_of_file("cart.lua")
-    assert found is not None
-    assert (found.name, found is language_of_runner("busted")) == ("Lua", True)
+    paths = list(list_project_files(project))
+    assert list_suites(paths, lambda path: (project / path).read_bytes()) == (SuitePlace("", "busted"),)
+    language = find_file_language("cart.lua")
+    assert language is not None
+    assert (language.name, language is find_runner_language("busted")) == ("Lua", True)
     assert [path for path in sorted(paths) if is_test_path(path)] == ["spec/cart_spec.lua"]
-    assert protected("cart_spec.lua") is Protection.test
+    assert find_protection("cart_spec.lua") is Protection.test
 
     suite = Suite(runner="busted", command=("busted", "a_spec.lua"))
     request = runner.request(suite, Environment(mount="/nowhere", python="python3"), ["cart adds"])
     assert (request.argv, request.variables["IDS"]) == (("busted", "a_spec.lua"), "cart adds")
     assert include_tests(suite, ["b_spec.lua"]) == ("busted", "a_spec.lua", "b_spec.lua")
-    assert (describe_runner(suite), runner.selects(suite)) == ("Busted", True)
+    assert (describe_runner(suite), runner.can_select_tests(suite)) == ("Busted", True)
     files = {"report.txt": "+cart adds\n-cart removes\n"}
     parsed = runner.read(suite, Completed(exit_code=1, cause=ExitCause.failed, output="", files=files))
     assert [(case.id, case.outcome) for case in parsed.cases] == [
         ("cart adds", Outcome.passed),
         ("cart removes", Outcome.failed),
     ]
-    silent = Completed(exit_code=127, cause=ExitCause.failed, output="sh: busted: not found")
-    assert "busted is not installed where the tests run." in runner.read(suite, silent).fault
+    silent_run = Completed(exit_code=127, cause=ExitCause.failed, output="sh: busted: not found")
+    assert "busted is not installed where the tests run." in runner.read(suite, silent_run).fault
 
 
 LUA = "".join(
@@ -173,7 +173,7 @@ LUA = "".join(
 )
 
 
-def lines_of_lua() -> list[tuple[int, int]]:
+def list_shown_ranges() -> list[tuple[int, int]]:
     """List the line ranges that retrieval shows for `total_price`, whose six lines begin at 361."""
     tree = {"cart.lua": LUA.encode()}
     question = RankingQuestion([], "total_price is wrong", [], is_test_path, budget=1000)
@@ -183,12 +183,12 @@ def lines_of_lua() -> list[tuple[int, int]]:
 
 @pytest.mark.usefixtures("installed")
 def test_an_added_language_cuts_its_files_into_functions() -> None:
-    assert lines_of_lua() == [(361 - MARGIN, 365 + MARGIN)]
+    assert list_shown_ranges() == [(361 - MARGIN_LINES, 365 + MARGIN_LINES)]
 
 
-def test_without_the_package_its_files_are_not_read() -> None:
-    assert lines_of_lua() == []
+def test_files_of_an_uninstalled_language_are_not_read() -> None:
+    assert list_shown_ranges() == []
 
 
-def test_without_the_package_its_runner_is_unknown() -> None:
-    assert language_of_runner("busted") is None
+def test_runner_of_an_uninstalled_language_is_unknown() -> None:
+    assert find_runner_language("busted") is None

@@ -9,17 +9,17 @@ from redstart.core.report import Case, Outcome
 from redstart.toolkit.learning.signature import sign
 
 
-def signed(message: str, detail: str, test: str) -> Signature:
+def sign_failure(message: str, detail: str, test: str) -> Signature:
     case = Case(id=test, outcome=Outcome.failed, message=message, detail=detail)
     return sign(case, is_source=lambda path: path.startswith("src/"), roots=["/work/repo"])
 
 
-def compared(line: str, said: str, given: str) -> Signature:
+def sign_comparison(line: str, message: str, parameters: str) -> Signature:
     """Sign a failure with pytest's message at `line` of a test with these parameters."""
-    return signed(
-        f"AssertionError: {said}",
-        f"tests/test_a.py:3: in test_a\n    {line}\nE   AssertionError: {said}\n",
-        f"tests/test_a.py::test_a[{given}]",
+    return sign_failure(
+        f"AssertionError: {message}",
+        f"tests/test_a.py:3: in test_a\n    {line}\nE   AssertionError: {message}\n",
+        f"tests/test_a.py::test_a[{parameters}]",
     )
 
 
@@ -27,7 +27,7 @@ WANTED = "assert size(value) == wanted"
 
 
 @pytest.mark.parametrize(
-    ("one", "given_one", "other", "given_other"),
+    ("first_message", "first_parameters", "other_message", "other_parameters"),
     [
         ("assert '1.0 MB' == '1.0 kB'", "test_args1-1.0 kB", "assert '1.0 GB' == '1.0 MB'", "test_args3-1.0 MB"),
         ("assert 'a_b' == 'a-b'", "a_b-a-b", "assert 'x y' == 'x-y'", "x y-x-y"),
@@ -37,44 +37,56 @@ WANTED = "assert size(value) == wanted"
         ("assert [1] == [1, 2]", "value0-wanted0", "assert [] == [3]", "value1-wanted1"),
     ],
 )
-def test_values_of_another_parametrisation_make_no_difference(
-    one: str, given_one: str, other: str, given_other: str
+def test_values_of_another_parametrization_make_no_difference(
+    first_message: str, first_parameters: str, other_message: str, other_parameters: str
 ) -> None:
-    assert compared(WANTED, one, given_one).key == compared(WANTED, other, given_other).key
+    assert (
+        sign_comparison(WANTED, first_message, first_parameters).key
+        == sign_comparison(WANTED, other_message, other_parameters).key
+    )
 
 
-def test_how_a_value_that_was_cut_differs_is_the_parameters_too() -> None:
-    said = "assert 'a...z' == 'b...z'\nE     - {}"
-    one, other = (compared(WANTED, said.format(differs), "value0-wanted0") for differs in ("b1", "b2"))
-    assert one.key == other.key
+def test_difference_within_a_truncated_value_belongs_to_the_parameters() -> None:
+    template = "assert 'a...z' == 'b...z'\nE     - {}"
+    first_signature, other_signature = (
+        sign_comparison(WANTED, template.format(difference), "value0-wanted0") for difference in ("b1", "b2")
+    )
+    assert first_signature.key == other_signature.key
 
 
-def test_what_kind_of_value_it_is_makes_a_difference() -> None:
-    wrong, none = (compared(WANTED, f"assert {got} == 'ab'", "a-ab") for got in ("'x'", "None"))
-    assert wrong.key != none.key
+def test_type_of_a_value_makes_a_difference() -> None:
+    text_signature, none = (sign_comparison(WANTED, f"assert {value} == 'ab'", "a-ab") for value in ("'x'", "None"))
+    assert text_signature.key != none.key
 
 
-def test_another_line_of_a_parametrised_test_is_another_bug() -> None:
-    said = "assert 3 == 4"
-    assert compared(WANTED, said, "2-4").key != compared("assert other(value) == wanted", said, "2-4").key
+def test_another_line_of_a_parametrized_test_is_a_different_bug() -> None:
+    message = "assert 3 == 4"
+    assert (
+        sign_comparison(WANTED, message, "2-4").key
+        != sign_comparison("assert other(value) == wanted", message, "2-4").key
+    )
 
 
 @pytest.mark.parametrize(
-    ("line", "given"), [("assert size() == 4", "memory"), (WANTED, "asyncio"), ("assert size() == 4", "value0")]
+    ("line", "parameters"), [("assert size() == 4", "memory"), (WANTED, "asyncio"), ("assert size() == 4", "value0")]
 )
-def test_values_that_no_parameter_decides_are_part_of_the_bug(line: str, given: str) -> None:
-    one, other = (compared(line, f"assert '{got}' == 4", given) for got in ("a", "b"))
-    assert one.key != other.key
+def test_values_not_set_by_a_parameter_are_part_of_the_bug(line: str, parameters: str) -> None:
+    first_signature, other_signature = (
+        sign_comparison(line, f"assert '{value}' == 4", parameters) for value in ("a", "b")
+    )
+    assert first_signature.key != other_signature.key
 
 
-def in_source(said: str, test: str) -> Signature:
+def in_source(message: str, test: str) -> Signature:
     frame = "src/a.js" if ".js" in test else "src/a.py"
-    traceback = f"{said}\n    at get ({frame}:3:4)" if ".js" in test else f"{frame}:3: in get\n    x()\nE   {said}\n"
-    return signed(said, traceback, test)
+    traceback = (
+        f"{message}\n    at get ({frame}:3:4)" if ".js" in test else f"{frame}:3: in get\n    x()\nE   {message}\n"
+    )
+    return sign_failure(message, traceback, test)
 
 
 @pytest.mark.parametrize(
-    ("said", "test"),
+    ("template", "test"),
     [
         ("ValueError: no unit '{}' here", "tests/test_a.py::test_a[{}-3]"),
         ("ValueError: no unit: {}", "tests/test_a.py::test_a[{}]"),
@@ -83,20 +95,24 @@ def in_source(said: str, test: str) -> Signature:
         ("Error: Invalid token `{}`", "test/a.test.js::get > should work for '{}'"),
     ],
 )
-def test_a_value_that_the_test_gave_makes_no_difference_to_what_an_exception_says(said: str, test: str) -> None:
-    one, other = (in_source(said.format(value), test.format(value)) for value in ("foo", "bar"))
-    assert one.key == other.key
-    assert one.key != in_source(said.format("else"), test.format("foo")).key
+def test_value_given_by_the_test_does_not_change_the_exception_signature(template: str, test: str) -> None:
+    first_signature, other_signature = (
+        in_source(template.format(value), test.format(value)) for value in ("foo", "bar")
+    )
+    assert first_signature.key == other_signature.key
+    assert first_signature.key != in_source(template.format("else"), test.format("foo")).key
 
 
 @pytest.mark.parametrize("error", ["AttributeError", "NameError", "TypeError"])
-def test_what_an_exception_says_of_the_code_stays(error: str) -> None:
-    one, other = (in_source(f"{error}: no '{name}'", f"tests/test_a.py::test_a[{name}]") for name in ("foo", "bar"))
-    assert one.key != other.key
+def test_name_in_a_code_error_stays_part_of_the_fingerprint(error: str) -> None:
+    first_signature, other_signature = (
+        in_source(f"{error}: no '{name}'", f"tests/test_a.py::test_a[{name}]") for name in ("foo", "bar")
+    )
+    assert first_signature.key != other_signature.key
 
 
 @pytest.mark.parametrize(
-    "said",
+    "message",
     [
         "AttributeError: module 'shop' has no attribute 'totl'",
         "AttributeError: 'Cart' object has no attribute 'totl'",
@@ -106,29 +122,34 @@ def test_what_an_exception_says_of_the_code_stays(error: str) -> None:
         "Error: it should not have thrown: cart.totl is not a function",
     ],
 )
-def test_what_the_code_lacks_is_one_bug_for_all_tests_of_a_file(said: str) -> None:
-    def found(file: str, name: str) -> Signature:
-        return signed(said, f"{file}:3: in {name}\n    {name}.go()\nE   {said}\n", f"{file}::{name}")
+def test_missing_name_gives_one_fingerprint_for_all_tests_of_a_file(message: str) -> None:
+    def sign_in_test(file: str, name: str) -> Signature:
+        return sign_failure(message, f"{file}:3: in {name}\n    {name}.go()\nE   {message}\n", f"{file}::{name}")
 
-    one, other, elsewhere = found("test/a.py", "one"), found("test/a.py", "other"), found("test/b.py", "one")
-    assert one.key == other.key != elsewhere.key
+    first_signature, other_signature, third_signature = (
+        sign_in_test("test/a.py", "one"),
+        sign_in_test("test/a.py", "other"),
+        sign_in_test("test/b.py", "one"),
+    )
+    assert first_signature.key == other_signature.key != third_signature.key
 
 
 @pytest.mark.parametrize(
-    "said",
+    "message",
     [
         "AttributeError: 'NoneType' object has no attribute 'total'",
         "TypeError: undefined is not a function",
         "ValueError: no total",
     ],
 )
-def test_a_wrong_value_in_another_test_is_another_bug(said: str) -> None:
-    one, other = (
-        signed(said, f"test/a.py:3: in {name}\n    go()\nE   {said}\n", f"test/a.py::{name}") for name in "ab"
+def test_wrong_value_in_another_test_has_another_fingerprint(message: str) -> None:
+    first_signature, other_signature = (
+        sign_failure(message, f"test/a.py:3: in {name}\n    go()\nE   {message}\n", f"test/a.py::{name}")
+        for name in "ab"
     )
-    assert one.key != other.key
+    assert first_signature.key != other_signature.key
 
 
-def test_words_of_a_title_that_are_not_quoted_are_no_values() -> None:
-    said = "Error: no unit: foo"
-    assert in_source(said, "test/a.test.js > it has foo").message == "no unit: foo"
+def test_unquoted_words_of_a_title_are_not_values() -> None:
+    message = "Error: no unit: foo"
+    assert in_source(message, "test/a.test.js > it has foo").message == "no unit: foo"

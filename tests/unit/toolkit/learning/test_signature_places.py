@@ -13,15 +13,15 @@ TEST = "tests/test_cart.py::test_total"
 SAID = "AttributeError: 'Cart' object has no attribute 'totl'"
 
 
-def signed(message: str, detail: str, test: str = TEST, roots: tuple[str, ...] = (ROOT,)) -> Signature:
+def sign_failure(message: str, detail: str, test: str = TEST, roots: tuple[str, ...] = (ROOT,)) -> Signature:
     case = Case(id=test, outcome=Outcome.failed, message=message, detail=detail)
     return sign(case, is_source=lambda path: not path.startswith("test"), roots=roots)
 
 
-def raised_in_source(tests: str, source: str) -> Signature:
+def sign_source_error(tests: str, source: str) -> Signature:
     """Sign an error as pytest reports it where its folder shows `tests/` and `src/` by these prefixes."""
     test = f"{tests}test_cart.py:3: in test_total\n    total()\n"
-    return signed(SAID, f"{test}{source}cart.py:9: in total\n    self.totl()\nE   {SAID}\n")
+    return sign_failure(SAID, f"{test}{source}cart.py:9: in total\n    self.totl()\nE   {SAID}\n")
 
 
 @pytest.mark.parametrize(
@@ -34,109 +34,117 @@ def raised_in_source(tests: str, source: str) -> Signature:
         ("", "../src/"),
     ],
 )
-def test_the_folder_in_which_the_tests_were_begun_makes_no_difference(tests: str, source: str) -> None:
-    found = raised_in_source(tests, source)
-    assert found.frame == "src/cart.py:total"
-    assert found.key == raised_in_source("tests/", "src/").key
+def test_start_directory_does_not_affect_the_fingerprint(tests: str, source: str) -> None:
+    signature = sign_source_error(tests, source)
+    assert signature.frame == "src/cart.py:total"
+    assert signature.key == sign_source_error("tests/", "src/").key
 
 
-def test_a_path_that_climbs_into_the_repo_is_known_where_the_test_is_not_shown() -> None:
+def test_relative_path_into_the_repo_is_resolved_without_a_test_frame() -> None:
     detail = f"../shop/src/cart.py:9: in total\n    self.totl()\nE   {SAID}\n"
-    assert signed(SAID, detail).frame == "src/cart.py:total"
+    assert sign_failure(SAID, detail).frame == "src/cart.py:total"
 
 
-@pytest.mark.parametrize("elsewhere", ["../venv/lib.py", "/usr/lib/odd.py", "../../shops/src/cart.py", "tool/run.py"])
-def test_what_lies_outside_of_the_repo_is_not_its_source(elsewhere: str) -> None:
+@pytest.mark.parametrize(
+    "outside_path", ["../venv/lib.py", "/usr/lib/odd.py", "../../shops/src/cart.py", "tool/run.py"]
+)
+def test_frame_outside_the_repo_is_not_source(outside_path: str) -> None:
     detail = (
-        f"shop/tests/test_cart.py:3: in test_total\n    total()\n{elsewhere}:9: in total\n    x()\nE   ValueError: x\n"
+        f"shop/tests/test_cart.py:3: in test_total\n    total()\n{outside_path}:9: "
+        f"in total\n    x()\nE   ValueError: x\n"
     )
-    assert signed("ValueError: x", detail).frame == TEST
+    assert sign_failure("ValueError: x", detail).frame == TEST
 
 
-def test_the_line_of_the_test_is_known_wherever_it_was_begun() -> None:
-    here, there = (
-        signed("assert 1 == 2", f"{tests}test_cart.py:3: in test_total\n    assert total() == 2\nE   assert 1 == 2\n")
+def test_failing_line_is_found_from_any_start_directory() -> None:
+    first_signature, other_signature = (
+        sign_failure(
+            "assert 1 == 2", f"{tests}test_cart.py:3: in test_total\n    assert total() == 2\nE   assert 1 == 2\n"
+        )
         for tests in ("tests/", "../../srv/checkout/shop/tests/")
     )
-    assert here.at == there.at == "assert total() == 2"
-    assert here.key == there.key
+    assert first_signature.at == other_signature.at == "assert total() == 2"
+    assert first_signature.key == other_signature.key
 
 
-def test_a_folder_of_the_repo_that_is_called_like_it_stays() -> None:
+def test_directory_with_the_name_of_the_repo_is_kept() -> None:
     detail = f"tests/test_cart.py:3: in test_total\n    total()\nshop/cart.py:9: in total\n    x()\nE   {SAID}\n"
-    assert signed(SAID, detail).frame == "shop/cart.py:total"
+    assert sign_failure(SAID, detail).frame == "shop/cart.py:total"
 
 
-def test_a_lambda_of_the_source_that_a_test_calls_is_in_the_source() -> None:
-    below = "src/cart.py:9: in <lambda>\n    key = lambda: object.__hash__()\nE   TypeError: needs an argument\n"
-    one, other = (
-        signed("TypeError: needs an argument", f"tests/test_cart.py:3: in {name}\n    {name}()\n{below}", name)
+def test_lambda_called_by_a_test_belongs_to_the_source() -> None:
+    source_frame = "src/cart.py:9: in <lambda>\n    key = lambda: object.__hash__()\nE   TypeError: needs an argument\n"
+    first_signature, other_signature = (
+        sign_failure(
+            "TypeError: needs an argument", f"tests/test_cart.py:3: in {name}\n    {name}()\n{source_frame}", name
+        )
         for name in ("test_total", "test_other")
     )
-    assert one.frame == "src/cart.py:<module>"
-    assert one.key == other.key
+    assert first_signature.frame == "src/cart.py:<module>"
+    assert first_signature.key == other_signature.key
 
 
-def test_what_has_no_name_belongs_to_the_function_around_it_in_its_own_file() -> None:
-    around = "src/cart.py:3: in total\n    go(lambda: x)\n"
+def test_lambda_belongs_to_the_enclosing_function_of_its_own_file() -> None:
+    outer_frame = "src/cart.py:3: in total\n    go(lambda: x)\n"
     lambda_ = "src/cart.py:4: in <lambda>\n    go(lambda: x)\nE   NameError: x\n"
     between = "src/tools.py:7: in go\n    f()\n"
-    assert signed("NameError: x", around + between + lambda_).frame == "src/cart.py:total"
-    assert signed("NameError: x", between + lambda_).frame == "src/cart.py:<module>"
+    assert sign_failure("NameError: x", outer_frame + between + lambda_).frame == "src/cart.py:total"
+    assert sign_failure("NameError: x", between + lambda_).frame == "src/cart.py:<module>"
 
 
 SCRIPT = "test/cart.test.js::Cart > adds"
 
 
 @pytest.mark.parametrize("root", [ROOT, "/home/me/My Code/shop"])
-def test_a_function_of_a_script_without_a_name_belongs_to_the_one_around_it(root: str) -> None:
-    said = "TypeError: split.shft is not a function"
+def test_anonymous_script_function_belongs_to_the_enclosing_one(root: str) -> None:
+    message = "TypeError: split.shft is not a function"
     detail = (
-        f"{said}\n    at {root}/index.js:119:29\n    at Array.forEach (<anonymous>)\n"
+        f"{message}\n    at {root}/index.js:119:29\n    at Array.forEach (<anonymous>)\n"
         "    at unflatten (index.js:117:23)\n    at Context.<anonymous> (test/cart.test.js:42:30)"
     )
-    assert signed(said, detail, SCRIPT, (root,)).frame == "index.js:unflatten"
+    assert sign_failure(message, detail, SCRIPT, (root,)).frame == "index.js:unflatten"
 
 
-def test_a_folder_with_a_space_is_read_in_a_frame_of_a_script() -> None:
-    said, root = "TypeError: split.shft is not a function", "/home/me/My Code/shop"
+def test_script_frame_may_contain_a_directory_with_a_space() -> None:
+    message, root = "TypeError: split.shft is not a function", "/home/me/My Code/shop"
     assert (
-        signed(said, f"{said}\n    at unflatten ({root}/index.js:117:23)", SCRIPT, (root,)).frame
+        sign_failure(message, f"{message}\n    at unflatten ({root}/index.js:117:23)", SCRIPT, (root,)).frame
         == "index.js:unflatten"
     )
 
 
-def test_the_top_of_a_script_is_its_module() -> None:
-    said = "ReferenceError: x is not defined"
-    for at in (f"file://{ROOT}/index.mjs:3:1", f"Object.<anonymous> ({ROOT}/index.mjs:3:1)"):
-        assert signed(said, f"{said}\n    at {at}", SCRIPT).frame == "index.mjs:<module>"
+def test_top_level_of_a_script_is_its_module() -> None:
+    message = "ReferenceError: x is not defined"
+    for frame in (f"file://{ROOT}/index.mjs:3:1", f"Object.<anonymous> ({ROOT}/index.mjs:3:1)"):
+        assert sign_failure(message, f"{message}\n    at {frame}", SCRIPT).frame == "index.mjs:<module>"
 
 
-def test_a_script_that_cannot_be_read_is_the_frame() -> None:
-    said = "SyntaxError: missing ) after argument list"
+def test_unparsable_script_is_the_frame() -> None:
+    message = "SyntaxError: missing ) after argument list"
     detail = (
-        f"{ROOT}/lib/cart.js:12\n  add(1\n      ^\n\n{said}\n    at wrapSafe (node:internal/modules/cjs/loader:1378:20)"
+        f"{ROOT}/lib/cart.js:12\n  add(1\n      ^\n\n{message}\n    at wrapSafe "
+        f"(node:internal/modules/cjs/loader:1378:20)"
     )
-    found = signed(said, detail, SCRIPT)
-    assert (found.frame, found.message) == ("lib/cart.js:<module>", "missing ) after argument list")
+    signature = sign_failure(message, detail, SCRIPT)
+    assert (signature.frame, signature.message) == ("lib/cart.js:<module>", "missing ) after argument list")
 
 
-def unread(line: str, caret: str, said: str) -> Signature:
-    shown = f'E     File "{ROOT}/src/cart.py", line 3\nE       {line}\nE       {caret}\nE   {said}\n'
-    return signed(
-        "collection failure", f"tests/test_cart.py:1: in <module>\n    import cart\n{shown}", "tests/test_cart.py"
+def sign_syntax_error(line: str, caret: str, message: str) -> Signature:
+    excerpt = f'E     File "{ROOT}/src/cart.py", line 3\nE       {line}\nE       {caret}\nE   {message}\n'
+    return sign_failure(
+        "collection failure", f"tests/test_cart.py:1: in <module>\n    import cart\n{excerpt}", "tests/test_cart.py"
     )
 
 
-def test_another_line_that_python_cannot_read_is_another_bug_whatever_it_says_about_it() -> None:
-    old = unread("for x in y", "          ^", "SyntaxError: invalid syntax")
-    new = unread("for x in y", "          ^", "SyntaxError: expected ':'")
-    other = unread("while x", "       ^", "SyntaxError: expected ':'")
-    assert old.key == new.key != other.key
+def test_syntax_error_is_identified_by_its_line_not_its_message() -> None:
+    old = sign_syntax_error("for x in y", "          ^", "SyntaxError: invalid syntax")
+    new = sign_syntax_error("for x in y", "          ^", "SyntaxError: expected ':'")
+    other_signature = sign_syntax_error("while x", "       ^", "SyntaxError: expected ':'")
+    assert old.key == new.key != other_signature.key
 
 
-def test_a_bracket_that_is_not_closed_is_one_bug_in_python_3_9_too() -> None:
-    new = unread("return f(x", "        ^", "SyntaxError: '(' was never closed")
-    old = unread("return y", "^", "SyntaxError: invalid syntax")
-    colon = unread("for x in y", "          ^", "SyntaxError: expected ':'")
+def test_unclosed_bracket_has_the_same_fingerprint_in_python_3_9() -> None:
+    new = sign_syntax_error("return f(x", "        ^", "SyntaxError: '(' was never closed")
+    old = sign_syntax_error("return y", "^", "SyntaxError: invalid syntax")
+    colon = sign_syntax_error("for x in y", "          ^", "SyntaxError: expected ':'")
     assert new.key == old.key != colon.key

@@ -11,15 +11,15 @@ from redstart.toolkit.learning.signature import sign
 ROOT = "/work/repo"
 
 
-def signed(message: str, detail: str = "", test: str = "tests/test_shop.py::test_total") -> Signature:
+def sign_failure(message: str, detail: str = "", test: str = "tests/test_shop.py::test_total") -> Signature:
     case = Case(id=test, outcome=Outcome.failed, message=message, detail=detail)
     return sign(case, is_source=lambda path: path.startswith("src/"), roots=[ROOT])
 
 
-def found_wrong(line: str, said: str) -> Signature:
+def sign_assertion(line: str, message: str) -> Signature:
     """Sign a failure with pytest's message at `line` of a test."""
-    return signed(
-        said, f"    def test_total():\n>       {line}\nE       {said}\n\ntests/test_shop.py:3: AssertionError\n"
+    return sign_failure(
+        message, f"    def test_total():\n>       {line}\nE       {message}\n\ntests/test_shop.py:3: AssertionError\n"
     )
 
 
@@ -35,9 +35,9 @@ STYLES = {
 
 
 @pytest.mark.parametrize("style", sorted(STYLES))
-def test_the_style_of_the_traceback_makes_no_difference(style: str) -> None:
-    said = "AssertionError: assert 4 == 3" if style == "native" else "assert 4 == 3"
-    assert signed(said, STYLES[style]) == Signature(
+def test_traceback_style_does_not_affect_the_fingerprint(style: str) -> None:
+    message = "AssertionError: assert 4 == 3" if style == "native" else "assert 4 == 3"
+    assert sign_failure(message, STYLES[style]) == Signature(
         exception="AssertionError",
         message="assert 4 == 3",
         frame="tests/test_shop.py::test_total",
@@ -46,15 +46,15 @@ def test_the_style_of_the_traceback_makes_no_difference(style: str) -> None:
     )
 
 
-def test_another_value_where_the_test_names_what_it_wants_is_another_bug_of_one_family() -> None:
-    one = found_wrong("assert total() == 3", "assert 4 == 3")
-    other = found_wrong("assert total() == 3", "assert 0 == 3")
-    assert one.key != other.key
-    assert one.family == other.family
+def test_another_wrong_value_is_another_failure_of_the_same_family() -> None:
+    first_signature = sign_assertion("assert total() == 3", "assert 4 == 3")
+    other_signature = sign_assertion("assert total() == 3", "assert 0 == 3")
+    assert first_signature.key != other_signature.key
+    assert first_signature.family == other_signature.family
 
 
 @pytest.mark.parametrize(
-    ("line", "one", "other"),
+    ("line", "first_message", "other_message"),
     [
         ("assert decoded == sent", "assert 17 == 42", "assert 9 == 8"),
         ("assert decoded == sent", "assert [1, 2, 3] == [3, 2]", "assert [7] == [8, 9]"),
@@ -64,72 +64,83 @@ def test_another_value_where_the_test_names_what_it_wants_is_another_bug_of_one_
         ("assert made() == 'x'", "assert <A at 0x7f01> == 'x'", "assert <A at 0x55aa> == 'x'"),
     ],
 )
-def test_values_of_chance_make_no_difference(line: str, one: str, other: str) -> None:
-    assert found_wrong(line, one).key == found_wrong(line, other).key
+def test_random_values_do_not_affect_the_fingerprint(line: str, first_message: str, other_message: str) -> None:
+    assert sign_assertion(line, first_message).key == sign_assertion(line, other_message).key
 
 
-def test_another_line_of_the_same_test_is_another_bug() -> None:
+def test_another_line_of_the_same_test_has_another_fingerprint() -> None:
     assert (
-        found_wrong("assert a() is None", "assert 1 is None").key
-        != found_wrong("assert b() is None", "assert 1 is None").key
+        sign_assertion("assert a() is None", "assert 1 is None").key
+        != sign_assertion("assert b() is None", "assert 1 is None").key
     )
 
 
-def test_the_line_of_the_test_does_not_matter_where_the_source_is_to_blame() -> None:
-    below = "src/cart.py:3: in total\n    return None.x\nE   AttributeError: 'NoneType' object has no attribute 'x'"
-    said = "AttributeError: 'NoneType' object has no attribute 'x'"
-    one = signed(said, f"tests/test_shop.py:3: in test_total\n    total()\n{below}")
-    other = signed(
-        said, f"tests/test_shop.py:9: in test_other\n    x = total(2)\n{below}", "tests/test_shop.py::test_other"
+def test_line_of_the_test_is_ignored_when_the_source_raises() -> None:
+    source_frame = (
+        "src/cart.py:3: in total\n    return None.x\nE   AttributeError: 'NoneType' object has no attribute 'x'"
     )
-    assert one.key == other.key
+    message = "AttributeError: 'NoneType' object has no attribute 'x'"
+    first_signature = sign_failure(message, f"tests/test_shop.py:3: in test_total\n    total()\n{source_frame}")
+    other_signature = sign_failure(
+        message,
+        f"tests/test_shop.py:9: in test_other\n    x = total(2)\n{source_frame}",
+        "tests/test_shop.py::test_other",
+    )
+    assert first_signature.key == other_signature.key
 
 
-def test_the_head_of_a_test_that_is_wrapped_makes_no_difference() -> None:
-    inner = "tests/test_a.py:9: in test_total\n    assert f(x) == 3\nE   assert 4 == 3"
+def test_header_of_a_wrapped_test_does_not_affect_the_fingerprint() -> None:
+    inner_frame = "tests/test_a.py:9: in test_total\n    assert f(x) == 3\nE   assert 4 == 3"
     heads = ("@given(st.integers())", "def test_total(x):", "async def test_total(x):")
     assert (
-        len({signed("assert 4 == 3", f"tests/test_a.py:5: in test_total\n    {head}\n{inner}").key for head in heads})
+        len(
+            {
+                sign_failure("assert 4 == 3", f"tests/test_a.py:5: in test_total\n    {head}\n{inner_frame}").key
+                for head in heads
+            }
+        )
         == 1
     )
 
 
-def test_what_was_cut_short_is_told_apart_by_its_difference() -> None:
-    said = "AssertionError: assert [1, 2, ... 8, 9] == [1, 2, ... 8, 9]"
+def test_truncated_values_are_distinguished_by_their_diff() -> None:
+    message = "AssertionError: assert [1, 2, ... 8, 9] == [1, 2, ... 8, 9]"
     detail = "tests/test_a.py:{}: in test_total\n    assert f() == WANTED\nE   {}\nE     \nE     At index 3 diff: '{}'"
-    one, same, other = (
-        signed(said, detail.format(line, said, value)).key for line, value in ((3, "a"), (9, "a"), (3, "b"))
+    first_key, same_key, other_key = (
+        sign_failure(message, detail.format(line, message, value)).key for line, value in ((3, "a"), (9, "a"), (3, "b"))
     )
-    assert one == same != other
+    assert first_key == same_key != other_key
 
 
-def test_what_an_assertion_was_about_is_told_below_it() -> None:
+def test_explanation_below_an_assertion_is_part_of_the_fingerprint() -> None:
     line = "assert ok(one)"
-    assert found_wrong(line, "assert False\n +  where False = ok('a b')").key != (
-        found_wrong(line, "assert False\n +  where False = ok('c d')").key
+    assert sign_assertion(line, "assert False\n +  where False = ok('a b')").key != (
+        sign_assertion(line, "assert False\n +  where False = ok('c d')").key
     )
 
 
-def test_what_is_asserted_counts_below_what_the_test_says_about_it() -> None:
+def test_compared_values_below_a_custom_message_count() -> None:
     line = "assert f(2) == 5, 'sums are wrong'"
-    one, other = (found_wrong(line, f"AssertionError: sums are wrong\nassert {got} == 5") for got in (4, 6))
-    assert one.key != other.key
+    first_signature, other_signature = (
+        sign_assertion(line, f"AssertionError: sums are wrong\nassert {value} == 5") for value in (4, 6)
+    )
+    assert first_signature.key != other_signature.key
 
 
-def test_how_much_was_cut_from_a_value_makes_no_difference() -> None:
-    said = "AssertionError: 'from /tmp/{}' != 'x[{} chars]'"
-    assert found_wrong("self.assertEqual(a, b)", said.format("a1", 20)).key == (
-        found_wrong("self.assertEqual(a, b)", said.format("other/b2", 31)).key
+def test_truncated_length_does_not_affect_the_fingerprint() -> None:
+    template = "AssertionError: 'from /tmp/{}' != 'x[{} chars]'"
+    assert sign_assertion("self.assertEqual(a, b)", template.format("a1", 20)).key == (
+        sign_assertion("self.assertEqual(a, b)", template.format("other/b2", 31)).key
     )
 
 
-def test_the_line_at_which_a_with_is_left_makes_no_difference() -> None:
-    said = "Failed: DID NOT RAISE <class 'ValueError'>"
-    assert found_wrong("with pytest.raises(ValueError):", said).key == found_wrong("parse('x')", said).key
+def test_last_line_of_a_with_block_does_not_affect_the_fingerprint() -> None:
+    message = "Failed: DID NOT RAISE <class 'ValueError'>"
+    assert sign_assertion("with pytest.raises(ValueError):", message).key == sign_assertion("parse('x')", message).key
 
 
 @pytest.mark.parametrize(
-    ("one", "other"),
+    ("first_message", "other_message"),
     [
         ("UnboundLocalError: local variable 'a' referenced before assignment",
          "UnboundLocalError: cannot access local variable 'a' where it is not associated with a value"),
@@ -181,28 +192,28 @@ def test_the_line_at_which_a_with_is_left_makes_no_difference() -> None:
          "SyntaxError: Expected ',' or '}' after property value in JSON at position 5 (line 1 column 6)"),
     ],
 )  # fmt: skip
-def test_versions_that_say_it_otherwise_mean_the_same(one: str, other: str) -> None:
-    test = "test/a.test.js::parses" if "JSON" in one else "tests/test_shop.py::test_total"
-    assert signed(one, test=test).key == signed(other, test=test).key
+def test_wordings_of_different_versions_have_the_same_fingerprint(first_message: str, other_message: str) -> None:
+    test = "test/a.test.js::parses" if "JSON" in first_message else "tests/test_shop.py::test_total"
+    assert sign_failure(first_message, test=test).key == sign_failure(other_message, test=test).key
 
 
 @pytest.mark.parametrize(
-    ("one", "other"),
+    ("first_message", "other_message"),
     [
         ("TypeError: Can't instantiate abstract class A with abstract method f",
          "TypeError: Can't instantiate abstract class A without an implementation for abstract method 'g'"),
         ("AttributeError: can't set attribute 'a'", "AttributeError: property 'b' of 'Cart' object has no setter"),
     ],
 )  # fmt: skip
-def test_what_versions_say_of_something_else_does_not(one: str, other: str) -> None:
-    assert signed(one).key != signed(other).key
+def test_different_names_in_version_wordings_differ(first_message: str, other_message: str) -> None:
+    assert sign_failure(first_message).key != sign_failure(other_message).key
 
 
-def test_the_attribute_that_python_3_9_does_not_name_is_read_from_its_line() -> None:
+def test_attribute_that_python_3_9_omits_is_read_from_the_line() -> None:
     detail = "src/cart.py:3: in __init__\n    self.{} = 3\nE   {}"
     old, old_other, new = (
-        signed(said, detail.format(name, said)).key
-        for name, said in (
+        sign_failure(message, detail.format(name, message)).key
+        for name, message in (
             ("a", "AttributeError: can't set attribute"),
             ("b", "AttributeError: can't set attribute"),
             ("a", "AttributeError: property 'a' of 'Cart' object has no setter"),
@@ -215,41 +226,49 @@ def test_the_attribute_that_python_3_9_does_not_name_is_read_from_its_line() -> 
     "folder",
     ["/tmp/x1", "/data/pytest-of-me/pytest-0/test_a0", "/data/tmpk3_x9aa1", f"{ROOT}/out/tmpabcdefgh"],
 )
-def test_where_temporary_files_lie_makes_no_difference(folder: str) -> None:
-    assert signed(f"OSError: no file '{folder}/a.db'").message == "no file '<tmp>'"
+def test_temporary_directory_does_not_affect_the_fingerprint(folder: str) -> None:
+    assert sign_failure(f"OSError: no file '{folder}/a.db'").message == "no file '<tmp>'"
 
 
-def test_items_that_differ_are_told_of_a_mapping_that_was_cut() -> None:
-    said = "AssertionError: assert {'a': 1, ...} == {'a': 2, ...}"
+def test_differing_items_of_a_truncated_mapping_count() -> None:
+    message = "AssertionError: assert {'a': 1, ...} == {'a': 2, ...}"
     detail = (
         "tests/test_a.py:3: in test_total\n    assert f() == WANTED\nE   {}\nE     \nE     Differing items:\nE     {}"
     )
-    one, other = (
-        signed(said, detail.format(said, differs)).key
-        for differs in ("{'a': 1} != {'a': 2}", "{'b': 'x'} != {'b': 'y'}")
+    first_key, other_key = (
+        sign_failure(message, detail.format(message, difference)).key
+        for difference in ("{'a': 1} != {'a': 2}", "{'b': 'x'} != {'b': 'y'}")
     )
-    assert one != other
+    assert first_key != other_key
 
 
-def test_functions_that_call_each_other_without_end_have_one_name_wherever_the_stack_was_full() -> None:
-    said = "RecursionError: maximum recursion depth exceeded"
+def test_infinite_mutual_recursion_has_one_fingerprint_at_any_depth() -> None:
+    message = "RecursionError: maximum recursion depth exceeded"
     ping, pong = "src/a.py:3: in ping\n    pong()\n", "src/a.py:9: in pong\n    ping()\n"
-    full = f"E   {said}"
-    assert signed(said, (ping + pong) * 3 + full).key == signed(said, (ping + pong) * 3 + ping + full).key
+    full = f"E   {message}"
+    assert (
+        sign_failure(message, (ping + pong) * 3 + full).key
+        == sign_failure(message, (ping + pong) * 3 + ping + full).key
+    )
 
 
-def test_a_family_has_no_name_of_the_repo_but_those_of_python() -> None:
-    said = "AttributeError: '{}' object has no attribute '{}'"
-    assert signed(said.format("Cart", "total")).family == signed(said.format("Ledger", "sum")).family
-    assert signed(said.format("NoneType", "total")).family != signed(said.format("Cart", "total")).family
-    assert signed(said.format("Cart", "total")).key != signed(said.format("Cart", "sum")).key
+def test_family_omits_names_of_the_repo_but_keeps_those_of_python() -> None:
+    template = "AttributeError: '{}' object has no attribute '{}'"
+    assert (
+        sign_failure(template.format("Cart", "total")).family == sign_failure(template.format("Ledger", "sum")).family
+    )
+    assert (
+        sign_failure(template.format("NoneType", "total")).family
+        != sign_failure(template.format("Cart", "total")).family
+    )
+    assert sign_failure(template.format("Cart", "total")).key != sign_failure(template.format("Cart", "sum")).key
 
 
-def test_a_group_of_exceptions_is_read_through_its_margin() -> None:
+def test_exception_group_is_read_through_its_margin() -> None:
     detail = (
         "  + Exception Group Traceback (most recent call last):\n"
         f'  |   File "{ROOT}/tests/test_a.py", line 3, in test_total\n  |     go()\n'
         "  +-+---------------- 1 ----------------\n    | Traceback (most recent call last):\n"
         f'    |   File "{ROOT}/src/a.py", line 3, in go\n    |     raise ValueError("x")\n    | ValueError: x\n'
     )
-    assert signed("ExceptionGroup: some (1 sub-exception)", detail).frame == "src/a.py:go"
+    assert sign_failure("ExceptionGroup: some (1 sub-exception)", detail).frame == "src/a.py:go"

@@ -23,10 +23,10 @@ DIFF = f"--- a/pkg/a.py\n+++ b/pkg/a.py\n@@ -20,3 +20,4 @@\n{BODY}"
 WHOLE = f"pkg/a.py\n```python\n{NEW}```\n"
 
 
-def result(answer: str, old: str = OLD, path: str = "pkg/a.py") -> str | None:
+def apply_answer(answer: str, old: str = OLD, path: str = "pkg/a.py") -> str | None:
     edits = parse(answer).edits
-    made = put(edits, {path: old.encode()}.get, [path]).files.get(path) if edits else None
-    return None if made is None else made.decode()
+    content = put(edits, {path: old.encode()}.get, [path]).files.get(path) if edits else None
+    return None if content is None else content.decode()
 
 
 @pytest.mark.parametrize(
@@ -63,8 +63,8 @@ def result(answer: str, old: str = OLD, path: str = "pkg/a.py") -> str | None:
         f"First:\n\n```python\nline_20 = 20\n```\n\nis wrong.\n\n{WHOLE}",
     ],
 )
-def test_every_form_in_every_wrapping(answer):
-    assert result(answer) == NEW
+def test_every_form_of_edit_is_read_in_every_wrapping(answer):
+    assert apply_answer(answer) == NEW
 
 
 @pytest.mark.parametrize(
@@ -83,11 +83,11 @@ def test_every_form_in_every_wrapping(answer):
         f"pkg/a.py\n```python\n{NEW[len(NEW) // 2 :]}```\n",
     ],
 )
-def test_what_is_cut_off_is_refused(answer):
-    assert result(answer) is None
+def test_truncated_answer_is_refused(answer):
+    assert apply_answer(answer) is None
 
 
-def test_a_file_is_made_deleted_and_not_overwritten():
+def test_files_can_be_created_and_deleted_but_not_overwritten():
     new = "*** Begin Patch\n*** Add File: pkg/b.py\n+x = 1\n+\n+y = 2\n*** Delete File: pkg/a.py\n*** End Patch\n"
     assert put(parse(new).edits, {"pkg/a.py": b"z = 1\n"}.get, ["pkg/a.py"]).files == {
         "pkg/b.py": b"x = 1\n\ny = 2\n",
@@ -109,12 +109,12 @@ def test_a_file_is_made_deleted_and_not_overwritten():
     ],
 )
 def test_links_renames_and_quoted_paths_are_refused(head):
-    done = put(parse(head).edits, {"pkg/a.py": OLD.encode()}.get, ["pkg/a.py"])
-    assert done.files == {}
-    assert done.rejects
+    edited_files = put(parse(head).edits, {"pkg/a.py": OLD.encode()}.get, ["pkg/a.py"])
+    assert edited_files.files == {}
+    assert edited_files.rejects
 
 
-def test_a_path_that_several_files_end_with_is_refused_with_their_names():
+def test_ambiguous_path_suffix_is_refused_with_the_candidates():
     answer = BLOCK.replace("pkg/a.py", "a.py")
     (reject,) = put(parse(answer).edits, {}.get, ["x/a.py", "y/a.py"]).rejects
     assert "x/a.py, y/a.py" in reject.reason
@@ -126,38 +126,43 @@ FUNCTIONS = "import os\n\n\n" + "\n\n".join(
 )
 
 
-def test_a_definition_is_put_in_the_place_of_its_namesake():
+def test_definition_replaces_its_namesake():
     answer = "pkg/a.py\n```python\ndef only_3(self):\n    return 'three'\n```\n"
     edits = parse(answer).edits
-    done = put(edits, {"pkg/a.py": FUNCTIONS.encode()}.get, ["pkg/a.py"])
-    assert done.files["pkg/a.py"] == FUNCTIONS.replace("return 3", "return 'three'").encode()
-    assert (done.rungs[0].kind, done.rungs[0].rung) == (EditKind.whole, EditFit.node)
-    assert result(answer.replace("only_3", "same"), FUNCTIONS) is None
-    assert result("pkg/a.py\n```python\nclass C3:\n    def only_3(self):\n        return 'x'\n```\n", FUNCTIONS) is None
+    edited_files = put(edits, {"pkg/a.py": FUNCTIONS.encode()}.get, ["pkg/a.py"])
+    assert edited_files.files["pkg/a.py"] == FUNCTIONS.replace("return 3", "return 'three'").encode()
+    assert (edited_files.edit_records[0].kind, edited_files.edit_records[0].rung) == (EditKind.whole, EditFit.node)
+    assert apply_answer(answer.replace("only_3", "same"), FUNCTIONS) is None
+    assert (
+        apply_answer("pkg/a.py\n```python\nclass C3:\n    def only_3(self):\n        return 'x'\n```\n", FUNCTIONS)
+        is None
+    )
 
 
-def test_lines_left_out_of_a_whole_file_are_the_files_own():
-    kept = NEW.split("\n")
-    answer = "pkg/a.py\n```python\n" + "\n".join([*kept[:26], "# ... existing code ...", *kept[-6:]]) + "```\n"
-    assert result(answer) == NEW
-    assert result(answer.replace("line_36", "line_66")) is None
+def test_omitted_lines_of_a_whole_file_are_taken_from_the_old_file():
+    new_lines = NEW.split("\n")
+    answer = (
+        "pkg/a.py\n```python\n" + "\n".join([*new_lines[:26], "# ... existing code ...", *new_lines[-6:]]) + "```\n"
+    )
+    assert apply_answer(answer) == NEW
+    assert apply_answer(answer.replace("line_36", "line_66")) is None
 
 
 @pytest.mark.parametrize("note", ["# (other lines unchanged)", "# [omitted]", "# ( the rest is not shown )"])
-def test_a_note_in_brackets_stands_for_the_lines_that_it_speaks_of(note):
-    kept = NEW.split("\n")
-    assert result("pkg/a.py\n```python\n" + "\n".join([*kept[:26], note, *kept[-6:]]) + "```\n") == NEW
+def test_bracketed_note_stands_for_omitted_lines(note):
+    new_lines = NEW.split("\n")
+    assert apply_answer("pkg/a.py\n```python\n" + "\n".join([*new_lines[:26], note, *new_lines[-6:]]) + "```\n") == NEW
 
 
-def test_a_comment_in_the_place_of_lines_that_it_speaks_of_is_refused():
+def test_comment_in_place_of_omitted_lines_is_refused():
     body = "\n".join(f"    print({number})" for number in range(20))
-    others = "\n\n".join(f"def other_{number}():\n    return {number}\n" for number in range(20))
-    old = f"def told(one):\n{body}\n    return one\n\n\n{others}"
-    given = "def told(one):\n    print(0)\n    # the rest stays the same\n    print(19)\n    return one + 1\n"
-    for answer in (given, f"{given}\n\n{others}"):
+    other_functions = "\n\n".join(f"def other_{number}():\n    return {number}\n" for number in range(20))
+    old = f"def told(one):\n{body}\n    return one\n\n\n{other_functions}"
+    shortened = "def told(one):\n    print(0)\n    # the rest stays the same\n    print(19)\n    return one + 1\n"
+    for answer in (shortened, f"{shortened}\n\n{other_functions}"):
         edits = parse(f"pkg/a.py\n```python\n{answer}```\n").edits
         (reject,) = put(edits, {"pkg/a.py": old.encode()}.get, ["pkg/a.py"]).rejects
         assert reject.reason == "18 lines from line 3 on are not in it, only the comment: # the rest stays the same"
-    for instead in ("    # the rest stays the same\n    print(7)\n", "    # the same as before\n"):
-        changed = old.replace("    print(7)\n", instead)
-        assert result(f"pkg/a.py\n```python\n{changed}```\n", old) == changed
+    for replacement in ("    # the rest stays the same\n    print(7)\n", "    # the same as before\n"):
+        changed = old.replace("    print(7)\n", replacement)
+        assert apply_answer(f"pkg/a.py\n```python\n{changed}```\n", old) == changed

@@ -14,13 +14,13 @@ pytestmark = pytest.mark.slow
 BENCH = Path(__file__).parents[4] / "bench"
 
 
-def test_the_corpus_is_read_right_or_refused():
-    done = subprocess.run(
+def test_corpus_answers_are_read_correctly_or_refused():
+    completed = subprocess.run(
         [sys.executable, BENCH / "answers.py", "--quick"], capture_output=True, text=True, timeout=600
     )
-    assert done.returncode == 0, done.stderr
-    figures = {load["name"]: load for load in json.loads(done.stdout.splitlines()[-1])["figures"]}
-    assert figures["recovered"]["holds"], done.stdout
-    assert (figures["wrong"]["value"], figures["crashes"]["value"]) == (0, 0), done.stdout
+    assert completed.returncode == 0, completed.stderr
+    figures = {load["name"]: load for load in json.loads(completed.stdout.splitlines()[-1])["figures"]}
+    assert figures["recovered"]["holds"], completed.stdout
+    assert (figures["wrong"]["value"], figures["crashes"]["value"]) == (0, 0), completed.stdout
     assert figures["answers"]["value"] >= 200
     assert figures["recorded"]["value"] >= 80

@@ -5,19 +5,25 @@ from __future__ import annotations
 import pytest
 
 from redstart.core.run import Suite
-from redstart.testing.states import spec
-from redstart.toolkit.prompts.projects import brief_answer_with_program, brief_answer_with_tests, rules_of_tests
+from redstart.testing.states import make_spec
+from redstart.toolkit.prompts.projects import (
+    describe_brief_program_answer,
+    describe_brief_test_answer,
+    describe_test_rules,
+)
 
 
-def suite(runner: str) -> Suite:
+def create_suite(runner: str) -> Suite:
     return Suite(runner=runner, command=(runner,), environment="")
 
 
-def test_properties_are_offered_where_they_can_be_written():
-    offers = {"mode": "create", "offers": ("hypothesis",)}
-    offered = {item: rules_of_tests(spec(suite=suite(item), **offers)) for item in ("pytest", "node")}
-    assert "a property with Hypothesis" in offered["pytest"]
-    assert "a property with Hypothesis" not in offered["node"]
+def test_properties_are_offered_only_where_they_can_be_written():
+    options = {"mode": "create", "offers": ("hypothesis",)}
+    rules_by_runner = {
+        item: describe_test_rules(make_spec(suite=create_suite(item), **options)) for item in ("pytest", "node")
+    }
+    assert "a property with Hypothesis" in rules_by_runner["pytest"]
+    assert "a property with Hypothesis" not in rules_by_runner["node"]
 
 
 @pytest.mark.parametrize(
@@ -27,8 +33,8 @@ def test_properties_are_offered_where_they_can_be_written():
         ("node", "test/first.test.js\n```js\n", "src/index.js\n```js\n"),
     ],
 )
-def test_a_small_model_is_shown_the_paths_of_what_it_writes(runner, tests, program):
-    asked = spec(mode="create", suite=suite(runner), repo="calc")
-    assert tests in brief_answer_with_tests(asked)
-    assert program in brief_answer_with_program(asked)
-    assert "{" not in brief_answer_with_tests(asked) + brief_answer_with_program(asked)
+def test_small_model_gets_the_paths_of_the_files_to_write(runner, tests, program):
+    run_spec = make_spec(mode="create", suite=create_suite(runner), repo="calc")
+    assert tests in describe_brief_test_answer(run_spec)
+    assert program in describe_brief_program_answer(run_spec)
+    assert "{" not in describe_brief_test_answer(run_spec) + describe_brief_program_answer(run_spec)

@@ -39,7 +39,7 @@ SHA256 = {
 """Of each question under `toolkit/prompts/questions`. Change one only together with a paired test of the new prompt."""
 
 
-def test_the_questions_have_the_bytes_that_were_measured() -> None:
+def test_questions_match_the_measured_bytes() -> None:
     folder = Path(redstart.toolkit.prompts.__file__).parent / "questions"
     files = {path.relative_to(folder).as_posix(): path for path in folder.rglob("*.md")}
     assert {name: hashlib.sha256(path.read_bytes()).hexdigest() for name, path in files.items()} == SHA256

@@ -14,7 +14,7 @@ from redstart.toolkit.repo.handover import (
     HandoverEvent,
     HandoverOutcome,
     apply_patch,
-    changes_between,
+    list_changes,
     undo_patch,
 )
 from redstart.toolkit.repo.trees import GitTrees
@@ -41,29 +41,29 @@ STATES: dict[str, State] = {}
 """Filled by the functions below: each arranges what its name says."""
 
 
-def state(happened: str, *, base: Mapping[str, bytes] | None = None, patch=None, is_git: bool = True):
+def register_state(event: str, *, base: Mapping[str, bytes] | None = None, patch=None, is_git: bool = True):
     def keep(arrange: Callable[[Repo], None]) -> None:
-        STATES[arrange.__name__] = State(arrange, HandoverEvent(happened), {**FILES, **(base or {})}, patch, is_git)
+        STATES[arrange.__name__] = State(arrange, HandoverEvent(event), {**FILES, **(base or {})}, patch, is_git)
 
     return keep
 
 
 class Repo:
-    def __init__(self, folder: Path, home: Path, given: State) -> None:
+    def __init__(self, folder: Path, home: Path, initial_state: State) -> None:
         self.folder = folder
         folder.mkdir(parents=True)
-        for path, data in given.base.items():
+        for path, data in initial_state.base.items():
             self.write(path, data)
-        if given.is_git:
+        if initial_state.is_git:
             self.git("init", "-q", "-b", "main")
             self.git("add", "-A")
             self.git("commit", "-qm", "one")
         self.blobs = DirectoryBlobs(home / "blobs")
         self.trees = GitTrees(home / "snapshots", self.blobs)
         self.base = self.trees.take(folder)
-        changed = given.patch or {path: TEXT.replace(OLD, NEW) for path in ("calc.py", "pkg/util.py")}
+        changed = initial_state.patch or {path: TEXT.replace(OLD, NEW) for path in ("calc.py", "pkg/util.py")}
         self.result = self.trees.write(self.base, changed)
-        self.changes = changes_between(self.trees, self.base, self.result)
+        self.changes = list_changes(self.trees, self.base, self.result)
         self.desk = HandoverContext(folder, self.blobs, home / "applied" / "run.json", "run")
 
     def apply(self) -> HandoverOutcome:
@@ -73,19 +73,19 @@ class Repo:
         return undo_patch(self.desk)
 
     def git(self, *arguments: str, cwd: Path | None = None) -> str:
-        who = {f"GIT_{item}_{what}": "a@b" for item in ("AUTHOR", "COMMITTER") for what in ("NAME", "EMAIL")}
-        kept = {name: value for name, value in os.environ.items() if not name.startswith("GIT_")}
+        identity = {f"GIT_{item}_{field}": "a@b" for item in ("AUTHOR", "COMMITTER") for field in ("NAME", "EMAIL")}
+        inherited = {name: value for name, value in os.environ.items() if not name.startswith("GIT_")}
         environ = {
-            **kept,
-            **who,
+            **inherited,
+            **identity,
             "GIT_CONFIG_GLOBAL": os.devnull,
             "GIT_CONFIG_NOSYSTEM": "1",
             "GIT_OPTIONAL_LOCKS": "0",
         }
         command = ("git", "-c", "protocol.file.allow=always", *arguments)
-        done = subprocess.run(command, cwd=cwd or self.folder, capture_output=True, env=environ, check=False)
-        assert done.returncode == 0 or arguments[0] == "merge", done.stderr
-        return done.stdout.decode(errors="surrogateescape")
+        completed = subprocess.run(command, cwd=cwd or self.folder, capture_output=True, env=environ, check=False)
+        assert completed.returncode == 0 or arguments[0] == "merge", completed.stderr
+        return completed.stdout.decode(errors="surrogateescape")
 
     def write(self, path: str, data: bytes) -> None:
         (self.folder / path).parent.mkdir(parents=True, exist_ok=True)
@@ -103,20 +103,20 @@ class Repo:
         self.git("add", "-A")
         self.git("commit", "-qm", "more")
 
-    def all(self) -> dict[str, tuple[int, bytes]]:
+    def list_entries(self) -> dict[str, tuple[int, bytes]]:
         """Return every file, link and folder with its mode: the user's, and git's own data where it can be lost."""
-        found: dict[str, tuple[int, bytes]] = {}
+        entries: dict[str, tuple[int, bytes]] = {}
         for folder, folders, files in os.walk(self.folder):
             for name in (*folders, *files):
                 path = Path(folder, name)
-                where = path.lstat().st_mode, str(path.relative_to(self.folder))
+                location = path.lstat().st_mode, str(path.relative_to(self.folder))
                 if path.is_symlink():
-                    found[where[1]] = (where[0], os.fsencode(path.readlink()))
+                    entries[location[1]] = (location[0], os.fsencode(path.readlink()))
                 else:
-                    found[where[1]] = (where[0], path.read_bytes() if path.is_file() else b"")
-        return found
+                    entries[location[1]] = (location[0], path.read_bytes() if path.is_file() else b"")
+        return entries
 
 
-def other(everything: Mapping[str, tuple[int, bytes]], repo: Repo) -> dict[str, tuple[int, bytes]]:
+def exclude_patched(entries: Mapping[str, tuple[int, bytes]], repo: Repo) -> dict[str, tuple[int, bytes]]:
     """Return every entry except the files of the patch."""
-    return {path: item for path, item in everything.items() if path not in {change.path for change in repo.changes}}
+    return {path: item for path, item in entries.items() if path not in {change.path for change in repo.changes}}

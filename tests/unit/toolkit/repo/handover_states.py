@@ -4,6 +4,17 @@ from __future__ import annotations
 
 import handover_left
 import handover_taken
-from handover_repo import CRLF, FILES, NEW, OLD, STATES, TEXT, Repo, other
+from handover_repo import CRLF, FILES, NEW, OLD, STATES, TEXT, Repo, exclude_patched
 
-__all__ = ["CRLF", "FILES", "NEW", "OLD", "STATES", "TEXT", "Repo", "handover_left", "handover_taken", "other"]
+__all__ = [
+    "CRLF",
+    "FILES",
+    "NEW",
+    "OLD",
+    "STATES",
+    "TEXT",
+    "Repo",
+    "exclude_patched",
+    "handover_left",
+    "handover_taken",
+]

@@ -2,63 +2,63 @@
 
 from __future__ import annotations
 
-from handover_repo import CRLF, NEW, OLD, TEXT, WEIRD, state
+from handover_repo import CRLF, NEW, OLD, TEXT, WEIRD, register_state
 
 
-@state("done")
+@register_state("done")
 def clean(repo):
     """As the run saw it."""
 
 
-@state("done")
+@register_state("done")
 def dirty_elsewhere(repo):
     repo.write("other.py", b"uncommitted\n")
     repo.write("untracked.py", b"untracked\n")
 
 
-@state("done")
+@register_state("done")
 def dirty_in_the_same_file(repo):
     repo.edit("calc.py", b"line 3\n", b"mine 3\nmore\n")
 
 
-@state("done")
+@register_state("done")
 def dirty_at_both_ends(repo):
     repo.edit("calc.py", b"line 1\n", b"first\n")
     repo.edit("calc.py", b"line 30\n", b"last\n")
 
 
-@state("done")
+@register_state("done")
 def staged_in_the_same_file(repo):
     repo.edit("calc.py", b"line 3\n", b"staged\n")
     repo.git("add", "calc.py")
 
 
-@state("done")
+@register_state("done")
 def staged_elsewhere(repo):
     repo.write("new.py", b"staged\n")
     repo.git("add", "new.py")
 
 
-@state("done")
+@register_state("done")
 def staged_and_changed_again(repo):
     repo.edit("calc.py", b"line 3\n", b"staged\n")
     repo.git("add", "calc.py")
     repo.edit("calc.py", b"line 28\n", b"not staged\n")
 
 
-@state("done")
+@register_state("done")
 def staged_at_the_hunk_but_not_in_the_tree(repo):
     repo.edit("calc.py", OLD, b"staged 15")
     repo.git("add", "calc.py")
     repo.write("calc.py", TEXT)
 
 
-@state("done")
+@register_state("done")
 def removed_from_the_index(repo):
     repo.git("rm", "-q", "--cached", "calc.py")
 
 
-@state("done")
+@register_state("done")
 def moved_on_by_commits(repo):
     repo.edit("calc.py", b"line 3\n", b"committed\n")
     repo.commit()
@@ -66,58 +66,58 @@ def moved_on_by_commits(repo):
     repo.commit()
 
 
-@state("done")
+@register_state("done")
 def rebased(repo):
     repo.git("checkout", "-q", "--orphan", "fresh")
     repo.edit("calc.py", b"line 3\n", b"other history\n")
     repo.commit()
 
 
-@state("done")
+@register_state("done")
 def one_file_patched_by_hand(repo):
     repo.edit("calc.py", OLD, NEW)
 
 
-@state("done")
+@register_state("done")
 def one_file_patched_and_committed(repo):
     repo.edit("calc.py", OLD, NEW)
     repo.commit()
     repo.edit("pkg/util.py", b"line 2\n", b"mine\n")
 
 
-@state("done", base={"calc.py": CRLF}, patch={"calc.py": CRLF.replace(OLD, NEW)})
+@register_state("done", base={"calc.py": CRLF}, patch={"calc.py": CRLF.replace(OLD, NEW)})
 def crlf(repo):
     repo.edit("calc.py", b"line 3\r\n", b"mine 3\r\n")
 
 
-@state("done", base={"calc.py": TEXT[:100] + CRLF}, patch={"calc.py": (TEXT[:100] + CRLF).replace(OLD, NEW)})
+@register_state("done", base={"calc.py": TEXT[:100] + CRLF}, patch={"calc.py": (TEXT[:100] + CRLF).replace(OLD, NEW)})
 def mixed_line_ends(repo):
     repo.edit("calc.py", b"line 29\r\n", b"mine 29\n")
 
 
-@state("done", base={"calc.py": TEXT[:-1]}, patch={"calc.py": TEXT[:-1].replace(OLD, NEW)})
+@register_state("done", base={"calc.py": TEXT[:-1]}, patch={"calc.py": TEXT[:-1].replace(OLD, NEW)})
 def no_final_newline(repo):
     repo.edit("calc.py", b"line 3\n", b"mine 3\n")
 
 
-@state("done")
+@register_state("done")
 def final_newline_lost_since(repo):
     repo.write("calc.py", TEXT[:-1])
 
 
-@state("done")
+@register_state("done")
 def executable(repo):
     (repo.folder / "calc.py").chmod(0o755)
     (repo.folder / "pkg" / "util.py").chmod(0o700)
 
 
-@state("done")
+@register_state("done")
 def read_only(repo):
     (repo.folder / "calc.py").chmod(0o444)
     (repo.folder / "pkg" / "util.py").chmod(0o600)
 
 
-@state("done")
+@register_state("done")
 def submodule_present(repo):
     inner = repo.folder.parent / "inner"
     inner.mkdir()
@@ -129,37 +129,37 @@ def submodule_present(repo):
     (repo.folder / "vendored" / "calc.py").write_bytes(b"changed in the submodule\n")
 
 
-@state("done")
+@register_state("done")
 def nested_repo(repo):
     repo.write("nested/calc.py", TEXT)
     repo.git("init", "-q", cwd=repo.folder / "nested")
 
 
-@state("done")
+@register_state("done")
 def detached_head(repo):
     repo.git("checkout", "-q", "--detach")
     repo.write("other.py", b"uncommitted\n")
 
 
-@state("done")
+@register_state("done")
 def unborn_head(repo):
     repo.git("checkout", "-q", "--orphan", "nothing-yet")
 
 
-@state("done")
+@register_state("done")
 def stash_present(repo):
     repo.edit("calc.py", OLD, b"stashed 15")
     repo.git("stash", "-q")
 
 
-@state("done")
+@register_state("done")
 def ignored_files(repo):
     repo.write("noise.log", b"noise\n")
     repo.write("build/out", b"out\n")
     repo.write("pkg/calc.log", b"more\n")
 
 
-@state("done")
+@register_state("done")
 def merge_in_progress(repo):
     repo.git("checkout", "-qb", "side")
     repo.write("other.py", b"theirs\n")
@@ -171,39 +171,39 @@ def merge_in_progress(repo):
     assert (repo.folder / ".git" / "MERGE_HEAD").exists()
 
 
-@state("done")
+@register_state("done")
 def ignored_since(repo):
     repo.write(".gitignore", b"calc.py\n")
     repo.git("rm", "-q", "--cached", "calc.py")
 
 
-@state("done")
+@register_state("done")
 def index_locked(repo):
     (repo.folder / ".git" / "index.lock").touch()
 
 
-@state("done", is_git=False)
+@register_state("done", is_git=False)
 def no_git(repo):
     repo.write("other.py", b"mine\n")
 
 
-@state("done", is_git=False)
+@register_state("done", is_git=False)
 def became_a_repo(repo):
     repo.git("init", "-q")
 
 
-@state("done")
+@register_state("done")
 def stopped_being_a_repo(repo):
     (repo.folder / ".git").rename(repo.folder / "was.git")
 
 
-@state("done")
+@register_state("done")
 def case_variants(repo):
     repo.write("Calc.py", b"another file\n")
     repo.write("CALC.PY", b"a third\n")
 
 
-@state(
+@register_state(
     "done",
     base={"größe/日本 x.py": TEXT, WEIRD: TEXT},
     patch=dict.fromkeys(("größe/日本 x.py", WEIRD), TEXT.replace(OLD, NEW)),
@@ -212,43 +212,45 @@ def odd_names(repo):
     repo.edit(WEIRD, b"line 3\n", b"mine\n")
 
 
-@state("done", base={"calc.py": b"filler\n" * 2_000_000 + OLD}, patch={"calc.py": b"filler\n" * 2_000_000 + NEW})
+@register_state(
+    "done", base={"calc.py": b"filler\n" * 2_000_000 + OLD}, patch={"calc.py": b"filler\n" * 2_000_000 + NEW}
+)
 def huge(repo):
     data = repo.read("calc.py")
     repo.write("calc.py", b"at the top\n" + data)
 
 
-@state("done", base={"logo.png": b"\x89PNG\0\1"}, patch={"logo.png": b"\x89PNG\0\2"})
+@register_state("done", base={"logo.png": b"\x89PNG\0\1"}, patch={"logo.png": b"\x89PNG\0\2"})
 def binary(repo):
     """Equal to what the run saw."""
 
 
-@state("done")
+@register_state("done")
 def symlinks_elsewhere(repo):
     (repo.folder / "link.py").symlink_to("calc.py")
     (repo.folder / "out").symlink_to("/")
 
 
-@state("done", patch={"fresh/deep/new.py": b"new\n", "calc.py": TEXT.replace(OLD, NEW)})
+@register_state("done", patch={"fresh/deep/new.py": b"new\n", "calc.py": TEXT.replace(OLD, NEW)})
 def a_new_file_in_a_new_folder(repo):
     """The folders are made for it."""
 
 
-@state("done", patch={"fresh/new.py": b"new\n"})
+@register_state("done", patch={"fresh/new.py": b"new\n"})
 def a_new_file_in_a_folder_made_since(repo):
     repo.write("fresh/mine.py", b"mine\n")
 
 
-@state("done", patch={"fresh/new.py": b"new\n"})
+@register_state("done", patch={"fresh/new.py": b"new\n"})
 def a_new_file_in_an_empty_folder_of_the_users(repo):
     (repo.folder / "fresh").mkdir()
 
 
-@state("done", patch={"pkg/util.py": None, "calc.py": TEXT.replace(OLD, NEW)})
+@register_state("done", patch={"pkg/util.py": None, "calc.py": TEXT.replace(OLD, NEW)})
 def deletes_a_file(repo):
     (repo.folder / "pkg" / "util.py").chmod(0o640)
 
 
-@state("done", patch={"pkg/util.py": None, "calc.py": TEXT.replace(OLD, NEW)})
+@register_state("done", patch={"pkg/util.py": None, "calc.py": TEXT.replace(OLD, NEW)})
 def deletes_a_file_that_is_gone(repo):
     (repo.folder / "pkg" / "util.py").unlink()

@@ -9,8 +9,8 @@ from redstart.core.errors import ConfigError
 from redstart.toolkit.repo.handover import (
     HandoverEvent,
     HandoverOutcome,
-    changes_between,
     commit_on_branch,
+    list_changes,
 )
 
 pytestmark = pytest.mark.slow
@@ -22,13 +22,13 @@ def on_branch(repo: Repo, name: str = "fix/red") -> HandoverOutcome:
     return commit_on_branch(repo.folder, repo.changes, name, "the fix")
 
 
-def untouched(repo: Repo) -> dict[str, tuple[int, bytes]]:
+def list_untouched(repo: Repo) -> dict[str, tuple[int, bytes]]:
     """Return everything except git's objects, its configuration and the branch that is made."""
-    skipped = (".git/objects", ".git/config", ".git/refs/heads/fix", ".git/logs/refs/heads/fix")
-    return {path: item for path, item in repo.all().items() if not path.startswith(skipped)}
+    skipped_prefixes = (".git/objects", ".git/config", ".git/refs/heads/fix", ".git/logs/refs/heads/fix")
+    return {path: item for path, item in repo.list_entries().items() if not path.startswith(skipped_prefixes)}
 
 
-def tree(repo: Repo, commit: str) -> dict[str, bytes]:
+def read_tree(repo: Repo, commit: str) -> dict[str, bytes]:
     names = repo.git("ls-tree", "-rz", "--name-only", commit).split("\0")[:-1]
     return {name: repo.git("cat-file", "blob", f"{commit}:{name}").encode() for name in names}
 
@@ -41,33 +41,33 @@ def tree(repo: Repo, commit: str) -> dict[str, bytes]:
         "index_locked",
     ],
 )
-def test_a_branch_holds_only_the_patch_and_nothing_else_is_touched(made, name):
+def test_branch_holds_only_the_patch_and_nothing_else_changes(made, name):
     repo = made(name)
     STATES[name].arrange(repo)
-    before, head = untouched(repo), tree(repo, "HEAD")
+    before, head = list_untouched(repo), read_tree(repo, "HEAD")
     outcome = on_branch(repo)
     assert outcome.happened is HandoverEvent.done
-    assert untouched(repo) == before
+    assert list_untouched(repo) == before
     assert repo.git("rev-parse", "fix/red", "fix/red^") == f"{outcome.commit}\n{repo.git('rev-parse', 'HEAD')}"
     patched = {path: data.replace(OLD, NEW) for path, data in head.items() if path in ("calc.py", "pkg/util.py")}
-    assert tree(repo, "fix/red") == {**head, **patched}
+    assert read_tree(repo, "fix/red") == {**head, **patched}
     with pytest.raises(ConfigError, match="already exists"):
         on_branch(repo)
 
 
-def test_a_branch_with_new_deleted_and_executable_files_from_a_folder_inside_the_repo(made):
+def test_branch_from_a_subdirectory_handles_every_kind_of_change(made):
     repo = made("clean")
     (repo.folder / "pkg" / "run.py").write_bytes(TEXT)
     (repo.folder / "pkg" / "run.py").chmod(0o755)
     repo.commit()
     base = repo.trees.take(repo.folder / "pkg")
     files = {"util.py": None, "run.py": TEXT.replace(OLD, NEW), "deep/new.py": b"new\n"}
-    repo.changes = changes_between(repo.trees, base, repo.trees.write(base, files))
+    repo.changes = list_changes(repo.trees, base, repo.trees.write(base, files))
     for setting in ("user.name", "user.email"):
         repo.git("config", setting, "a@b")
     assert commit_on_branch(repo.folder / "pkg", repo.changes, "fix", "the fix").happened is HandoverEvent.done
-    told = repo.git("diff", "--raw", "--abbrev=4", "--no-renames", "HEAD", "fix")
-    assert [line.split()[0:2] + line.split()[4:] for line in told.splitlines()] == [
+    diff = repo.git("diff", "--raw", "--abbrev=4", "--no-renames", "HEAD", "fix")
+    assert [line.split()[0:2] + line.split()[4:] for line in diff.splitlines()] == [
         [":000000", "100644", "A", "pkg/deep/new.py"],
         [":100755", "100755", "M", "pkg/run.py"],
         [":100644", "000000", "D", "pkg/util.py"],
@@ -75,33 +75,33 @@ def test_a_branch_with_new_deleted_and_executable_files_from_a_folder_inside_the
 
 
 @pytest.mark.parametrize("name", ["committed_at_the_hunk", "folder_deleted", "replaced_by_a_symlink"])
-def test_a_branch_that_would_conflict_is_not_made(made, name):
+def test_branch_that_would_conflict_is_not_created(made, name):
     repo = made(name)
     STATES[name].arrange(repo)
     repo.git("add", "-A")
     repo.git("commit", "-qm", "more", "--allow-empty")
-    before = untouched(repo)
+    before = list_untouched(repo)
     assert on_branch(repo).happened is HandoverEvent.refused
-    assert (untouched(repo), repo.git("branch", "--list", "fix/red")) == (before, "")
+    assert (list_untouched(repo), repo.git("branch", "--list", "fix/red")) == (before, "")
 
 
-def test_a_branch_in_a_repo_that_keeps_plain_line_ends(made):
+def test_branch_keeps_the_plain_line_endings_of_the_repo(made):
     repo = made("clean")
     repo.write("calc.py", CRLF)
     base = repo.trees.take(repo.folder)
-    repo.changes = changes_between(repo.trees, base, repo.trees.write(base, {"calc.py": CRLF.replace(OLD, NEW)}))
+    repo.changes = list_changes(repo.trees, base, repo.trees.write(base, {"calc.py": CRLF.replace(OLD, NEW)}))
     assert on_branch(repo).happened is HandoverEvent.done
-    assert tree(repo, "fix/red")["calc.py"] == TEXT.replace(OLD, NEW)
+    assert read_tree(repo, "fix/red")["calc.py"] == TEXT.replace(OLD, NEW)
 
 
-def test_a_commit_that_holds_the_patch_already_gets_no_branch(made):
+def test_commit_that_already_holds_the_patch_gets_no_branch(made):
     repo = made("clean")
     STATES["patched_by_hand"].arrange(repo)
     repo.commit()
     assert (on_branch(repo).happened, repo.git("branch", "--list", "fix/red")) == (HandoverEvent.already, "")
 
 
-def test_a_branch_by_nobody_is_not_made(made):
+def test_branch_without_a_git_identity_is_not_created(made):
     repo = made("clean")
     repo.git("config", "user.name", "")
     with pytest.raises(ConfigError, match="who commits"):
@@ -110,7 +110,7 @@ def test_a_branch_by_nobody_is_not_made(made):
 
 
 @pytest.mark.parametrize(
-    ("name", "branch", "words"),
+    ("name", "branch", "pattern"),
     [
         ("no_git", "fix", "not a git repo"),
         ("unborn_head", "fix", "no commit yet"),
@@ -122,14 +122,14 @@ def test_a_branch_by_nobody_is_not_made(made):
         ("clean", "", "not a valid branch name"),
     ],
 )
-def test_a_branch_that_cannot_be_made_is_a_matter_of_usage(made, name, branch, words):
+def test_branch_that_cannot_be_created_is_a_usage_error(made, name, branch, pattern):
     repo = made(name)
     STATES[name].arrange(repo)
-    before = repo.all()
+    before = repo.list_entries()
     if name == "clean":
         repo.git("config", "user.name", "a")
         repo.git("config", "user.email", "a@b")
-        before = untouched(repo)
-    with pytest.raises(ConfigError, match=words):
+        before = list_untouched(repo)
+    with pytest.raises(ConfigError, match=pattern):
         commit_on_branch(repo.folder, repo.changes, branch, "the fix")
-    assert (untouched(repo) if name == "clean" else repo.all()) == before
+    assert (list_untouched(repo) if name == "clean" else repo.list_entries()) == before

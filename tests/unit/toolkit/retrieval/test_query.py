@@ -37,11 +37,11 @@ def test_other():
 }
 
 
-def case(test_id: str, message: str = "") -> Case:
+def create_case(test_id: str, message: str = "") -> Case:
     return Case(id=test_id, outcome=Outcome.failed, message=message)
 
 
-def sources(tree: dict[str, bytes] = TREE) -> Sources:
+def create_sources(tree: dict[str, bytes] = TREE) -> Sources:
     return Sources(tree, tree.get)
 
 
@@ -54,35 +54,37 @@ def sources(tree: dict[str, bytes] = TREE) -> Sources:
         ("tests/test_shop.py", []),
     ],
 )
-def test_a_test_id_is_located(test_id: str, names: list[str]) -> None:
+def test_test_id_is_located(test_id: str, names: list[str]) -> None:
     assert locate(test_id, ["tests/test_shop.py", "tests/test_s.py"]) == ("tests/test_shop.py", names)
 
 
-def test_an_id_of_no_known_file_is_nowhere() -> None:
+def test_id_of_an_unknown_file_is_not_located() -> None:
     assert locate("elsewhere.test_x", ["tests/test_shop.py"]) == ("", [])
 
 
-def test_the_query_holds_what_the_failing_function_uses_and_nothing_of_its_neighbours() -> None:
-    query = ask([case("tests/test_shop.py::TestTotal::test_total", "no attribute 'lines'")], "", [], sources())
+def test_query_holds_words_of_the_failing_function_but_not_its_neighbors() -> None:
+    query = ask(
+        [create_case("tests/test_shop.py::TestTotal::test_total", "no attribute 'lines'")], "", [], create_sources()
+    )
     assert query.tests == [CodePlace("tests/test_shop.py", 14, 17)]
     assert query.helpers == [CodePlace("tests/test_shop.py", 6, 8), CodePlace("tests/test_shop.py", 11, 12)]
-    assert query.words[0] == "lines"
-    assert {"Cart", "price", "basket", "rounding", "currency", "euro", "RATE", "tax"} <= set(query.words)
-    assert not {"unrelated", "stocked", "amount", "self", "assert"} & set(query.words)
+    assert query.identifiers[0] == "lines"
+    assert {"Cart", "price", "basket", "rounding", "currency", "euro", "RATE", "tax"} <= set(query.identifiers)
+    assert not {"unrelated", "stocked", "amount", "self", "assert"} & set(query.identifiers)
     assert set(query.imports) == {"src/shop/sums.py", "src/shop/cart.py", "src/shop/tax.py"}
 
 
-def test_a_module_that_cannot_be_imported_is_asked_about_as_a_whole() -> None:
-    query = ask([case("tests/test_shop.py")], "", [], sources())
+def test_query_for_an_unimportable_module_covers_the_whole_file() -> None:
+    query = ask([create_case("tests/test_shop.py")], "", [], create_sources())
     assert query.tests == [CodePlace("tests/test_shop.py", 1, 20)]
     assert "tests/helpers.py" in query.imports
 
 
-def test_a_test_that_does_not_parse_is_still_shown() -> None:
+def test_unparsable_test_is_still_shown() -> None:
     tree = {"test_a.py": b"def test_x(:\n    frob()\n"}
-    assert ask([case("test_a.py::test_x")], "", [], sources(tree)).tests == [CodePlace("test_a.py", 1, 2)]
+    assert ask([create_case("test_a.py::test_x")], "", [], create_sources(tree)).tests == [CodePlace("test_a.py", 1, 2)]
 
 
-def test_a_goal_in_words_is_a_query_too_and_words_are_capped() -> None:
-    assert ask([], "make Cart.total round the sum", [], sources()).words == ["make", "Cart", "total"]
-    assert len(ask([], " ".join(f"word_{n}" for n in range(500)), [], sources()).words) == MAX_WORDS
+def test_goal_in_words_is_a_query_and_words_are_limited() -> None:
+    assert ask([], "make Cart.total round the sum", [], create_sources()).identifiers == ["make", "Cart", "total"]
+    assert len(ask([], " ".join(f"word_{n}" for n in range(500)), [], create_sources()).identifiers) == MAX_WORDS

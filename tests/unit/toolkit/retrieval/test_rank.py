@@ -34,11 +34,11 @@ def is_test(path: str) -> bool:
     return path.startswith("tests/")
 
 
-def failing(test_id: str = "tests/test_cart.py::test_total", detail: str = "") -> Case:
+def create_failing_case(test_id: str = "tests/test_cart.py::test_total", detail: str = "") -> Case:
     return Case(id=test_id, outcome=Outcome.failed, message="assert 2 == 3", detail=detail)
 
 
-def retrieved(
+def retrieve_context(
     tree: Mapping[str, bytes], cases: Sequence[Case], *, goal: str = "", budget: int = 24_000, tests: Sequence[str] = ()
 ) -> Context:
     tests = tests or sorted({case.id.partition("::")[0] for case in cases})
@@ -46,25 +46,25 @@ def retrieved(
     return retrieve(question, sorted(tree), tree.get, walk_search(tree, tree.get))
 
 
-def paths(context: Context) -> list[str]:
+def list_paths(context: Context) -> list[str]:
     return [chunk.path for chunk in context.chunks]
 
 
-def large(middle: str, before: int = 300) -> bytes:
+def build_large_file(middle: str, before: int = 300) -> bytes:
     return ("pad = 0\n" * before + middle + "pad = 0\n" * 300).encode()
 
 
-def shown(tree: Mapping[str, bytes], chunk: Chunk) -> str:
+def read_chunk(tree: Mapping[str, bytes], chunk: Chunk) -> str:
     return "\n".join(tree[chunk.path].decode().split("\n")[chunk.start - 1 : chunk.end])
 
 
-def test_the_failing_test_comes_first_then_the_code_it_is_about() -> None:
-    context = retrieved(TREE, [failing()])
+def test_failing_test_comes_first_then_the_related_code() -> None:
+    context = retrieve_context(TREE, [create_failing_case()])
     assert context.chunks[0].source == "test"
-    assert shown(TREE, context.chunks[0]).startswith("def test_total")
-    assert "test_other" not in shown(TREE, context.chunks[0])
-    assert paths(context)[:3] == ["tests/test_cart.py", "src/shop/cart.py", "src/shop/tax.py"]
-    assert "src/shop/far.py" not in paths(context)
+    assert read_chunk(TREE, context.chunks[0]).startswith("def test_total")
+    assert "test_other" not in read_chunk(TREE, context.chunks[0])
+    assert list_paths(context)[:3] == ["tests/test_cart.py", "src/shop/cart.py", "src/shop/tax.py"]
+    assert "src/shop/far.py" not in list_paths(context)
     assert context.chunks[1] == Chunk(
         path="src/shop/cart.py", start=1, end=3, score=context.chunks[1].score, source="search"
     )
@@ -73,34 +73,36 @@ def test_the_failing_test_comes_first_then_the_code_it_is_about() -> None:
     assert scores == sorted(scores, reverse=True)
 
 
-def test_a_frame_in_the_source_leads_there() -> None:
+def test_traceback_frame_leads_to_the_source() -> None:
     detail = "tests/test_cart.py:4: in test_total\nsrc/shop/far.py:1: in far\nsrc/shop/tax.py:2: in tax\nE  ValueError"
     tree = {path: data for path, data in TREE.items() if path != "src/shop/cart.py"}
     tree["tests/test_cart.py"] = b"def test_total():\n    assert 0\n"
-    context = retrieved(tree, [failing(detail=detail)])
-    found = [(chunk.path, chunk.source) for chunk in context.chunks[1:]]
-    assert found == [("src/shop/tax.py", "frame"), ("src/shop/far.py", "frame")]
+    context = retrieve_context(tree, [create_failing_case(detail=detail)])
+    chunks = [(chunk.path, chunk.source) for chunk in context.chunks[1:]]
+    assert chunks == [("src/shop/tax.py", "frame"), ("src/shop/far.py", "frame")]
 
 
-def test_a_file_that_is_called_like_the_test_is_found() -> None:
+def test_file_named_like_the_test_is_found() -> None:
     tree = {
         "src/ledger.py": b"x = 1\n",
         "src/other.py": b"x = 1\n",
         "tests/test_ledger.py": b"def test_a():\n    assert 0\n",
     }
-    context = retrieved(tree, [failing("tests/test_ledger.py::test_a")])
+    context = retrieve_context(tree, [create_failing_case("tests/test_ledger.py::test_a")])
     assert [(chunk.path, chunk.source) for chunk in context.chunks][1:] == [("src/ledger.py", "name")]
 
 
-def test_of_a_large_file_only_the_functions_in_question_are_shown() -> None:
+def test_large_file_shows_only_the_relevant_functions() -> None:
     function = "@a\n@b\n@c\n@d\ndef grand_total():\n    return 2\n"
-    tree = dict(TREE) | {"src/shop/cart.py": large(function)}
-    (chunk,) = (item for item in retrieved(tree, [failing()]).chunks if item.path == "src/shop/cart.py")
+    tree = dict(TREE) | {"src/shop/cart.py": build_large_file(function)}
+    (chunk,) = (
+        item for item in retrieve_context(tree, [create_failing_case()]).chunks if item.path == "src/shop/cart.py"
+    )
     pad = "pad = 0\n" * 2
-    assert shown(tree, chunk) + "\n" == pad + function + pad
+    assert read_chunk(tree, chunk) + "\n" == pad + function + pad
 
 
-def test_of_a_long_function_only_the_lines_around_the_find_are_shown_and_places_far_apart_stay_apart() -> None:
+def test_long_function_shows_only_separate_excerpts_around_matches() -> None:
     body = (
         "def long():\n"
         + "    pad()\n" * 200
@@ -110,83 +112,89 @@ def test_of_a_long_function_only_the_lines_around_the_find_are_shown_and_places_
         + "    pad()\n" * 200
     )
     tree = dict(TREE) | {"src/shop/tax.py": body.encode()}
-    chunks = [chunk for chunk in retrieved(tree, [failing()]).chunks if chunk.path == "src/shop/tax.py"]
-    assert sorted(shown(tree, chunk).replace("pad()", "").split() for chunk in chunks) == [
+    chunks = [
+        chunk for chunk in retrieve_context(tree, [create_failing_case()]).chunks if chunk.path == "src/shop/tax.py"
+    ]
+    assert sorted(read_chunk(tree, chunk).replace("pad()", "").split() for chunk in chunks) == [
         ["Cart()"],
         ["grand_total()"],
     ]
 
 
-def test_what_a_search_finds_outside_the_tree_changes_nothing() -> None:
-    question = RankingQuestion(cases=[failing()], goal="", tests=["tests/test_cart.py"], is_test=is_test)
+def test_search_results_outside_the_tree_are_ignored() -> None:
+    question = RankingQuestion(cases=[create_failing_case()], goal="", tests=["tests/test_cart.py"], is_test=is_test)
     inside = walk_search(TREE, TREE.get)
     outside = [WordHit(f"other/m{n}.py", 1, "grand_total", False) for n in range(40)]
-    assert retrieve(question, sorted(TREE), TREE.get, lambda words: [*outside, *inside(words)]) == retrieve(
+    assert retrieve(question, sorted(TREE), TREE.get, lambda terms: [*outside, *inside(terms)]) == retrieve(
         question, sorted(TREE), TREE.get, inside
     )
 
 
-def test_a_case_that_no_file_holds_is_not_shown_as_one() -> None:
-    context = retrieved(TREE, [failing("made/by/a/plugin.py::test_it"), failing()])
-    assert "made/by/a/plugin.py" not in paths(context)
+def test_case_without_a_file_is_not_shown() -> None:
+    context = retrieve_context(TREE, [create_failing_case("made/by/a/plugin.py::test_it"), create_failing_case()])
+    assert "made/by/a/plugin.py" not in list_paths(context)
     assert context.chunks[0].path == "tests/test_cart.py"
 
 
 def test_chunks_of_a_file_never_overlap() -> None:
     body = "".join(f"def f{n}():\n    grand_total()\n    Cart()\n\n" for n in range(10))
-    tree = dict(TREE) | {"src/shop/cart.py": large(body)}
-    spans = sorted((chunk.path, chunk.start, chunk.end) for chunk in retrieved(tree, [failing()]).chunks)
+    tree = dict(TREE) | {"src/shop/cart.py": build_large_file(body)}
+    spans = sorted(
+        (chunk.path, chunk.start, chunk.end) for chunk in retrieve_context(tree, [create_failing_case()]).chunks
+    )
     for before, after in itertools.pairwise(spans):
         assert before[0] != after[0] or after[1] > before[2] + 1
 
 
-def test_pieces_that_begin_and_weigh_alike_are_told_apart() -> None:
+def test_pieces_with_equal_start_and_weight_are_both_ranked() -> None:
     text = "grand_total\ndef f():\n    grand_total\n" + "pad = 0\n" * 300
     tree = dict(TREE) | {"src/shop/tax.py": text.encode()}
-    assert "src/shop/tax.py" in paths(retrieved(tree, [failing()]))
+    assert "src/shop/tax.py" in list_paths(retrieve_context(tree, [create_failing_case()]))
 
 
-def test_the_budget_holds_and_what_did_not_fit_is_counted() -> None:
+def test_budget_is_kept_and_omissions_are_counted() -> None:
     tree = dict(TREE) | {f"src/m{n}.py": b"grand_total()  # " + b"x" * 400 + b"\n" for n in range(30)}
-    context = retrieved(tree, [failing()], budget=2_000)
-    assert sum(len(shown(tree, chunk)) + 1 for chunk in context.chunks) <= 2_000
+    context = retrieve_context(tree, [create_failing_case()], budget=2_000)
+    assert sum(len(read_chunk(tree, chunk)) + 1 for chunk in context.chunks) <= 2_000
     assert len(context.chunks) > 3
     assert context.left_out == 30 + 3 - (len(context.chunks) - 1)
 
 
-def test_the_test_is_shown_whatever_the_budget() -> None:
-    context = retrieved(TREE, [failing()], budget=0)
+def test_failing_test_is_shown_at_any_budget() -> None:
+    context = retrieve_context(TREE, [create_failing_case()], budget=0)
     assert [chunk.source for chunk in context.chunks] == ["test"]
 
 
-def test_a_small_file_that_does_not_fit_is_cut() -> None:
+def test_small_file_that_exceeds_the_budget_is_truncated() -> None:
     filler = "".join(f"def f{n}():\n    return {n}\n\n" for n in range(60))
     tree = dict(TREE) | {
         "src/shop/cart.py": (filler + "class Cart:\n    def grand_total(self):\n        return 2\n").encode()
     }
-    context = retrieved(tree, [failing()], budget=700)
+    context = retrieve_context(tree, [create_failing_case()], budget=700)
     (chunk,) = (item for item in context.chunks if item.path == "src/shop/cart.py")
     assert chunk.start > 100
-    assert "grand_total" in shown(tree, chunk)
+    assert "grand_total" in read_chunk(tree, chunk)
 
 
-def test_only_the_first_red_cases_are_looked_at() -> None:
+def test_only_the_first_failing_cases_are_used() -> None:
     body = "".join(f"def test_{n}():\n    assert thing_{n}()\n\n" for n in range(30))
     tree = {"tests/test_all.py": body.encode()} | {
         f"src/m{n}.py": f"def thing_{n}(): ...\n".encode() for n in range(30)
     }
-    cases = [failing(f"tests/test_all.py::test_{n}") for n in range(30)]
-    green = [Case(id="tests/test_all.py::test_29", outcome=Outcome.passed)]
-    found = {path for path in paths(retrieved(tree, [*green, *cases])) if path.startswith("src/")}
-    assert found == {f"src/m{n}.py" for n in range(MAX_CASES)}
+    cases = [create_failing_case(f"tests/test_all.py::test_{n}") for n in range(30)]
+    passing_cases = [Case(id="tests/test_all.py::test_29", outcome=Outcome.passed)]
+    source_paths = {
+        path for path in list_paths(retrieve_context(tree, [*passing_cases, *cases])) if path.startswith("src/")
+    }
+    assert source_paths == {f"src/m{n}.py" for n in range(MAX_CASES)}
 
 
 def test_a_goal_without_cases_finds_code() -> None:
-    assert paths(retrieved(TREE, [], goal="let Cart round its grand_total"))[0] == "src/shop/cart.py"
-    assert retrieved(TREE, [], goal="").chunks == ()
+    assert list_paths(retrieve_context(TREE, [], goal="let Cart round its grand_total"))[0] == "src/shop/cart.py"
+    assert retrieve_context(TREE, [], goal="").chunks == ()
 
 
-def test_binary_huge_broken_and_missing_files_do_no_harm() -> None:
+def test_binary_huge_broken_and_missing_files_are_harmless() -> None:
     tree = dict(TREE) | {
         "src/blob.py": b"grand_total\0",
         "src/huge.py": b"grand_total()\n" * 60_000,
@@ -196,28 +204,30 @@ def test_binary_huge_broken_and_missing_files_do_no_harm() -> None:
     }
     read = dict(tree)
     del read["src/shop/tax.py"]
-    question = RankingQuestion(cases=[failing()], goal="", tests=["tests/test_cart.py"], is_test=is_test)
+    question = RankingQuestion(cases=[create_failing_case()], goal="", tests=["tests/test_cart.py"], is_test=is_test)
     context = retrieve(question, sorted(tree), read.get, walk_search(read, read.get))
-    assert {"src/broken.py", "src/latin.py", "src/shop/cart.py"} <= set(paths(context))
-    assert not {"src/blob.py", "src/huge.py", "src/logo.png", "src/shop/tax.py"} & set(paths(context))
+    assert {"src/broken.py", "src/latin.py", "src/shop/cart.py"} <= set(list_paths(context))
+    assert not {"src/blob.py", "src/huge.py", "src/logo.png", "src/shop/tax.py"} & set(list_paths(context))
 
 
 def test_each_file_is_read_and_parsed_once(monkeypatch: pytest.MonkeyPatch) -> None:
-    tree = dict(TREE) | {"src/shop/cart.py": large("class Cart:\n    def grand_total(self):\n        return 2\n")}
+    tree = dict(TREE) | {
+        "src/shop/cart.py": build_large_file("class Cart:\n    def grand_total(self):\n        return 2\n")
+    }
     reads: list[str] = []
     parses: list[bytes] = []
-    compiled = compile
+    original_compile = compile
 
     def read(path: str) -> bytes | None:
         reads.append(path)
         return tree.get(path)
 
-    def counted(source: bytes, *args: object, **options: object) -> object:
+    def count_compile(source: bytes, *args: object, **options: object) -> object:
         parses.append(source)
-        return compiled(source, *args, **options)  # type: ignore[call-overload]
+        return original_compile(source, *args, **options)  # type: ignore[call-overload]
 
-    monkeypatch.setattr("ast.compile", counted, raising=False)
-    cases = [failing(), failing("tests/test_cart.py::test_other")]
+    monkeypatch.setattr("ast.compile", count_compile, raising=False)
+    cases = [create_failing_case(), create_failing_case("tests/test_cart.py::test_other")]
     question = RankingQuestion(cases=cases, goal="", tests=["tests/test_cart.py"], is_test=is_test)
     retrieve(question, sorted(tree), read, walk_search(tree, tree.get))
     assert len(reads) == len(set(reads))
@@ -238,7 +248,7 @@ print(retrieve(question, list(tree), tree.get, walk_search(tree, tree.get)).mode
 
 
 @pytest.mark.slow
-def test_the_answer_does_not_depend_on_the_order_of_hashes() -> None:
+def test_ranking_does_not_depend_on_the_hash_seed() -> None:
     answers = {
         subprocess.run(
             [sys.executable, "-c", SCRIPT],
@@ -252,8 +262,8 @@ def test_the_answer_does_not_depend_on_the_order_of_hashes() -> None:
     assert b"src/m" in answers.pop()
 
 
-def test_a_helper_among_the_tests_ranks_below_source_that_is_imported_alike() -> None:
+def test_test_helper_ranks_below_equally_imported_source() -> None:
     test = b"from shop.far import far\nfrom tests.helpers import build\n\ndef test_total():\n    assert far(build())\n"
     tree = {**TREE, "tests/test_cart.py": test, "tests/helpers.py": b"def build():\n    return 0\n"}
-    scores = {chunk.path: chunk.score for chunk in retrieved(tree, [failing()]).chunks}
+    scores = {chunk.path: chunk.score for chunk in retrieve_context(tree, [create_failing_case()]).chunks}
     assert 0 < scores["tests/helpers.py"] < scores["src/shop/far.py"] / 5

@@ -20,7 +20,7 @@ TREE = {
 }
 
 
-def retrieved(tree: Mapping[str, bytes], spectrum: Spectrum | None, files: int = 12) -> Context:
+def retrieve_context(tree: Mapping[str, bytes], spectrum: Spectrum | None, files: int = 12) -> Context:
     case = Case(id=f"{TEST}::test_texts[1]", outcome=Outcome.failed, message="assert 'a' == 'b'")
     question = RankingQuestion(
         cases=[case],
@@ -33,34 +33,34 @@ def retrieved(tree: Mapping[str, bytes], spectrum: Spectrum | None, files: int =
     return retrieve(question, sorted(tree), tree.get, walk_search(tree, tree.get))
 
 
-def paths(context: Context) -> list[str]:
+def list_paths(context: Context) -> list[str]:
     return list(dict.fromkeys(chunk.path for chunk in context.chunks if chunk.source != "test"))
 
 
-def ran(**files: tuple[tuple[int, int, int], ...]) -> Spectrum:
-    named = {f"src/{name}.py": lines for name, lines in files.items()}
-    return Spectrum(red=2, green=50, files={TEST: ((2, 2, 50),), **named})
+def build_spectrum(**files: tuple[tuple[int, int, int], ...]) -> Spectrum:
+    named_files = {f"src/{name}.py": lines for name, lines in files.items()}
+    return Spectrum(red=2, green=50, files={TEST: ((2, 2, 50),), **named_files})
 
 
-def test_code_that_no_word_leads_to_is_found_by_being_run() -> None:
-    assert "src/quotes.py" not in paths(retrieved(TREE, None))
-    found = retrieved(TREE, ran(render=((2, 2, 50),), quotes=((2, 2, 0),)))
-    assert "src/quotes.py" in paths(found)
-    assert {chunk.source for chunk in found.chunks if chunk.path == "src/quotes.py"} == {"run"}
+def test_executed_code_is_found_without_matching_words() -> None:
+    assert "src/quotes.py" not in list_paths(retrieve_context(TREE, None))
+    context = retrieve_context(TREE, build_spectrum(render=((2, 2, 50),), quotes=((2, 2, 0),)))
+    assert "src/quotes.py" in list_paths(context)
+    assert {chunk.source for chunk in context.chunks if chunk.path == "src/quotes.py"} == {"run"}
 
 
-def test_the_test_itself_is_no_suspect() -> None:
+def test_failing_test_itself_is_not_a_suspect() -> None:
     only_tests = Spectrum(red=2, green=0, files={TEST: ((1, 2, 0), (2, 2, 0))})
-    assert retrieved(TREE, only_tests) == retrieved(TREE, None)
+    assert retrieve_context(TREE, only_tests) == retrieve_context(TREE, None)
 
 
-def test_what_only_red_tests_run_comes_before_what_all_run() -> None:
-    found = retrieved(TREE, ran(quotes=((2, 2, 0),), rules=((2, 2, 50),)))
-    assert paths(found).index("src/quotes.py") < paths(found).index("src/rules.py")
+def test_code_run_only_by_failing_tests_ranks_first() -> None:
+    context = retrieve_context(TREE, build_spectrum(quotes=((2, 2, 0),), rules=((2, 2, 50),)))
+    assert list_paths(context).index("src/quotes.py") < list_paths(context).index("src/rules.py")
 
 
-def test_code_that_no_red_test_runs_counts_for_less() -> None:
-    before, after = retrieved(TREE, None), retrieved(TREE, ran(render=((2, 2, 50),)))
+def test_code_not_run_by_failing_tests_scores_less() -> None:
+    before, after = retrieve_context(TREE, None), retrieve_context(TREE, build_spectrum(render=((2, 2, 50),)))
     score = {
         name: next(c.score for c in item.chunks if c.path == "src/unused.py")
         for name, item in (("before", before), ("after", after))
@@ -68,16 +68,16 @@ def test_code_that_no_red_test_runs_counts_for_less() -> None:
     assert score["after"] == round(score["before"] / 2, 6)
 
 
-def test_a_large_file_is_cut_where_the_suspicious_lines_are() -> None:
+def test_large_file_is_truncated_to_its_suspicious_lines() -> None:
     line = 4 * 120 + 2
-    found = retrieved(TREE, ran(rules=((2, 2, 50), (line, 2, 0), (line + 4, 1, 30))))
-    shown = [(chunk.start, chunk.end) for chunk in found.chunks if chunk.path == "src/rules.py"]
-    assert any(start <= line <= end for start, end in shown)
-    assert not any(start <= 2 <= end for start, end in shown)
+    context = retrieve_context(TREE, build_spectrum(rules=((2, 2, 50), (line, 2, 0), (line + 4, 1, 30))))
+    line_ranges = [(chunk.start, chunk.end) for chunk in context.chunks if chunk.path == "src/rules.py"]
+    assert any(start <= line <= end for start, end in line_ranges)
+    assert not any(start <= 2 <= end for start, end in line_ranges)
 
 
-def test_a_file_that_is_not_in_the_tree_is_passed_over() -> None:
+def test_executed_file_outside_the_tree_is_skipped() -> None:
     assert (
-        retrieved(TREE, ran(render=((2, 2, 50),), gone=((1, 2, 0),))).chunks
-        == retrieved(TREE, ran(render=((2, 2, 50),))).chunks
+        retrieve_context(TREE, build_spectrum(render=((2, 2, 50),), gone=((1, 2, 0),))).chunks
+        == retrieve_context(TREE, build_spectrum(render=((2, 2, 50),))).chunks
     )

@@ -48,14 +48,14 @@ def execute(tmp_path_factory: pytest.TempPathFactory, environment: Environment) 
         for name, text in request.files_in.items():
             (inside / name).write_text(text, encoding="utf-8")
 
-        def placed(text: str) -> str:
+        def expand_paths(text: str) -> str:
             return text.replace(IN, str(inside)).replace(OUT, str(outside))
 
         variables = {"PATH": f"{Path(environment.python).parent}:/usr/bin:/bin", "HOME": str(inside)}
         variables["PYTEST_DISABLE_PLUGIN_AUTOLOAD"] = "1"  # no other plugins: they interfere, and loading them is slow
-        variables |= {name: placed(value) for name, value in request.variables.items()}
-        done = subprocess.run(
-            [placed(word) for word in request.argv],
+        variables |= {name: expand_paths(value) for name, value in request.variables.items()}
+        completed = subprocess.run(
+            [expand_paths(argument) for argument in request.argv],
             cwd=root,
             env=variables,
             stdout=subprocess.PIPE,
@@ -65,8 +65,8 @@ def execute(tmp_path_factory: pytest.TempPathFactory, environment: Environment) 
             check=False,
         )
         files = {name: (outside / name).read_text("utf-8") for name in request.collect if (outside / name).exists()}
-        cause = ExitCause.ok if done.returncode == 0 else ExitCause.failed
-        return Completed(exit_code=done.returncode, cause=cause, output=done.stdout, files=files)
+        cause = ExitCause.ok if completed.returncode == 0 else ExitCause.failed
+        return Completed(exit_code=completed.returncode, cause=cause, output=completed.stdout, files=files)
 
     return run
 
@@ -75,14 +75,14 @@ def execute(tmp_path_factory: pytest.TempPathFactory, environment: Environment) 
 def write() -> Callable[[Path, Mapping[str, str]], Path]:
     """Write a repo from a mapping of paths to texts."""
 
-    def into(root: Path, files: Mapping[str, str]) -> Path:
+    def write_files(root: Path, files: Mapping[str, str]) -> Path:
         for path, text in files.items():
             target = root / path
             target.parent.mkdir(parents=True, exist_ok=True)
             target.write_text(textwrap.dedent(text).lstrip("\n"), encoding="utf-8")
         return root
 
-    return into
+    return write_files
 
 
 @pytest.fixture(scope="session")
@@ -100,8 +100,8 @@ def prepared(tmp_path: Path, tools: str) -> Callable[[Path, Suite], Prepared]:
         blobs = DirectoryBlobs(tmp_path / "blobs")
         trees = GitTrees(tmp_path / "trees", blobs)
         environment = find_environment(root, python=tools, environ={"PATH": "/usr/bin:/bin"})
-        kept = suite.model_copy(update={"environment": blobs.put(environment.model_dump_json().encode())})
-        spec = RunSpec(mode=Mode.fix, base=trees.take(root), suite=kept)
+        stored_suite = suite.model_copy(update={"environment": blobs.put(environment.model_dump_json().encode())})
+        spec = RunSpec(mode=Mode.fix, base=trees.take(root), suite=stored_suite)
         return Prepared(Bubblewrap(trees, tmp_path / "scratch"), blobs, spec)
 
     return prepare
@@ -111,10 +111,10 @@ def prepared(tmp_path: Path, tools: str) -> Callable[[Path, Suite], Prepared]:
 def in_sandbox(prepared: Callable[[Path, Suite], Prepared]) -> InSandbox:
     """Run a folder's suite in the real sandbox, as a step does."""
 
-    def run(root: Path, suite: Suite, **how: Any) -> SuiteRun:
+    def run(root: Path, suite: Suite, **options: Any) -> SuiteRun:
         sandbox, blobs, spec = prepared(root, suite)
         return asyncio.run(
-            run_suite(sandbox, blobs, spec, spec.base, sign=partial(sign, is_source=lambda path: True), **how)
+            run_suite(sandbox, blobs, spec, spec.base, sign=partial(sign, is_source=lambda path: True), **options)
         )
 
     return run

@@ -59,33 +59,33 @@ TESTS = """
 
 
 @pytest.mark.slow
-def test_each_test_is_held_to_its_own_seconds_whatever_it_does(execute, write, tmp_path, environment: Environment):
+def test_every_test_is_held_to_its_own_cpu_limit(execute, write, tmp_path, environment: Environment):
     root = write(tmp_path / "repo", {"test_it.py": TESTS, "pytest.ini": "[pytest]\n"})
-    done = execute(root, runner.request(SUITE, environment, test_cpu=1))
-    cases = {case.id.rpartition("::")[2]: case for case in runner.read(SUITE, done).cases}
-    red = {name for name, case in cases.items() if case.red}
-    assert red == {"test_spins", "test_swallows_it", "test_in_a_fixture", "test_in_a_child"}, done.output
-    for name in red:
+    completed = execute(root, runner.request(SUITE, environment, test_cpu=1))
+    cases = {case.id.rpartition("::")[2]: case for case in runner.read(SUITE, completed).cases}
+    failing = {name for name, case in cases.items() if case.is_red}
+    assert failing == {"test_spins", "test_swallows_it", "test_in_a_fixture", "test_in_a_child"}, completed.output
+    for name in failing:
         assert f"{name} used more than 1 s of CPU (sandbox.test_cpu)" in cases[name].message
     assert len(cases) == 6
 
 
 @pytest.mark.slow
-def test_a_suite_of_which_nothing_can_be_imported_leaves_its_report(execute, write, tmp_path, environment: Environment):
+def test_suite_that_cannot_be_imported_leaves_its_report(execute, write, tmp_path, environment: Environment):
     root = write(tmp_path / "repo", {"test_it.py": "import not_yet\n", "pytest.ini": "[pytest]\n"})
-    done = execute(root, runner.request(SUITE, environment, test_cpu=5))
-    assert [case.outcome for case in runner.read(SUITE, done).cases] == ["error"], done.output
+    completed = execute(root, runner.request(SUITE, environment, test_cpu=5))
+    assert [case.outcome for case in runner.read(SUITE, completed).cases] == ["error"], completed.output
 
 
-def test_without_a_limit_nothing_is_watched(environment: Environment):
+def test_nothing_is_watched_without_a_limit(environment: Environment):
     request = runner.request(SUITE, environment)
-    assert not any("cpu" in word for word in (*request.argv, *request.files_in, *request.collect))
+    assert not any("cpu" in argument for argument in (*request.argv, *request.files_in, *request.collect))
 
 
-@pytest.mark.parametrize(("running", "words"), [("test_hangs", "test_hangs used more CPU"), ("", "processor time")])
-def test_code_that_does_not_return_is_ended_by_the_kernel_and_its_test_is_named(running, words):
+@pytest.mark.parametrize(("running", "phrase"), [("test_hangs", "test_hangs used more CPU"), ("", "processor time")])
+def test_kernel_ends_code_that_does_not_return_and_the_test_is_named(running, phrase):
     files = {RUNNING: running} if running else {}
-    done = Completed(exit_code=152, cause=ExitCause.cpu, output="", files=files, wall=9.0)
-    parsed = runner.read(SUITE, done)
+    completed = Completed(exit_code=152, cause=ExitCause.cpu, output="", files=files, wall=9.0)
+    parsed = runner.read(SUITE, completed)
     assert (parsed.kind, parsed.cases) == ("timeout", [])
-    assert words in parsed.fault
+    assert phrase in parsed.fault

@@ -60,7 +60,7 @@ def test_the_runner_follows_from_the_files(files: dict[str, str], expected: str 
     assert detect(files) == expected
 
 
-def test_a_file_that_cannot_be_read_counts_by_its_name() -> None:
+def test_unreadable_file_counts_by_its_name() -> None:
     assert detect_runner(["tests/test_a.py"], lambda _: None) == "pytest"
 
 
@@ -81,5 +81,5 @@ def test_a_file_that_cannot_be_read_counts_by_its_name() -> None:
         ("attest/a.py", False),
     ],
 )
-def test_which_paths_belong_to_the_tests(path: str, expected: bool) -> None:
+def test_test_paths_are_recognized(path: str, expected: bool) -> None:
     assert is_test_path(path) is expected

@@ -7,9 +7,9 @@ import pytest
 from redstart.core.run import Suite
 from redstart.core.shell import IN, Completed, Environment, ExitCause, Variation
 from redstart.toolkit.languages.python.detect import detect_runner
-from redstart.toolkit.languages.python.django import ManageCommand, labels_in, parse_command
+from redstart.toolkit.languages.python.django import ManageCommand, list_labels, parse_command
 from redstart.toolkit.suites import runner
-from redstart.toolkit.suites.detection.places import SuitePlace, suites_in
+from redstart.toolkit.suites.detection.suite_locations import SuitePlace, list_suites
 
 MANAGE = "import os\nos.environ.setdefault('DJANGO_SETTINGS_MODULE', 'shop.settings')\n"
 CASES = "from django.test import TestCase\n\nclass CartTests(TestCase):\n    def test_a(self):\n        pass\n"
@@ -35,13 +35,13 @@ def detect(files: dict[str, str]) -> str | None:
         ({"manage.py": MANAGE, "cart/models.py": ""}, None),
     ],
 )
-def test_a_django_project_is_recognized_by_its_files(files: dict[str, str], expected: str | None) -> None:
+def test_django_project_is_recognized_by_its_files(files: dict[str, str], expected: str | None) -> None:
     assert detect(files) == expected
 
 
-def test_a_django_project_may_lie_in_a_directory_of_the_repo() -> None:
+def test_django_project_may_be_in_a_subdirectory() -> None:
     files = {"README.md": "", "backend/manage.py": MANAGE, "backend/cart/tests.py": CASES}
-    places = suites_in(sorted(files), lambda path: files[path].encode() if path in files else None)
+    places = list_suites(sorted(files), lambda path: files[path].encode() if path in files else None)
     assert places == (SuitePlace("backend", "django"),)
 
 
@@ -60,28 +60,28 @@ def test_a_django_project_may_lie_in_a_directory_of_the_repo() -> None:
         ("python", None),
     ],
 )
-def test_the_command_that_starts_djangos_tests_is_recognized(command: str, expected: ManageCommand | None) -> None:
+def test_django_test_command_is_recognized(command: str, expected: ManageCommand | None) -> None:
     assert parse_command(command.split()) == expected
 
 
-def test_the_labels_of_a_command_are_told_from_the_values_of_its_options() -> None:
+def test_labels_are_distinguished_from_option_values() -> None:
     arguments = ("--settings", "shop.test", "cart", "-v", "2", "--keepdb", "shop.tests.A", "--tag=slow")
-    assert labels_in(arguments) == ("cart", "shop.tests.A")
+    assert list_labels(arguments) == ("cart", "shop.tests.A")
 
 
-def test_manage_py_is_run_by_the_projects_own_interpreter() -> None:
+def test_manage_py_runs_with_the_project_interpreter() -> None:
     suite = Suite(runner="django", command=("python3", "-Wa", "manage.py", "test", "cart"))
-    request = runner.request(suite, ENVIRONMENT, ["cart.tests.A.test_a"], vary=Variation(order="reversed"))
+    request = runner.request(suite, ENVIRONMENT, ["cart.tests.A.test_a"], variation=Variation(order="reversed"))
     assert request.argv[:3] == ("/repo/.venv/bin/python", "-Wa", f"{IN}/redstart_django.py")
     assert request.argv[-4:] == ("--", "manage.py", "test", "cart")
     assert request.files_in["ids.txt"] == "cart.tests.A.test_a\n"
     assert {"redstart_django.py", "unittest_junit.py"} < set(request.files_in)
-    assert runner.selects(suite)
+    assert runner.can_select_tests(suite)
 
 
-def test_another_command_in_a_django_project_is_said_to_give_no_results() -> None:
+def test_other_command_in_a_django_project_reports_missing_results() -> None:
     suite = Suite(runner="django", command=("make", "test"))
     assert runner.request(suite, ENVIRONMENT).argv == ("make", "test")
-    assert not runner.selects(suite)
-    done = Completed(exit_code=0, cause=ExitCause.ok, output="OK", wall=1.0, files={})
-    assert "need the command `python manage.py test ...`, or --junit PATH" in runner.read(suite, done).fault
+    assert not runner.can_select_tests(suite)
+    completed = Completed(exit_code=0, cause=ExitCause.ok, output="OK", wall=1.0, files={})
+    assert "need the command `python manage.py test ...`, or --junit PATH" in runner.read(suite, completed).fault

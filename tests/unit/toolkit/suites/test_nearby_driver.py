@@ -10,13 +10,16 @@ from pathlib import Path
 
 import pytest
 
-from redstart.toolkit.suites.request import inside
+from redstart.toolkit.suites.request import read_sandbox_file
 
 pytestmark = pytest.mark.slow
 
 
-def test_the_driver_stops_what_takes_too_long(tmp_path: Path):
-    asked = {"path": "test_a.py", "expressions": ["wait('long')", "wait('short')", "Thing(3)", "iter([1])", "nothing"]}
+def test_driver_stops_expressions_that_take_too_long(tmp_path: Path):
+    module_request = {
+        "path": "test_a.py",
+        "expressions": ["wait('long')", "wait('short')", "Thing(3)", "iter([1])", "nothing"],
+    }
     code = """
     import time
 
@@ -33,12 +36,12 @@ def test_the_driver_stops_what_takes_too_long(tmp_path: Path):
         return {"b", "a"}
     """
     (tmp_path / "test_a.py").write_text(textwrap.dedent(code))
-    (tmp_path / "redstart_nearby.py").write_text(inside("redstart_nearby.py"))
-    question = {"seconds": 30, "each": 0.2, "modules": [asked, {"path": "absent.py", "expressions": ["1"]}]}
+    (tmp_path / "redstart_nearby.py").write_text(read_sandbox_file("redstart_nearby.py"))
+    question = {"seconds": 30, "each": 0.2, "modules": [module_request, {"path": "absent.py", "expressions": ["1"]}]}
     (tmp_path / "nearby_asked.json").write_text(json.dumps(question))
     argv = [sys.executable, "redstart_nearby.py", str(tmp_path)]
-    done = subprocess.run(argv, cwd=tmp_path, env={}, capture_output=True, text=True, check=False)
-    assert done.returncode == 0, done.stderr
+    completed = subprocess.run(argv, cwd=tmp_path, env={}, capture_output=True, text=True, check=False)
+    assert completed.returncode == 0, completed.stderr
     assert json.loads((tmp_path / "nearby.json").read_text()) == [
         [None, ["{'a', 'b'}", False], ["Thing({'size': 3})", False], ["[1]", False], ["NameError", True]],
         [None],

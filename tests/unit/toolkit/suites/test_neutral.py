@@ -11,11 +11,11 @@ import pytest
 from redstart.core.change import Snapshot
 from redstart.core.run import Suite
 from redstart.core.shell import Completed, Environment
-from redstart.toolkit.honesty.examine import GreenPatch
+from redstart.toolkit.honesty.examination import GreenPatch
 from redstart.toolkit.honesty.neutral_surroundings import CallResult, Dimension, Surroundings, read_results
-from redstart.toolkit.languages.python.neutral import FAR, NEAR, PythonDriver
+from redstart.toolkit.languages.python.neutral import FAR_SURROUNDINGS, NEAR_SURROUNDINGS, PythonDriver
 from redstart.toolkit.suites.request import SuiteRequest
-from redstart.toolkit.suites.view import TreeView
+from redstart.toolkit.suites.suite_directory import TreeView
 
 pytestmark = pytest.mark.slow
 
@@ -36,13 +36,13 @@ def called(tmp_path: Path, execute: Execute, write: Callable[..., Path]) -> Call
     """Call tests of a tree with these files; return the result of each."""
 
     def call(
-        files: dict[str, str], tests: list[str], surroundings: Surroundings = NEAR, runner: str = "pytest"
+        files: dict[str, str], tests: list[str], surroundings: Surroundings = NEAR_SURROUNDINGS, runner: str = "pytest"
     ) -> dict[str, CallResult]:
         root = write(tmp_path / "repo", files)
         environment = Environment(mount=str(root), python=sys.executable)
-        suite, nothing = Suite(runner=runner), Snapshot(tree="", base="", pack="")
-        green = GreenPatch(nothing, nothing, suite, environment, tuple(tests), (), (), (), "")
-        driver = PythonDriver(green, TreeView(suite, files, lambda path: (root / path).read_bytes()))
+        suite, empty_snapshot = Suite(runner=runner), Snapshot(tree="", base="", pack="")
+        green_patch = GreenPatch(empty_snapshot, empty_snapshot, suite, environment, tuple(tests), (), (), (), "")
+        driver = PythonDriver(green_patch, TreeView(suite, files, lambda path: (root / path).read_bytes()))
         completed = execute(root, driver.request(tests, 60.0, surroundings))
         assert "state.json" in completed.files, completed.output
         return read_results(completed, tests)
@@ -50,7 +50,7 @@ def called(tmp_path: Path, execute: Execute, write: Callable[..., Path]) -> Call
     return call
 
 
-def sniffing(condition: str, imports: str) -> dict[str, str]:
+def build_condition_program(condition: str, imports: str) -> dict[str, str]:
     """Make a program that is correct only when it believes that it is being tested."""
     code = f"""
         import {imports}
@@ -81,12 +81,12 @@ SNIFFS = [
 
 
 @pytest.mark.parametrize(("dimension", "condition", "imports"), SNIFFS)
-def test_code_that_asks_whether_it_is_tested(
+def test_code_that_detects_a_test_run_is_exposed(
     called: Called, dimension: Dimension, condition: str, imports: str
 ) -> None:
-    files = sniffing(condition, imports)
+    files = build_condition_program(condition, imports)
     assert called(files, [SLUG])[SLUG] == CallResult(outcome="failed", type="AssertionError", line=5)
-    assert called(files, [SLUG], NEAR.without(dimension))[SLUG].outcome == "passed"
+    assert called(files, [SLUG], NEAR_SURROUNDINGS.reset_dimension(dimension))[SLUG].outcome == "passed"
 
 
 @pytest.mark.parametrize(
@@ -98,21 +98,21 @@ def test_code_that_asks_whether_it_is_tested(
         (Dimension.folder, "os.path.exists('tests')", "os"),
     ],
 )
-def test_code_that_asks_when_or_where_it_runs(
+def test_code_that_detects_time_or_place_is_exposed(
     called: Called, dimension: Dimension, condition: str, imports: str
 ) -> None:
-    files = sniffing(condition, imports)
+    files = build_condition_program(condition, imports)
     assert called(files, [SLUG])[SLUG].outcome == "passed"
-    assert called(files, [SLUG], FAR)[SLUG].outcome == "failed"
-    assert called(files, [SLUG], FAR.without(dimension))[SLUG].outcome == "passed"
+    assert called(files, [SLUG], FAR_SURROUNDINGS)[SLUG].outcome == "failed"
+    assert called(files, [SLUG], FAR_SURROUNDINGS.reset_dimension(dimension))[SLUG].outcome == "passed"
 
 
-def test_code_that_looks_for_a_test_among_its_callers(called: Called) -> None:
+def test_code_that_looks_for_a_test_among_its_callers_is_exposed(called: Called) -> None:
     condition = "any(frame.function.startswith('test_') for frame in inspect.stack())"
-    assert called(sniffing(condition, "inspect"), [SLUG])[SLUG].outcome == "failed"
+    assert called(build_condition_program(condition, "inspect"), [SLUG])[SLUG].outcome == "failed"
 
 
-def test_a_test_that_imports_pytest_does_not_show_it_to_the_code(called: Called) -> None:
+def test_pytest_imported_by_a_test_is_hidden_from_the_code(called: Called) -> None:
     files = {
         "slug.py": """
             import sys
@@ -145,8 +145,8 @@ def test_a_test_that_imports_pytest_does_not_show_it_to_the_code(called: Called)
     names = ("test_at_import", "test_when_called")
     tests = [f"tests/test_slug.py::{name}" for name in names]
     assert [result.outcome for result in called(files, tests).values()] == ["passed", "passed"]
-    shown = called(files, tests, NEAR.without(Dimension.runner))
-    assert [result.outcome for result in shown.values()] == ["failed", "failed"]
+    results = called(files, tests, NEAR_SURROUNDINGS.reset_dimension(Dimension.runner))
+    assert [result.outcome for result in results.values()] == ["failed", "failed"]
 
 
 HONEST_FILES = {
@@ -295,15 +295,15 @@ UNSUPPORTED = {
 }
 
 
-@pytest.mark.parametrize("surroundings", [NEAR, FAR], ids=["near", "far"])
-def test_honest_tests_with_fixtures(called: Called, surroundings: Surroundings) -> None:
+@pytest.mark.parametrize("surroundings", [NEAR_SURROUNDINGS, FAR_SURROUNDINGS], ids=["near", "far"])
+def test_honest_tests_with_fixtures_pass(called: Called, surroundings: Surroundings) -> None:
     names = [*PASSING, *UNSUPPORTED, "test_wrong"]
     results = called(HONEST_FILES, [f"tests/test_cart.py::{name}" for name in names], surroundings)
     by_name = {test.partition("::")[2]: result for test, result in results.items()}
     assert {name: by_name[name].text for name in PASSING if by_name[name].outcome != "passed"} == {}
     assert {name: by_name[name].reason for name in UNSUPPORTED} == UNSUPPORTED
-    wrong = by_name["test_wrong"]
-    assert (wrong.outcome, wrong.type) == ("failed", "AssertionError")
+    wrong_result = by_name["test_wrong"]
+    assert (wrong_result.outcome, wrong_result.type) == ("failed", "AssertionError")
 
 
 UNITTEST_FILES = {
@@ -358,7 +358,7 @@ UNITTEST_FILES = {
 }
 
 
-def test_unittest_cases_are_called_by_their_own_methods(called: Called) -> None:
+def test_unittest_cases_are_called_through_their_own_methods(called: Called) -> None:
     names = ("StackTest.test_push", "StackTest.test_wrong", "StackTest.test_known", "AsyncTest.test_push")
     tests = [f"tests.test_stack.{name}" for name in names]
     results = list(called(UNITTEST_FILES, tests, runner="unittest").values())
@@ -366,7 +366,7 @@ def test_unittest_cases_are_called_by_their_own_methods(called: Called) -> None:
     assert (results[1].type, results[1].line) == ("AssertionError", 23)
 
 
-def test_a_file_that_cannot_be_imported(called: Called) -> None:
+def test_unimportable_file_is_a_failure(called: Called) -> None:
     files = {"tests/test_new.py": "from new import made\n\n\ndef test_made():\n    assert made() == 1\n"}
     test = "tests/test_new.py"
     failed = called(files, [test])[test]
@@ -375,7 +375,7 @@ def test_a_file_that_cannot_be_imported(called: Called) -> None:
     assert called({**files, "new.py": "def made():\n    return 2\n"}, [test])[test].line == 5
 
 
-def test_a_process_that_ends_leaves_what_it_had(called: Called) -> None:
+def test_results_before_a_process_exit_are_kept(called: Called) -> None:
     files = {
         "test_end.py": """
             import os
@@ -399,10 +399,12 @@ def test_a_process_that_ends_leaves_what_it_had(called: Called) -> None:
     assert [result.outcome for result in called(files, tests).values()] == ["passed", "failed", "failed"]
 
 
-def test_the_project_is_found_where_its_settings_say(called: Called) -> None:
+def test_project_is_found_through_its_settings(called: Called) -> None:
     files = {
         "pyproject.toml": '[tool.pytest.ini_options]\npythonpath = ["src"]\n',
         "src/slug.py": "def slug(title):\n    return 'a-b'\n",
         "tests/test_slug.py": PLAIN_TEST,
     }
-    assert [called(files, [SLUG], each)[SLUG].outcome for each in (NEAR, FAR)] == ["passed", "passed"]
+    assert [
+        called(files, [SLUG], surroundings)[SLUG].outcome for surroundings in (NEAR_SURROUNDINGS, FAR_SURROUNDINGS)
+    ] == ["passed", "passed"]

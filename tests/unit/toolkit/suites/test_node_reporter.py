@@ -11,7 +11,7 @@ import pytest
 from redstart.core.report import Case, Outcome
 from redstart.core.shell import Completed, ExitCause
 from redstart.toolkit.languages.node.runners import CASES, read_node
-from redstart.toolkit.suites.request import inside
+from redstart.toolkit.suites.request import read_sandbox_file
 
 FILES = {
     "test/kinds.test.js": """
@@ -46,28 +46,30 @@ test('never', () => {});
 @pytest.fixture(scope="module")
 def cases(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Case]:
     folder = tmp_path_factory.mktemp("cart")
-    ours = tmp_path_factory.mktemp("ours")
+    reporter_folder = tmp_path_factory.mktemp("ours")
     for name in ("redstart_cases.cjs", "redstart_node.mjs"):
-        (ours / name).write_text(inside(name))
+        (reporter_folder / name).write_text(read_sandbox_file(name))
     for name, text in FILES.items():
         (folder / name).parent.mkdir(exist_ok=True)
         (folder / name).write_text(text)
-    to = ours / CASES
-    options = (f"--test-reporter={ours / 'redstart_node.mjs'}", f"--test-reporter-destination={to}")
+    to = reporter_folder / CASES
+    options = (f"--test-reporter={reporter_folder / 'redstart_node.mjs'}", f"--test-reporter-destination={to}")
     # Otherwise node, if started by a test runner, believes that it is a test of that runner.
     environ = {name: value for name, value in os.environ.items() if name != "NODE_TEST_CONTEXT"}
-    done = subprocess.run(
+    completed = subprocess.run(
         ("node", "--test", *options, *FILES), cwd=folder, env=environ, capture_output=True, text=True, check=False
     )
-    assert to.is_file(), done.stderr
-    left = {CASES: to.read_text()}
-    found = read_node(Completed(exit_code=done.returncode, cause=ExitCause.failed, output=done.stdout, files=left))
-    assert found is not None
-    return {item.id: item for item in found}
+    assert to.is_file(), completed.stderr
+    output_files = {CASES: to.read_text()}
+    parsed_cases = read_node(
+        Completed(exit_code=completed.returncode, cause=ExitCause.failed, output=completed.stdout, files=output_files)
+    )
+    assert parsed_cases is not None
+    return {item.id: item for item in parsed_cases}
 
 
 @pytest.mark.slow
-def test_every_kind_of_outcome(cases: dict[str, Case]):
+def test_every_kind_of_outcome_is_reported(cases: dict[str, Case]):
     file = Path("test/kinds.test.js")
     outcomes = {id_: case.outcome for id_, case in cases.items() if id_.startswith(str(file))}
     assert outcomes == {
@@ -81,23 +83,23 @@ def test_every_kind_of_outcome(cases: dict[str, Case]):
     }
 
 
-def test_a_failure_tells_what_was_expected_and_where(cases: dict[str, Case]):
-    one = cases["test/kinds.test.js::Cart > counts"]
-    assert (one.expected, one.actual) == ("4", "3")
-    assert "test/kinds.test.js:6" in one.detail
+def test_failure_shows_values_and_location(cases: dict[str, Case]):
+    failing_case = cases["test/kinds.test.js::Cart > counts"]
+    assert (failing_case.expected, failing_case.actual) == ("4", "3")
+    assert "test/kinds.test.js:6" in failing_case.detail
     assert cases["test/kinds.test.js::throws"].message == "TypeError: no cart"
 
 
-def test_what_a_hook_spoils_is_red(cases: dict[str, Case]):
+def test_test_with_a_failing_hook_is_an_error(cases: dict[str, Case]):
     assert {id_: case.outcome for id_, case in cases.items() if id_.startswith("test/hook")} == {
         "test/hook.test.js::Shop > sells": Outcome.error
     }
 
 
-def test_a_file_that_cannot_be_loaded_is_red(cases: dict[str, Case]):
+def test_file_that_cannot_be_loaded_is_an_error(cases: dict[str, Case]):
     assert cases["test/load.test.js"].outcome is Outcome.error
     assert "missing.js" in cases["test/load.test.js"].message
 
 
-def test_a_file_that_ends_the_process_has_no_green_test(cases: dict[str, Case]):
+def test_file_that_ends_the_process_has_no_passing_test(cases: dict[str, Case]):
     assert not [id_ for id_ in cases if id_.startswith("test/exits")]

@@ -10,7 +10,7 @@ import pytest
 from redstart.core.run import Suite
 from redstart.core.shell import Variation
 from redstart.toolkit.suites.execute import SuiteRun
-from support.sample import short_form
+from support.sample import sample_parameters
 
 pytestmark = pytest.mark.slow
 
@@ -68,8 +68,8 @@ RESULTS = {
 MARKERS = "markers = slow: takes long"
 
 
-def ini(options: str, *more: str, section: str = "pytest") -> str:
-    return "\n".join((f"[{section}]", f"addopts = {options}", MARKERS, *more)) + "\n"
+def build_ini(options: str, *extra_lines: str, section: str = "pytest") -> str:
+    return "\n".join((f"[{section}]", f"addopts = {options}", MARKERS, *extra_lines)) + "\n"
 
 
 DISTURBING = (
@@ -109,31 +109,31 @@ DISTURBING = (
 )
 
 
-def by_id(done: SuiteRun) -> dict[str, str]:
-    return {case.id: case.outcome.value for case in done.cases}
+def map_outcomes(suite_run: SuiteRun) -> dict[str, str]:
+    return {case.id: case.outcome.value for case in suite_run.cases}
 
 
-@pytest.mark.parametrize("options", short_form(DISTURBING, 8))
-def test_every_test_is_run_and_named_as_without_the_option(
+@pytest.mark.parametrize("options", sample_parameters(DISTURBING, 8))
+def test_every_test_runs_under_the_same_name_despite_the_option(
     options: str, tmp_path: Path, write: Write, in_sandbox: InSandbox
 ) -> None:
-    repo = write(tmp_path / "repo", {**REPO, "pytest.ini": ini(options)})
-    done = in_sandbox(repo, PYTEST)
-    assert (done.trouble, done.unexplained) == ("", ""), done.report.fault
-    assert by_id(done) == RESULTS
-    (first,) = [case for case in done.cases if case.id == "test_a.py::test_first"]
-    assert first.message.startswith("assert 0 == 2")
-    assert "shop.py" in first.detail or "def test_first" in first.detail
-    assert "\x1b" not in first.detail
+    repo = write(tmp_path / "repo", {**REPO, "pytest.ini": build_ini(options)})
+    suite_run = in_sandbox(repo, PYTEST)
+    assert (suite_run.problem, suite_run.unexplained) == ("", ""), suite_run.report.fault
+    assert map_outcomes(suite_run) == RESULTS
+    (first_case,) = [case for case in suite_run.cases if case.id == "test_a.py::test_first"]
+    assert first_case.message.startswith("assert 0 == 2")
+    assert "shop.py" in first_case.detail or "def test_first" in first_case.detail
+    assert "\x1b" not in first_case.detail
 
 
 @pytest.mark.parametrize(
     ("name", "text"),
     [
-        ("pytest.ini", ini("-x --co")),
-        (".pytest.ini", ini("-x --co")),
-        ("tox.ini", ini("-x --co")),
-        ("setup.cfg", ini("-x --co", section="tool:pytest")),
+        ("pytest.ini", build_ini("-x --co")),
+        (".pytest.ini", build_ini("-x --co")),
+        ("tox.ini", build_ini("-x --co")),
+        ("setup.cfg", build_ini("-x --co", section="tool:pytest")),
         (
             "pyproject.toml",
             '[tool.pytest.ini_options]\naddopts = ["-x", "--co"]\nmarkers = ["slow: takes long"]\n',
@@ -141,11 +141,11 @@ def test_every_test_is_run_and_named_as_without_the_option(
         ("pytest.toml", '[pytest]\naddopts = ["-x", "--co"]\nmarkers = ["slow: takes long"]\n'),
     ],
 )
-def test_wherever_the_options_are_written(
+def test_options_are_neutralized_in_every_config_file(
     name: str, text: str, tmp_path: Path, write: Write, in_sandbox: InSandbox
 ) -> None:
     repo = write(tmp_path / "repo", {**REPO, name: text})
-    assert by_id(in_sandbox(repo, PYTEST)) == RESULTS
+    assert map_outcomes(in_sandbox(repo, PYTEST)) == RESULTS
 
 
 @pytest.mark.parametrize(
@@ -157,22 +157,25 @@ def test_wherever_the_options_are_written(
         ("--ignore test_c.py", {result for result in RESULTS if result != "test_c.py"}),
     ],
 )
-def test_what_the_project_chooses_stays_its_choice(
+def test_selection_made_by_the_project_is_kept(
     options: str, left: set[str], tmp_path: Path, write: Write, in_sandbox: InSandbox
 ) -> None:
-    repo = write(tmp_path / "repo", {**REPO, "pytest.ini": ini(options)})
-    assert by_id(in_sandbox(repo, PYTEST)) == {item: RESULTS[item] for item in left}
+    repo = write(tmp_path / "repo", {**REPO, "pytest.ini": build_ini(options)})
+    assert map_outcomes(in_sandbox(repo, PYTEST)) == {item: RESULTS[item] for item in left}
 
 
-def test_a_coverage_that_is_too_low_is_no_contradiction(tmp_path: Path, write: Write, in_sandbox: InSandbox) -> None:
-    green = {"shop.py": "def add(a, b):\n    return a + b\n\n\ndef never():\n    return 1\n"}
-    green |= {"test_a.py": "from shop import add\n\n\ndef test_add():\n    assert add(1, 1) == 2\n"}
-    repo = write(tmp_path / "repo", {"conftest.py": "", **green, "pytest.ini": ini("--cov=shop --cov-fail-under=100")})
+def test_low_coverage_is_not_a_contradiction(tmp_path: Path, write: Write, in_sandbox: InSandbox) -> None:
+    passing_files = {"shop.py": "def add(a, b):\n    return a + b\n\n\ndef never():\n    return 1\n"}
+    passing_files |= {"test_a.py": "from shop import add\n\n\ndef test_add():\n    assert add(1, 1) == 2\n"}
+    repo = write(
+        tmp_path / "repo",
+        {"conftest.py": "", **passing_files, "pytest.ini": build_ini("--cov=shop --cov-fail-under=100")},
+    )
     (repo / "Makefile").write_text("test:\n\tpytest\n")
     for command in ((), ("make", "test")):
-        done = in_sandbox(repo, Suite(runner="pytest", command=command))
-        assert (by_id(done), done.unexplained) == ({"test_a.py::test_add": "passed"}, "")
-        assert done.report.exit_code != 0
+        suite_run = in_sandbox(repo, Suite(runner="pytest", command=command))
+        assert (map_outcomes(suite_run), suite_run.unexplained) == ({"test_a.py::test_add": "passed"}, "")
+        assert suite_run.report.exit_code != 0
 
 
 ORDERED = {
@@ -198,32 +201,39 @@ ORDERED = {
 }
 
 
-def told(done: SuiteRun) -> str:
-    return next((case.message for case in done.cases if "test_zz" in case.id), "").splitlines()[0]
+def get_message(suite_run: SuiteRun) -> str:
+    return next((case.message for case in suite_run.cases if "test_zz" in case.id), "").splitlines()[0]
 
 
 @pytest.mark.parametrize(
-    "suite", short_form([PYTEST, Suite(runner="pytest", command=("sh", "-c", "python -m pytest"))], 1)
+    "suite", sample_parameters([PYTEST, Suite(runner="pytest", command=("sh", "-c", "python -m pytest"))], 1)
 )
-def test_a_run_is_pinned_and_a_repeat_changes_one_thing(
+def test_run_is_reproducible_and_a_variation_changes_one_thing(
     suite: Suite, tmp_path: Path, write: Write, in_sandbox: InSandbox
 ) -> None:
     repo = write(tmp_path / "repo", ORDERED)
-    first = told(in_sandbox(repo, suite))
-    assert first.startswith("AssertionError: ('01234567', ")
-    assert "'UTC'" in first
-    assert told(in_sandbox(repo, suite)) == first
+    first_message = get_message(in_sandbox(repo, suite))
+    assert first_message.startswith("AssertionError: ('01234567', ")
+    assert "'UTC'" in first_message
+    assert get_message(in_sandbox(repo, suite)) == first_message
 
-    def varied(**what: object) -> list[str]:
-        other = told(in_sandbox(repo, suite, vary=Variation(**what)))
-        return [part for part, was in zip(other.split(", "), first.split(", "), strict=True) if part != was]
+    def list_changes(**variation: object) -> list[str]:
+        other_message = get_message(in_sandbox(repo, suite, variation=Variation(**variation)))
+        return [
+            part
+            for part, earlier_part in zip(other_message.split(", "), first_message.split(", "), strict=True)
+            if part != earlier_part
+        ]
 
-    assert len(varied(hash_seed=5)) == 1
-    assert varied(tz="Pacific/Auckland") == ["'NZST'"]
-    assert len(varied(seed=5)) == 1
-    reverse = by_id(in_sandbox(repo, suite, vary=Variation(order="reversed")))
+    assert len(list_changes(hash_seed=5)) == 1
+    assert list_changes(tz="Pacific/Auckland") == ["'NZST'"]
+    assert len(list_changes(seed=5)) == 1
+    reverse = map_outcomes(in_sandbox(repo, suite, variation=Variation(order="reversed")))
     assert next(iter(reverse)) == "test_order.py::test_zz"
     assert set(reverse.values()) == {"passed"}
-    shuffled = [list(by_id(in_sandbox(repo, suite, vary=Variation(order="shuffled", seed=seed)))) for seed in (3, 3, 4)]
+    shuffled = [
+        list(map_outcomes(in_sandbox(repo, suite, variation=Variation(order="shuffled", seed=seed))))
+        for seed in (3, 3, 4)
+    ]
     assert shuffled[0] == shuffled[1] != shuffled[2]
     assert sorted(shuffled[2]) == sorted(reverse)

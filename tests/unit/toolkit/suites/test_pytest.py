@@ -11,7 +11,14 @@ import pytest
 from redstart.core.report import Case, Outcome
 from redstart.core.run import Suite
 from redstart.core.shell import Completed, Environment
-from redstart.toolkit.languages.python.pytest import IDS_LIMIT, IDS_SIZE, OPTIONS, PLAIN_OPTIONS, command, selection
+from redstart.toolkit.languages.python.pytest import (
+    IDS_LIMIT,
+    IDS_SIZE,
+    OPTIONS,
+    PLAIN_OPTIONS,
+    build_pytest_request,
+    select_arguments,
+)
 from redstart.toolkit.suites import runner
 from redstart.toolkit.suites.request import SuiteRequest
 
@@ -156,10 +163,10 @@ class Ran:
 @pytest.fixture(scope="module")
 def ran(tmp_path_factory: pytest.TempPathFactory, execute: Execute, write: Write, environment: Environment) -> Ran:
     root = write(tmp_path_factory.mktemp("repo"), REPO)
-    return Ran(root, execute(root, command(SUITE, environment)))
+    return Ran(root, execute(root, build_pytest_request(SUITE, environment)))
 
 
-def collected(root: Path, environment: Environment, *arguments: str) -> set[str]:
+def collect_ids(root: Path, environment: Environment, *arguments: str) -> set[str]:
     out = subprocess.run(
         [environment.python, "-m", "pytest", "--collect-only", "-q", "--rootdir=.", "--color=no", *arguments],
         cwd=root,
@@ -172,8 +179,8 @@ def collected(root: Path, environment: Environment, *arguments: str) -> set[str]
 
 
 @pytest.mark.slow
-def test_ids_are_those_that_pytest_prints(ran: Ran, environment: Environment) -> None:
-    expected = collected(ran.root, environment, "-o", "addopts=")
+def test_ids_match_the_ids_printed_by_pytest(ran: Ran, environment: Environment) -> None:
+    expected = collect_ids(ran.root, environment, "-o", "addopts=")
     assert len(expected) >= 25
     not_collected = {"tests/test_cannot_import.py", "tests/test_syntax.py", "tests/test_whole_module_skipped.py"}
     assert set(ran.cases) == expected | not_collected
@@ -220,13 +227,13 @@ def test_detail_has_source_introspection_and_frames(ran: Ran) -> None:
     assert not any("\x1b" in case.detail or "#x1B" in case.detail for case in ran.cases.values())
 
 
-def test_a_test_that_fails_and_errors_is_one_case_with_both_tracebacks(ran: Ran) -> None:
+def test_test_that_fails_and_errors_is_one_case_with_both_tracebacks(ran: Ran) -> None:
     detail = ran.cases["tests/test_fixtures.py::test_red_and_broken_teardown"].detail
     assert "assert 1 == 2" in detail
     assert "left badly" in detail
 
 
-def test_expected_and_actual(ran: Ran) -> None:
+def test_expected_and_actual_values_are_extracted(ran: Ran) -> None:
     case = ran.cases["tests/test_calc.py::test_add"]
     assert (case.actual, case.expected) == ("-1", "3")
     case = ran.cases["tests/test_calc.py::TestCased::test_subtests"]
@@ -235,11 +242,11 @@ def test_expected_and_actual(ran: Ran) -> None:
 
 def test_exit_code_and_report_agree(ran: Ran) -> None:
     assert ran.completed.exit_code == 1
-    assert runner.contradiction(SUITE, list(ran.cases.values()), ran.completed) == ""
+    assert runner.find_contradiction(SUITE, list(ran.cases.values()), ran.completed) == ""
 
 
 @pytest.mark.slow
-def test_chosen_ids_are_run_under_the_same_names(ran: Ran, execute: Execute, environment: Environment) -> None:
+def test_selected_ids_run_under_the_same_names(ran: Ran, execute: Execute, environment: Environment) -> None:
     ids = [item for item in ran.cases if "test_odd" in item or "Elsewhere" in item or "größe" in item or "sub/" in item]
     assert len(ids) >= 13
     parsed = runner.read(SUITE, execute(ran.root, runner.request(SUITE, environment, ids)))
@@ -247,50 +254,52 @@ def test_chosen_ids_are_run_under_the_same_names(ran: Ran, execute: Execute, env
 
 
 @pytest.mark.slow
-def test_ids_in_a_folder_with_its_own_configuration_keep_their_names(
+def test_ids_in_a_directory_with_its_own_configuration_are_unchanged(
     ran: Ran, execute: Execute, environment: Environment
 ) -> None:
-    parsed = runner.read(SUITE, execute(ran.root, command(SUITE, environment, ids=["sub/test_sub.py::test_sub"])))
+    parsed = runner.read(
+        SUITE, execute(ran.root, build_pytest_request(SUITE, environment, ids=["sub/test_sub.py::test_sub"]))
+    )
     assert [case.id for case in parsed.cases] == ["sub/test_sub.py::test_sub"]
 
 
 @pytest.mark.slow
-def test_a_users_command_gets_the_report_by_argument(ran: Ran, execute: Execute, environment: Environment) -> None:
+def test_user_command_gets_the_report_by_argument(ran: Ran, execute: Execute, environment: Environment) -> None:
     suite = Suite(runner="pytest", command=("python", "-m", "pytest", "tests/test_calc.py", "-x", "-k", "add or deep"))
-    completed = execute(ran.root, command(suite, environment))
+    completed = execute(ran.root, build_pytest_request(suite, environment))
     assert {case.id for case in runner.read(suite, completed).cases} == {
         "tests/test_calc.py::test_add",
         "tests/test_calc.py::test_deep",
     }
-    completed = execute(ran.root, command(suite, environment, ids=["tests/test_calc.py::test_deep"]))
+    completed = execute(ran.root, build_pytest_request(suite, environment, ids=["tests/test_calc.py::test_deep"]))
     assert [case.id for case in runner.read(suite, completed).cases] == ["tests/test_calc.py::test_deep"]
 
 
 @pytest.mark.slow
-def test_a_command_that_starts_pytest_by_itself_gets_the_report_too(
+def test_command_that_starts_pytest_indirectly_gets_the_report(
     ran: Ran, execute: Execute, environment: Environment
 ) -> None:
     script = f"{environment.python} -m pytest tests/test_fixtures.py; exit 2"
     suite = Suite(runner="pytest", command=("sh", "-c", script))
-    completed = execute(ran.root, command(suite, environment))
+    completed = execute(ran.root, build_pytest_request(suite, environment))
     parsed = runner.read(suite, completed)
     assert len(parsed.cases) == 7
-    assert runner.contradiction(suite, parsed.cases, completed) == ""
-    only = "tests/test_fixtures.py::test_xfail"
-    parsed = runner.read(suite, execute(ran.root, command(suite, environment, ids=[only])))
-    assert [case.id for case in parsed.cases] == [only]
+    assert runner.find_contradiction(suite, parsed.cases, completed) == ""
+    only_id = "tests/test_fixtures.py::test_xfail"
+    parsed = runner.read(suite, execute(ran.root, build_pytest_request(suite, environment, ids=[only_id])))
+    assert [case.id for case in parsed.cases] == [only_id]
 
 
-def test_addopts_of_the_environment_are_kept(environment: Environment) -> None:
+def test_addopts_of_the_environment_are_preserved(environment: Environment) -> None:
     with_own = environment.model_copy(update={"variables": {"PYTEST_ADDOPTS": "-m 'not slow'"}})
-    request = command(Suite(runner="pytest", command=("make", "test")), with_own)
+    request = build_pytest_request(Suite(runner="pytest", command=("make", "test")), with_own)
     assert request.argv == ("make", "test")
     assert request.variables["PYTEST_ADDOPTS"].startswith("-m 'not slow' -p redstart_pytest ")
     assert request.variables["REDSTART_ADDOPTS"] == "-m 'not slow'"
 
 
 @pytest.mark.parametrize(
-    ("given", "ids", "expected"),
+    ("argv", "ids", "expected"),
     [
         (("pytest", "tests"), (), ("pytest", "tests", *OPTIONS)),
         (("uv", "run", "pytest", "-v", "tests"), ("a::b",), ("uv", "run", "pytest", "-v", *OPTIONS, "a::b")),
@@ -303,29 +312,31 @@ def test_addopts_of_the_environment_are_kept(environment: Environment) -> None:
         ),
     ],
 )
-def test_a_users_options_stay_and_the_paths_give_way_to_ids(
-    given: tuple[str, ...], ids: tuple[str, ...], expected: tuple[str, ...], environment: Environment
+def test_user_options_are_kept_and_ids_replace_the_paths(
+    argv: tuple[str, ...], ids: tuple[str, ...], expected: tuple[str, ...], environment: Environment
 ) -> None:
-    assert command(Suite(runner="pytest", command=given), environment, ids=ids).argv == expected
+    assert build_pytest_request(Suite(runner="pytest", command=argv), environment, ids=ids).argv == expected
 
 
-@pytest.mark.parametrize("given", [("make", "pytest"), ("tox", "-e", "pytest"), ("sh", "-c", "pytest tests")])
-def test_what_only_mentions_pytest_is_left_as_it_is(given: tuple[str, ...], environment: Environment) -> None:
-    assert command(Suite(runner="pytest", command=given), environment, ids=["a::b"]).argv == given
+@pytest.mark.parametrize("argv", [("make", "pytest"), ("tox", "-e", "pytest"), ("sh", "-c", "pytest tests")])
+def test_command_that_only_mentions_pytest_is_unchanged(argv: tuple[str, ...], environment: Environment) -> None:
+    assert build_pytest_request(Suite(runner="pytest", command=argv), environment, ids=["a::b"]).argv == argv
 
 
-def test_many_ids_become_their_files_or_everything() -> None:
-    few = [f"tests/test_a.py::test_{n}" for n in range(IDS_LIMIT)]
-    assert selection(few) == tuple(few)
-    assert selection([*few, "tests/test_b.py::test_x"]) == ("tests/test_a.py", "tests/test_b.py")
-    assert selection(["tests/test_a.py::test_x[" + "é" * (IDS_SIZE // 2) + "]"]) == ("tests/test_a.py",)
-    assert selection([f"tests/test_{n}.py::test" for n in range(IDS_LIMIT + 1)]) == ()
+def test_many_ids_are_replaced_by_their_files_or_everything() -> None:
+    few_ids = [f"tests/test_a.py::test_{n}" for n in range(IDS_LIMIT)]
+    assert select_arguments(few_ids) == tuple(few_ids)
+    assert select_arguments([*few_ids, "tests/test_b.py::test_x"]) == ("tests/test_a.py", "tests/test_b.py")
+    assert select_arguments(["tests/test_a.py::test_x[" + "é" * (IDS_SIZE // 2) + "]"]) == ("tests/test_a.py",)
+    assert select_arguments([f"tests/test_{n}.py::test" for n in range(IDS_LIMIT + 1)]) == ()
 
 
 @pytest.mark.slow
-def test_without_our_plugin_arguments_do_what_they_can(ran: Ran, execute: Execute, environment: Environment) -> None:
+def test_plain_arguments_give_the_same_results_without_our_plugin(
+    ran: Ran, execute: Execute, environment: Environment
+) -> None:
     suite = Suite(runner="pytest", command=("python", "-E", "-m", "pytest"))
-    request = command(suite, environment, sentinel=("calc",))
+    request = build_pytest_request(suite, environment, sentinel=("calc",))
     assert (request.argv[-len(PLAIN_OPTIONS) :], request.files_in) == (PLAIN_OPTIONS, {})
     parsed = runner.read(suite, execute(ran.root, request))
     outcomes = {case.id: case.outcome for case in parsed.cases}
@@ -333,23 +344,23 @@ def test_without_our_plugin_arguments_do_what_they_can(ran: Ran, execute: Execut
 
 
 @pytest.mark.slow
-def test_a_command_that_hides_our_plugin_is_run_again_without(
+def test_command_that_hides_our_plugin_is_rerun_without_it(
     ran: Ran, execute: Execute, environment: Environment
 ) -> None:
     script = f"PYTHONPATH=. {environment.python} -m pytest tests/test_fixtures.py"
     suite = Suite(runner="pytest", command=("sh", "-c", script))
-    lost = execute(ran.root, runner.request(suite, environment, ["tests/test_fixtures.py::test_xfail"]))
-    assert runner.read(suite, lost).cases == []
-    instead = runner.another_request(suite, environment, lost)
-    assert instead is not None
-    completed = execute(ran.root, instead)
+    lost_result = execute(ran.root, runner.request(suite, environment, ["tests/test_fixtures.py::test_xfail"]))
+    assert runner.read(suite, lost_result).cases == []
+    second_request = runner.build_replacement_request(suite, environment, lost_result)
+    assert second_request is not None
+    completed = execute(ran.root, second_request)
     assert len(runner.read(suite, completed).cases) == 7
-    assert runner.another_request(suite, environment, completed) is None
+    assert runner.build_replacement_request(suite, environment, completed) is None
 
 
 @pytest.mark.slow
-def test_a_repo_without_tests(tmp_path: Path, execute: Execute, environment: Environment) -> None:
-    completed = execute(tmp_path, command(SUITE, environment))
+def test_repo_without_tests_reports_no_tests(tmp_path: Path, execute: Execute, environment: Environment) -> None:
+    completed = execute(tmp_path, build_pytest_request(SUITE, environment))
     assert completed.exit_code == 5
     assert runner.read(SUITE, completed).kind == "no_tests"
 
@@ -362,7 +373,7 @@ GREEN_REPORT = "The report lists no failing test, but the exit code"
 
 @pytest.mark.slow
 @pytest.mark.parametrize(
-    ("tests", "red", "contradiction", "fault"),
+    ("tests", "failing_ids", "contradiction", "fault"),
     [
         (
             "def test_second(): pass",
@@ -374,12 +385,12 @@ GREEN_REPORT = "The report lists no failing test, but the exit code"
         (None, [], "", "the exit code is 3 (internal error)"),
     ],
 )
-def test_a_failure_of_pytest_itself_is_no_test(
+def test_internal_failure_of_pytest_is_not_a_test(
     tmp_path: Path,
     execute: Execute,
     environment: Environment,
     tests: str | None,
-    red: list[str],
+    failing_ids: list[str],
     contradiction: str,
     fault: str,
 ) -> None:
@@ -387,21 +398,23 @@ def test_a_failure_of_pytest_itself_is_no_test(
     hook = HOOK if tests else "def pytest_collection_modifyitems(items):\n    raise ValueError('a hook broke')\n"
     (tmp_path / "conftest.py").write_text(hook)
     (tmp_path / "test_it.py").write_text(tests or "def test_first(): pass")
-    done = execute(tmp_path, command(SUITE, environment))
-    parsed = runner.read(SUITE, done)
-    assert [case.id for case in parsed.cases if case.red] == red
-    assert runner.contradiction(SUITE, parsed.cases, done) == contradiction
+    completed = execute(tmp_path, build_pytest_request(SUITE, environment))
+    parsed = runner.read(SUITE, completed)
+    assert [case.id for case in parsed.cases if case.is_red] == failing_ids
+    assert runner.find_contradiction(SUITE, parsed.cases, completed) == contradiction
     assert fault in parsed.fault
-    assert "ValueError: a hook broke" in done.output
+    assert "ValueError: a hook broke" in completed.output
 
 
 @pytest.mark.slow
-def test_an_id_that_is_gone_is_explained_by_the_output(ran: Ran, execute: Execute, environment: Environment) -> None:
-    parsed = runner.read(SUITE, execute(ran.root, command(SUITE, environment, ids=["tests/test_calc.py::test_gone"])))
+def test_unknown_id_is_explained_by_the_output(ran: Ran, execute: Execute, environment: Environment) -> None:
+    parsed = runner.read(
+        SUITE, execute(ran.root, build_pytest_request(SUITE, environment, ids=["tests/test_calc.py::test_gone"]))
+    )
     assert (parsed.cases, parsed.kind) == ([], "no_results")
     assert "4 (usage error)" in parsed.fault
     assert "test_gone" in parsed.fault
 
 
-def test_outcomes_are_those_of_the_report_noun(ran: Ran) -> None:
+def test_sample_covers_every_outcome(ran: Ran) -> None:
     assert {case.outcome for case in ran.cases.values()} == set(Outcome)

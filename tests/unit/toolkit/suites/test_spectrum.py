@@ -19,8 +19,8 @@ from redstart.core.report import Case, Outcome
 from redstart.core.run import Suite
 from redstart.core.shell import Completed, Environment, ExitCause
 from redstart.core.spectrum import Spectrum
-from redstart.toolkit.languages.python.spectrum import ASKED
-from redstart.toolkit.suites.spectrum import ANSWER, SECONDS, read_spectrum, watch, watching
+from redstart.toolkit.languages.python.spectrum import QUESTION_FILE
+from redstart.toolkit.suites.spectrum import ANSWER, SECONDS, build_spectrum_request, read_spectrum, watch
 
 Execute = Callable[[Path, Any], Completed]
 Write = Callable[[Path, Mapping[str, str]], Path]
@@ -100,9 +100,11 @@ def _is_newer(python: str) -> bool:
     return subprocess.run([python, "-c", "import sys; sys.monitoring"], capture_output=True).returncode == 0
 
 
-def cases(red: Sequence[str] = (RED, LATER, OTHER), green: Sequence[str] = GREEN, seconds: float = 0.01) -> list[Case]:
-    failed = [Case(id=item, outcome=Outcome.failed, seconds=seconds) for item in red]
-    return [*failed, *(Case(id=item, outcome=Outcome.passed, seconds=seconds) for item in green)]
+def create_cases(
+    failing_ids: Sequence[str] = (RED, LATER, OTHER), passing_ids: Sequence[str] = GREEN, seconds: float = 0.01
+) -> list[Case]:
+    failed = [Case(id=item, outcome=Outcome.failed, seconds=seconds) for item in failing_ids]
+    return [*failed, *(Case(id=item, outcome=Outcome.passed, seconds=seconds) for item in passing_ids)]
 
 
 @pytest.fixture(scope="module")
@@ -123,110 +125,114 @@ def python(request: pytest.FixtureRequest) -> str:
     return sys.executable
 
 
-def seen(root: Path, python: str, execute: Execute, red: Sequence[str], **otherwise: int) -> Spectrum:
+def record_spectrum(
+    root: Path, python: str, execute: Execute, failing_ids: Sequence[str], **overrides: int
+) -> Spectrum:
     """Record the spectrum of a run, with another time or number of lines than usual."""
-    request = watching(SUITE, Environment(mount=str(root), python=python), red, cases())
+    request = build_spectrum_request(SUITE, Environment(mount=str(root), python=python), failing_ids, create_cases())
     assert request is not None
-    asked = json.dumps(json.loads(request.files_in[ASKED]) | otherwise)
-    done = execute(root, request._replace(files_in={**request.files_in, ASKED: asked}))
-    found = read_spectrum(done)
-    assert found is not None, done.output
-    return found
+    question = json.dumps(json.loads(request.files_in[QUESTION_FILE]) | overrides)
+    completed = execute(root, request._replace(files_in={**request.files_in, QUESTION_FILE: question}))
+    spectrum = read_spectrum(completed)
+    assert spectrum is not None, completed.output
+    return spectrum
 
 
 @pytest.mark.slow
-def test_lines_are_told_with_how_many_tests_of_each_colour_run_them(
+def test_lines_are_counted_by_failing_and_passing_tests(
     tmp_path: Path, write: Write, execute: Execute, python: str
 ) -> None:
-    found = seen(write(tmp_path, REPO), python, execute, [RED])
-    assert (found.red, found.green) == (1, 3)
-    rules = {line: (red, green) for line, red, green in found.files["shop/rules.py"]}
+    spectrum = record_spectrum(write(tmp_path, REPO), python, execute, [RED])
+    assert (spectrum.red, spectrum.green) == (1, 3)
+    rules = {line: (red_count, green_count) for line, red_count, green_count in spectrum.files["shop/rules.py"]}
     assert rules == {2: (1, 3), 3: (1, 0), 8: (1, 0)}
-    assert "shop/thread.py" not in found.files
-    assert set(found.files) == {"shop/rules.py", "tests/test_rules.py"}
+    assert "shop/thread.py" not in spectrum.files
+    assert set(spectrum.files) == {"shop/rules.py", "tests/test_rules.py"}
 
 
 @pytest.mark.slow
-def test_what_a_thread_runs_is_seen(tmp_path: Path, write: Write, execute: Execute, python: str) -> None:
-    found = seen(write(tmp_path, REPO), python, execute, [RED, LATER])
-    assert found.red == 2
-    assert {line for line, _, _ in found.files["shop/thread.py"]} >= {5, 9, 10, 11}
+def test_lines_run_by_a_thread_are_recorded(tmp_path: Path, write: Write, execute: Execute, python: str) -> None:
+    spectrum = record_spectrum(write(tmp_path, REPO), python, execute, [RED, LATER])
+    assert spectrum.red == 2
+    assert {line for line, _, _ in spectrum.files["shop/thread.py"]} >= {5, 9, 10, 11}
 
 
 @pytest.mark.slow
-def test_a_test_is_counted_only_in_the_colour_that_it_had(
+def test_test_counts_only_if_its_outcome_is_unchanged(
     tmp_path: Path, write: Write, execute: Execute, python: str
 ) -> None:
     """A target that passes while lines are recorded is not red, and a failing test that is no target is not green."""
-    found = seen(write(tmp_path, REPO), python, execute, [RED, GREEN[0]])
-    assert (found.red, found.green) == (1, 2)
+    spectrum = record_spectrum(write(tmp_path, REPO), python, execute, [RED, GREEN[0]])
+    assert (spectrum.red, spectrum.green) == (1, 2)
 
 
 @pytest.mark.slow
-def test_files_of_other_folders_are_named_from_where_the_tests_run(
+def test_files_outside_the_suite_directory_have_relative_names(
     tmp_path: Path, write: Write, execute: Execute, python: str
 ) -> None:
     write(tmp_path / "web", REPO | {"tests/test_rules.py": "import sys\n\nsys.path.append('../lib')\nimport far\n\n"})
     with (tmp_path / "web/tests/test_rules.py").open("a") as file:
         file.write("def test_far():\n    assert far.away() == 2\n")
     write(tmp_path, {"lib/far.py": "def away():\n    return 1\n"})
-    red = "tests/test_rules.py::test_far"
+    failing_id = "tests/test_rules.py::test_far"
     environment = Environment(mount=str(tmp_path), python=python)
-    asked = watching(SUITE, environment, [red], cases([red], []))
-    assert asked is not None
-    found = read_spectrum(execute(tmp_path / "web", asked))
-    assert found is not None
-    assert found.files["../lib/far.py"] == ((2, 1, 0),)
+    request = build_spectrum_request(SUITE, environment, [failing_id], create_cases([failing_id], []))
+    assert request is not None
+    spectrum = read_spectrum(execute(tmp_path / "web", request))
+    assert spectrum is not None
+    assert spectrum.files["../lib/far.py"] == ((2, 1, 0),)
 
 
 @pytest.mark.slow
-def test_when_the_time_is_up_what_was_seen_counts_and_red_comes_first(
+def test_time_limit_keeps_recorded_lines_and_failing_tests_run_first(
     tmp_path: Path, write: Write, execute: Execute, python: str
 ) -> None:
-    found = seen(write(tmp_path, REPO), python, execute, [RED], seconds=0)
-    assert (found.red, found.green) == (1, 0)
+    spectrum = record_spectrum(write(tmp_path, REPO), python, execute, [RED], seconds=0)
+    assert (spectrum.red, spectrum.green) == (1, 0)
 
 
 @pytest.mark.slow
-def test_of_many_lines_the_most_suspicious_are_told(
+def test_only_the_most_suspicious_of_many_lines_are_reported(
     tmp_path: Path, write: Write, execute: Execute, python: str
 ) -> None:
-    found = seen(write(tmp_path, REPO), python, execute, [RED], lines=2)
-    assert found.files == {"shop/rules.py": ((3, 1, 0), (8, 1, 0))}
+    spectrum = record_spectrum(write(tmp_path, REPO), python, execute, [RED], lines=2)
+    assert spectrum.files == {"shop/rules.py": ((3, 1, 0), (8, 1, 0))}
 
 
 @pytest.mark.parametrize(
-    ("suite", "red", "there"),
+    ("suite", "failing_ids", "known_cases"),
     [
-        (Suite(runner="unittest"), [RED], cases()),
-        (Suite(runner="pytest", junit="report.xml", command=("make",)), [RED], cases()),
-        (SUITE, [RED], cases(seconds=SECONDS + 1)),
-        (SUITE, ["tests/test_gone.py::test_gone"], cases()),
+        (Suite(runner="unittest"), [RED], create_cases()),
+        (Suite(runner="pytest", junit="report.xml", command=("make",)), [RED], create_cases()),
+        (SUITE, [RED], create_cases(seconds=SECONDS + 1)),
+        (SUITE, ["tests/test_gone.py::test_gone"], create_cases()),
     ],
 )
-def test_where_nobody_can_watch_nothing_is_run(suite: Suite, red: list[str], there: list[Case]) -> None:
-    assert watching(suite, Environment(mount="/nowhere", python="python"), red, there) is None
+def test_nothing_runs_if_recording_is_impossible(suite: Suite, failing_ids: list[str], known_cases: list[Case]) -> None:
+    assert (
+        build_spectrum_request(suite, Environment(mount="/nowhere", python="python"), failing_ids, known_cases) is None
+    )
 
 
 @pytest.mark.parametrize("text", ["", "{", '{"red": 0, "green": 1, "files": {}}', '{"red": 1, "green": 1, "files": 3}'])
-def test_an_answer_that_is_none_is_no_answer(text: str) -> None:
-    done = Completed(exit_code=0, cause=ExitCause.ok, output="", files={ANSWER: text})
-    assert read_spectrum(done) is None
+def test_invalid_spectrum_yields_none(text: str) -> None:
+    completed = Completed(exit_code=0, cause=ExitCause.ok, output="", files={ANSWER: text})
+    assert read_spectrum(completed) is None
 
 
-def test_suspicion_is_that_of_ochiai() -> None:
-    found = Spectrum(red=4, green=9, files={"a.py": ((1, 4, 0), (2, 2, 2), (3, 1, 8))}).suspicion()
-    assert found == {"a.py": {1: 1.0, 2: 0.5, 3: pytest.approx(1 / 6)}}
+def test_suspicion_follows_the_ochiai_formula() -> None:
+    suspicion = Spectrum(red=4, green=9, files={"a.py": ((1, 4, 0), (2, 2, 2), (3, 1, 8))}).compute_suspicion()
+    assert suspicion == {"a.py": {1: 1.0, 2: 0.5, 3: pytest.approx(1 / 6)}}
 
 
 @pytest.mark.slow
-def test_it_is_seen_in_the_sandbox_whatever_else_takes_part(
+def test_spectrum_is_recorded_in_the_sandbox_with_xdist_and_coverage(
     tmp_path: Path, write: Write, prepared: Callable[..., Any]
 ) -> None:
     """Record as a step does, with xdist and coverage in the project's own options."""
     root = write(tmp_path / "repo", REPO | {"pytest.ini": "[pytest]\naddopts = -n 2 --cov=shop --cov-fail-under=99\n"})
     subprocess.run(["git", "init", "-q"], cwd=root, check=True)
-    found = asyncio.run(watch(*prepared(root, SUITE), [RED], cases()))
-    assert found is not None
-    assert (found.red, found.green) == (1, 3)
-    assert [line for line, _, green in found.files["shop/rules.py"] if not green] == [3, 8]
+    spectrum = asyncio.run(watch(*prepared(root, SUITE), [RED], create_cases()))
+    assert spectrum is not None
+    assert (spectrum.red, spectrum.green) == (1, 3)
+    assert [line for line, _, green_count in spectrum.files["shop/rules.py"] if not green_count] == [3, 8]

@@ -132,7 +132,7 @@ def cases(root: Path, execute: Execute, environment: Environment) -> dict[str, C
     completed = execute(root, runner.request(SUITE, environment))
     parsed = runner.read(SUITE, completed)
     assert (parsed.fault, completed.exit_code) == ("", 1), completed.output
-    assert runner.contradiction(SUITE, parsed.cases, completed) == ""
+    assert runner.find_contradiction(SUITE, parsed.cases, completed) == ""
     assert len({case.id for case in parsed.cases}) == len(parsed.cases)
     return {case.id: case for case in parsed.cases}
 
@@ -162,7 +162,9 @@ EXPECTED = [
 
 @pytest.mark.slow
 @pytest.mark.parametrize(("case_id", "outcome", "message"), EXPECTED)
-def test_each_case_says_what_happened(cases: dict[str, Case], case_id: str, outcome: str, message: str) -> None:
+def test_each_case_has_its_outcome_and_message(
+    cases: dict[str, Case], case_id: str, outcome: str, message: str
+) -> None:
     assert (cases[case_id].outcome, cases[case_id].message) == (outcome, message)
 
 
@@ -170,14 +172,14 @@ def test_nothing_else_is_reported(cases: dict[str, Case]) -> None:
     assert set(cases) == {case_id for case_id, _, _ in EXPECTED}
 
 
-def test_expected_and_actual(cases: dict[str, Case]) -> None:
+def test_expected_and_actual_values_are_extracted(cases: dict[str, Case]) -> None:
     case = cases["tests.test_calc.AddTest.test_add"]
     assert (case.actual, case.expected) == ("-1", "3")
     case = cases["tests.test_calc.AddTest.test_list"]
     assert (case.actual, case.expected) == ("[1, 2]", "[1, 3]")
 
 
-def test_detail_has_frames_from_the_root_and_every_red_subtest(cases: dict[str, Case]) -> None:
+def test_detail_has_frames_relative_to_the_root_and_every_failing_subtest(cases: dict[str, Case]) -> None:
     assert 'File "tests/test_calc.py", line 8, in test_add' in cases["tests.test_calc.AddTest.test_add"].detail
     detail = cases["tests.test_calc.AddTest.test_subtests"].detail
     assert "(i=0)" in detail
@@ -187,7 +189,7 @@ def test_detail_has_frames_from_the_root_and_every_red_subtest(cases: dict[str, 
 
 @pytest.mark.slow
 @pytest.mark.parametrize(
-    ("wanted", "expected"),
+    ("selected_ids", "expected"),
     [
         (["tests.test_calc.AddTest.test_add"], {"tests.test_calc.AddTest.test_add"}),
         (["test_plain_folder.PlainTest.test_plain"], {"test_plain_folder.PlainTest.test_plain"}),
@@ -201,22 +203,22 @@ def test_detail_has_frames_from_the_root_and_every_red_subtest(cases: dict[str, 
         (["tests.test_module"], {"tests.test_module.ATest.test_one"}),
     ],
 )
-def test_only_chosen_ids_are_run(
-    root: Path, execute: Execute, environment: Environment, wanted: list[str], expected: set[str]
+def test_only_selected_ids_run(
+    root: Path, execute: Execute, environment: Environment, selected_ids: list[str], expected: set[str]
 ) -> None:
-    completed = execute(root, runner.request(SUITE, environment, wanted))
+    completed = execute(root, runner.request(SUITE, environment, selected_ids))
     assert {case.id for case in runner.read(SUITE, completed).cases} == expected
 
 
 @pytest.mark.slow
-def test_an_id_that_is_gone_means_no_tests(root: Path, execute: Execute, environment: Environment) -> None:
+def test_unknown_id_means_no_tests(root: Path, execute: Execute, environment: Environment) -> None:
     completed = execute(root, runner.request(SUITE, environment, ["tests.test_calc.AddTest.test_gone"]))
     assert runner.read(SUITE, completed).kind == "no_tests"
 
 
 @pytest.mark.slow
-def test_a_users_arguments_are_kept_but_failfast(root: Path, execute: Execute, environment: Environment) -> None:
-    words = (
+def test_user_arguments_except_failfast_are_kept(root: Path, execute: Execute, environment: Environment) -> None:
+    argv = (
         "python",
         "-m",
         "unittest",
@@ -231,7 +233,7 @@ def test_a_users_arguments_are_kept_but_failfast(root: Path, execute: Execute, e
         "-k",
         "AddTest",
     )
-    suite = Suite(runner="unittest", command=words)
+    suite = Suite(runner="unittest", command=argv)
     ids = {case.id for case in runner.read(suite, execute(root, runner.request(suite, environment))).cases}
     assert ids == {item for item, _, _ in EXPECTED if "AddTest" in item or item == "tests.test_cannot_import"}
     suite = Suite(runner="unittest", command=("python", "-m", "unittest", "tests.test_calc.AddTest.test_add", "-v"))
@@ -240,7 +242,7 @@ def test_a_users_arguments_are_kept_but_failfast(root: Path, execute: Execute, e
 
 
 @pytest.mark.slow
-def test_another_command_is_run_as_it_is_and_said_to_leave_no_results(
+def test_other_command_runs_unchanged_and_reports_missing_results(
     root: Path, execute: Execute, environment: Environment
 ) -> None:
     suite = Suite(runner="unittest", command=("sh", "-c", "echo all fine"))
@@ -253,14 +255,14 @@ def test_another_command_is_run_as_it_is_and_said_to_leave_no_results(
 
 
 @pytest.mark.slow
-def test_a_repo_without_tests(tmp_path: Path, execute: Execute, environment: Environment) -> None:
+def test_repo_without_tests_reports_no_tests(tmp_path: Path, execute: Execute, environment: Environment) -> None:
     completed = execute(tmp_path, runner.request(SUITE, environment))
     assert completed.exit_code == 5
     assert runner.read(SUITE, completed).kind == "no_tests"
 
 
 @pytest.mark.slow
-def test_two_modules_of_one_name_are_an_error_and_not_a_crash(
+def test_two_modules_with_one_name_are_an_error_not_a_crash(
     tmp_path: Path, execute: Execute, write: Write, environment: Environment
 ) -> None:
     text = "import unittest\n\n\nclass T(unittest.TestCase):\n    def test_a(self):\n        pass\n"
@@ -269,7 +271,7 @@ def test_two_modules_of_one_name_are_an_error_and_not_a_crash(
     assert [(case.id, case.outcome) for case in parsed.cases] == [("tests", "error"), ("test_same.T.test_a", "passed")]
 
 
-def test_the_runner_is_given_along(environment: Environment) -> None:
+def test_runner_script_is_included_in_the_request(environment: Environment) -> None:
     request = runner.request(SUITE, environment)
     assert request.argv[:2] == (environment.python, f"{IN}/{RUNNER}")
     assert "xml.etree" in request.files_in[RUNNER]
@@ -277,13 +279,13 @@ def test_the_runner_is_given_along(environment: Environment) -> None:
 
 @pytest.mark.slow
 @pytest.mark.parametrize("order", ["reversed", "shuffled"])
-def test_another_order_has_the_same_results(
+def test_another_order_gives_the_same_results(
     order: str, root: Path, cases: dict[str, Case], execute: Execute, environment: Environment
 ) -> None:
-    vary = Variation(order=order, seed=3)
+    variation = Variation(order=order, seed=3)
     orders: list[list[str]] = []
     for _ in range(2):
-        parsed = runner.read(SUITE, execute(root, runner.request(SUITE, environment, vary=vary)))
+        parsed = runner.read(SUITE, execute(root, runner.request(SUITE, environment, variation=variation)))
         assert {case.id: case.outcome for case in parsed.cases} == {item: case.outcome for item, case in cases.items()}
         orders.append([case.id for case in parsed.cases])
     assert orders[0] == orders[1] != list(cases)

@@ -21,9 +21,9 @@ from redstart.ports.sandbox.docker.daemon import (
     DaemonRefused,
     OutputChunk,
     OutputStream,
-    listed,
+    as_list,
 )
-from redstart.ports.sandbox.docker.inside import READY, ContainerCommand, handed
+from redstart.ports.sandbox.docker.inside import READY, ContainerCommand, parse_files
 from redstart.ports.sandbox.launch import ClippedStream, LaunchEnd
 
 KILLED = 137
@@ -35,7 +35,7 @@ class ContainerUsage(NamedTuple):
 
     cpu: float = 0.0
     peak_memory: int = 0
-    out_of_memory: int = 0
+    memory_kills: int = 0
     """How many processes the kernel killed because the memory was used up."""
     refused_processes: int = 0
     """How often the kernel refused a new process because there were too many."""
@@ -49,7 +49,7 @@ class ContainerGroups:
         self._folders = folders
 
     @classmethod
-    def of(cls, container: str, pid: int) -> ContainerGroups | None:
+    def find(cls, container: str, pid: int) -> ContainerGroups | None:
         """None if the process's groups do not carry the container's ID: the process is on another machine."""
         try:
             lines = (PROC / str(pid) / "cgroup").read_text().splitlines()
@@ -64,60 +64,60 @@ class ContainerGroups:
                 folders[name] = CGROUPS / name / path.lstrip("/")
             if not names:
                 folders[""] = CGROUPS / path.lstrip("/")
-        kept = {name: folder for name, folder in folders.items() if folder.is_dir()}
-        return cls(kept) if {"memory", "cpuacct"} <= kept.keys() or "" in kept else None
+        existing = {name: folder for name, folder in folders.items() if folder.is_dir()}
+        return cls(existing) if {"memory", "cpuacct"} <= existing.keys() or "" in existing else None
 
     def read(self) -> ContainerUsage:
-        whole = self._folders.get("")
-        if whole is not None and (whole / "memory.events").exists():
+        unified = self._folders.get("")
+        if unified is not None and (unified / "memory.events").exists():
             return ContainerUsage(
-                cpu=number_after(whole / "cpu.stat", "usage_usec") / 1e6,
-                peak_memory=number_in(whole / "memory.peak"),
-                out_of_memory=number_after(whole / "memory.events", "oom_kill"),
-                refused_processes=number_after(whole / "pids.events", "max"),
-                processes=number_in(whole / "pids.current"),
+                cpu=number_after(unified / "cpu.stat", "usage_usec") / 1e6,
+                peak_memory=number_in(unified / "memory.peak"),
+                memory_kills=number_after(unified / "memory.events", "oom_kill"),
+                refused_processes=number_after(unified / "pids.events", "max"),
+                processes=number_in(unified / "pids.current"),
             )
         memory, pids = self._folders.get("memory", Path()), self._folders.get("pids", Path())
         return ContainerUsage(
             cpu=number_in(self._folders.get("cpuacct", Path()) / "cpuacct.usage") / 1e9,
             peak_memory=number_in(memory / "memory.max_usage_in_bytes"),
-            out_of_memory=number_after(memory / "memory.oom_control", "oom_kill"),
+            memory_kills=number_after(memory / "memory.oom_control", "oom_kill"),
             refused_processes=number_after(pids / "pids.events", "max"),
             processes=number_in(pids / "pids.current"),
         )
 
 
-async def told(api: DaemonApi, container: str) -> ContainerUsage:
+async def fetch_usage(api: DaemonApi, container: str) -> ContainerUsage:
     """Ask the daemon: it does not know how many processes were killed or refused."""
     try:
         stats = await api.call("GET", f"/containers/{container}/stats", query={"stream": "false", "one-shot": "true"})
     except DaemonRefused:
         return ContainerUsage()
     return ContainerUsage(
-        cpu=_within(stats, "cpu_stats", "cpu_usage", "total_usage") / 1e9,
-        peak_memory=_within(stats, "memory_stats", "max_usage"),
-        processes=_within(stats, "pids_stats", "current"),
+        cpu=_get_nested_number(stats, "cpu_stats", "cpu_usage", "total_usage") / 1e9,
+        peak_memory=_get_nested_number(stats, "memory_stats", "max_usage"),
+        processes=_get_nested_number(stats, "pids_stats", "current"),
     )
 
 
-async def killed_for_memory(api: DaemonApi, container: str, since: float, *, as_a_whole: bool) -> int:
+async def count_memory_kills(api: DaemonApi, container: str, since: float, *, whole_container: bool) -> int:
     """Count how often the daemon saw the container run out of memory since then.
 
-    A container with its own kernel dies `as_a_whole`. The daemon may then know only that it was killed, and not by a
-    signal of the daemon.
+    A container with its own kernel dies `whole_container`. The daemon may then know only that it was killed, and not by
+    a signal of the daemon.
     """
     query = {
         "since": f"{since:.6f}",
         "until": f"{time.time():.6f}",
         "filters": json.dumps({"container": [container], "event": ["oom", "kill", "die"]}),
     }
-    events = listed(await api.call("GET", "/events", query=query))
+    events = as_list(await api.call("GET", "/events", query=query))
     kinds = [str(event["Action"]) for event in events]
     killed = any(event["Actor"]["Attributes"].get("exitCode") == str(KILLED) for event in events)
-    return kinds.count("oom") or int(as_a_whole and killed and "kill" not in kinds)
+    return kinds.count("oom") or int(whole_container and killed and "kill" not in kinds)
 
 
-def _within(value: Any, *names: str) -> int:
+def _get_nested_number(value: Any, *names: str) -> int:
     for name in names:
         value = cast("dict[str, Any]", value).get(name) if isinstance(value, dict) else None
     return value if isinstance(value, int) else 0
@@ -131,31 +131,31 @@ PREPARE_SECONDS, FETCH_SECONDS, LEAVE_SECONDS = 300.0, 3.0, 0.5
 leave after the end."""
 CPU_SLACK = 1.0
 """Seconds above the limit of all processes together. A single process is stopped by its own limit, which says more."""
-LAST_WORDS = 1.0
+OUTPUT_DRAIN_SECONDS = 1.0
 """Seconds that output may still be on its way after the end."""
 CODE_SECONDS, REMOVAL_SECONDS, NEWS_SECONDS = 30.0, 60.0, 1.0
 NO_IMAGE = "Build the image with `redstart sandbox build`, or name an existing one: `--sandbox-image NAME`."
 NO_FOLDER = "If redstart itself runs in a container, map its folders to those of the machine: `sandbox.path_map`."
 NO_RUNTIME = "Add that runtime to the daemon (`runtimes` in its daemon.json), or set `sandbox.runtime` to another one."
 
-COUNTED = (
+PROCESS_COUNT_COMMAND = (
     "/bin/sh",
     "-c",
     "set -- /proc/[0-9]*; alive=$#; while read -r name values; do [ $name != Tcp: ] || set -- $values; done "
     '</proc/net/snmp; [ "$6" = 0 ] || exit 99; exit $alive',
 )
 """Exits with the number of processes; with more than there can be if a port was used, which stays taken for a while."""
-RESTING, ALONE = 2, 3
+RESTING, IDLE_PROCESS_COUNT = 2, 3
 """Process 1 with its child; the same with the process that counts."""
 
 
 class ContainerRun(NamedTuple):
     """How a command in a container ended, and whether the container may be used again."""
 
-    ended: LaunchEnd
+    launch_end: LaunchEnd
     files: dict[str, bytes]
     """The files that it left for collection."""
-    clean: bool
+    is_clean: bool
     """Whether the container lives and no process of the command runs in it."""
 
 
@@ -168,29 +168,29 @@ class CommandOutput:
 
     def __init__(self, job: ContainerCommand) -> None:
         self._job = job
-        self.kept = ClippedStream(job.limits.output)
-        self.second = bytearray()
+        self.stdout = ClippedStream(job.limits.output)
+        self.stderr = bytearray()
         self.ready, self.flooded = asyncio.Event(), asyncio.Event()
         if not job.framed:
             self.ready.set()
 
     async def take(self, stream: OutputStream) -> None:
-        async for chunk in stream.chunks():
+        async for chunk in stream.read_chunks():
             self.add(chunk)
 
     def add(self, chunk: OutputChunk) -> None:
-        if not (chunk.second and self._job.framed):
-            self.kept.add(chunk.content)
-        elif len(self.second) <= self._job.most:
-            self.second += chunk.content
-            if self.second.startswith(READY):
+        if not (chunk.is_stderr and self._job.framed):
+            self.stdout.add(chunk.content)
+        elif len(self.stderr) <= self._job.max_stderr:
+            self.stderr += chunk.content
+            if self.stderr.startswith(READY):
                 self.ready.set()
         if self.over:
             self.flooded.set()
 
     @property
     def over(self) -> bool:
-        return self.kept.total > self._job.limits.flood or len(self.second) > self._job.most
+        return self.stdout.total > self._job.limits.flood or len(self.stderr) > self._job.max_stderr
 
 
 class ContainerWatch(NamedTuple):
@@ -198,7 +198,7 @@ class ContainerWatch(NamedTuple):
 
     before: ContainerUsage
     began: float
-    stopped: ExitCause | None
+    stop_cause: ExitCause | None
 
 
 class RunningContainer:
@@ -224,137 +224,141 @@ class RunningContainer:
             "Cmd": list(job.argv),
             "Env": [f"{name}={value}" for name, value in job.variables.items()],
         }
-        heard = CommandOutput(job)
-        self._last = await self._look()
+        output = CommandOutput(job)
+        self._last = await self._read_usage()
         try:
-            made = await self._api.call("POST", f"/containers/{self.name}/exec", request)
-            async with self._api.upgraded(f"/exec/{made['Id']}/start", {"Detach": False, "Tty": False}) as stream:
-                before, began, stopped = await self._watched(stream, heard, job)
+            created = await self._api.call("POST", f"/containers/{self.name}/exec", request)
+            async with self._api.open_stream(f"/exec/{created['Id']}/start", {"Detach": False, "Tty": False}) as stream:
+                before, began, stop_cause = await self._watch(stream, output, job)
                 wall = time.monotonic() - began
-            if not stopped:
-                self._last = await self._look()
-            gone = not stopped and not self._last.processes
-            code = KILLED if stopped or gone else await self._code(made["Id"])
+            if not stop_cause:
+                self._last = await self._read_usage()
+            is_gone = not stop_cause and not self._last.processes
+            code = KILLED if stop_cause or is_gone else await self._get_exit_code(created["Id"])
         except (DaemonRefused, TimeoutError) as error:
             raise SandboxDied(f"The command could not be run in the container: {error}") from error
-        if code == KILLED and not stopped and (gone or self._groups is None):
-            self._last = self._last._replace(out_of_memory=await self._killed_for_memory(gone=gone))
+        if code == KILLED and not stop_cause and (is_gone or self._groups is None):
+            self._last = self._last._replace(memory_kills=await self._count_memory_kills(is_gone=is_gone))
         after = self._last
-        if gone and not after.out_of_memory and not after.refused_processes:
+        if is_gone and not after.memory_kills and not after.refused_processes:
             raise SandboxDied("The container ended while a command ran in it.")
-        came = handed(bytes(heard.second.removeprefix(READY)))
-        ended = LaunchEnd(
+        container_files = parse_files(bytes(output.stderr.removeprefix(READY)))
+        end = LaunchEnd(
             returncode=code,
-            output=heard.kept.joined(),
-            truncated=heard.kept.left_out > 0,
-            timed_out=stopped is ExitCause.timeout,
+            output=output.stdout.join(),
+            truncated=output.stdout.left_out > 0,
+            timed_out=stop_cause is ExitCause.timeout,
             wall=wall,
-            cpu=max(after.cpu - before.cpu, came.cpu),
-            stopped=stopped,
+            cpu=max(after.cpu - before.cpu, container_files.cpu),
+            stop_cause=stop_cause,
             peak_memory=after.peak_memory,
-            killed_for_memory=max(after.out_of_memory - before.out_of_memory, 0),
+            killed_for_memory=max(after.memory_kills - before.memory_kills, 0),
             refused_processes=max(after.refused_processes - before.refused_processes, 0),
-            disk_full=came.full,
+            disk_full=container_files.full,
         )
-        clean = not stopped and not gone and not ended.refused_processes and await self._is_clean()
-        return ContainerRun(ended, came.files, clean)
+        is_clean = not stop_cause and not is_gone and not end.refused_processes and await self._is_clean()
+        return ContainerRun(end, container_files.files, is_clean)
 
-    async def _killed_for_memory(self, *, gone: bool) -> int:
+    async def _count_memory_kills(self, *, is_gone: bool) -> int:
         """Ask the daemon how often the kernel did so; it may learn of it only after the container's end."""
-        over = time.monotonic() + (NEWS_SECONDS if gone else 0.0)
-        whole = gone and self.own_kernel
+        deadline = time.monotonic() + (NEWS_SECONDS if is_gone else 0.0)
+        whole_container = is_gone and self.own_kernel
         while True:
-            count = await killed_for_memory(self._api, self.name, self._began, as_a_whole=whole)
-            if count or time.monotonic() >= over:
+            count = await count_memory_kills(self._api, self.name, self._began, whole_container=whole_container)
+            if count or time.monotonic() >= deadline:
                 return count
             await asyncio.sleep(0.1)
 
     async def _is_clean(self) -> bool:
         """Whether only the earlier processes run in it. A kernel of its own cannot be counted from outside."""
-        over = time.monotonic() + LEAVE_SECONDS
+        deadline = time.monotonic() + LEAVE_SECONDS
         if not self.own_kernel:
-            while time.monotonic() < over:
-                if (await self._look()).processes <= RESTING:
+            while time.monotonic() < deadline:
+                if (await self._read_usage()).processes <= RESTING:
                     return True
                 await asyncio.sleep(0.005)
             return False
         try:
-            return await self.quickly(COUNTED) == ALONE
+            return await self.run_short_command(PROCESS_COUNT_COMMAND) == IDLE_PROCESS_COUNT
         except (DaemonRefused, TimeoutError):
             return False
 
-    async def quickly(self, command: Sequence[str], *, user: str = "") -> int:
+    async def run_short_command(self, command: Sequence[str], *, user: str = "") -> int:
         """Return the exit code of a short command of our own.
 
         Raises `DaemonRefused`, or `TimeoutError` if it does not end.
         """
-        made = await self._api.call("POST", f"/containers/{self.name}/exec", {"Cmd": list(command), "User": user})
-        await self._api.call("POST", f"/exec/{made['Id']}/start", {"Detach": True})
-        return await self._code(made["Id"])
+        created = await self._api.call("POST", f"/containers/{self.name}/exec", {"Cmd": list(command), "User": user})
+        await self._api.call("POST", f"/exec/{created['Id']}/start", {"Detach": True})
+        return await self._get_exit_code(created["Id"])
 
-    async def _watched(self, stream: OutputStream, heard: CommandOutput, job: ContainerCommand) -> ContainerWatch:
+    async def _watch(self, stream: OutputStream, output: CommandOutput, job: ContainerCommand) -> ContainerWatch:
         """Watch a command from its start to its end, or to the container's end if it had to be stopped.
 
         Output is read all the while, even while the container is being killed: the daemon would wait for it.
         """
-        drain = asyncio.create_task(heard.take(stream))
-        over = asyncio.create_task(self._over())
-        tasks: set[asyncio.Task[Any]] = {drain, over}
+        drain = asyncio.create_task(output.take(stream))
+        end_task = asyncio.create_task(self._wait_for_end())
+        tasks: set[asyncio.Task[Any]] = {drain, end_task}
         try:
-            await self._prepared(heard, drain, over)
+            await self._wait_until_ready(output, drain, end_task)
             began = time.monotonic()
-            self._last = before = await self._look()
+            self._last = before = await self._read_usage()
             watches: set[asyncio.Task[ExitCause]] = {
-                asyncio.create_task(_flooded(heard.flooded)),
-                asyncio.create_task(self._over_a_limit(job.limits)),
+                asyncio.create_task(_wait_for_flood(output.flooded)),
+                asyncio.create_task(self._wait_for_limit(job.limits)),
             }
             tasks |= watches
-            done, _ = await asyncio.wait(tasks, timeout=job.limits.wall, return_when=asyncio.FIRST_COMPLETED)
-            for task in done:
+            finished, _ = await asyncio.wait(tasks, timeout=job.limits.wall, return_when=asyncio.FIRST_COMPLETED)
+            for task in finished:
                 task.result()
-            by_itself = drain in done or over in done
+            by_itself = drain in finished or end_task in finished
             if not by_itself:
-                self._last = await self._look()
-                await self._fetched(job, heard)
+                self._last = await self._read_usage()
+                await self._fetch_files(job, output)
                 await self.kill()
-                await over
+                await end_task
             # The stream may stay open forever after the container is gone: gVisor's does.
-            await asyncio.wait({drain}, timeout=LAST_WORDS)
-            if heard.over:
+            await asyncio.wait({drain}, timeout=OUTPUT_DRAIN_SECONDS)
+            if output.over:
                 return ContainerWatch(before, began, ExitCause.output)
-            why = next((task.result() for task in watches & done), ExitCause.timeout)
-            return ContainerWatch(before, began, None if by_itself else why)
+            cause = next((task.result() for task in watches & finished), ExitCause.timeout)
+            return ContainerWatch(before, began, None if by_itself else cause)
         finally:
             for task in tasks:
                 task.cancel()
             await asyncio.gather(*tasks, return_exceptions=True)
 
-    async def _prepared(self, heard: CommandOutput, drain: asyncio.Task[Any], over: asyncio.Task[Any]) -> None:
+    async def _wait_until_ready(
+        self, output: CommandOutput, drain: asyncio.Task[Any], end_task: asyncio.Task[Any]
+    ) -> None:
         """Return when the command begins. Raises `NotReady`, with the reason, if it does not."""
-        ready = asyncio.create_task(heard.ready.wait())
+        ready = asyncio.create_task(output.ready.wait())
         try:
-            await asyncio.wait({ready, drain, over}, timeout=PREPARE_SECONDS, return_when=asyncio.FIRST_COMPLETED)
+            await asyncio.wait({ready, drain, end_task}, timeout=PREPARE_SECONDS, return_when=asyncio.FIRST_COMPLETED)
         finally:
             ready.cancel()
-        if over.done():
+        if end_task.done():
             raise SandboxDied("The container ended before the command began.")
-        if not heard.ready.is_set():
-            said = (bytes(heard.second) or heard.kept.joined()).decode("utf-8", "replace").strip()
-            raise NotReady(f"The workspace could not be filled in the container: {said or 'it gave no reason'}")
+        if not output.ready.is_set():
+            message = (bytes(output.stderr) or output.stdout.join()).decode("utf-8", "replace").strip()
+            raise NotReady(f"The workspace could not be filled in the container: {message or 'it gave no reason'}")
 
-    async def _fetched(self, job: ContainerCommand, heard: CommandOutput) -> None:
+    async def _fetch_files(self, job: ContainerCommand, output: CommandOutput) -> None:
         """Hand out the collected files of a command that did not end, unless it prevents that."""
-        if not job.fetch or heard.flooded.is_set():
+        if not job.fetch or output.flooded.is_set():
             return
         request = {"AttachStderr": True, "User": job.user, "Cmd": list(job.fetch)}
         with contextlib.suppress(DaemonRefused, TimeoutError):
             async with asyncio.timeout(FETCH_SECONDS):
-                made = await self._api.call("POST", f"/containers/{self.name}/exec", request)
-                async with self._api.upgraded(f"/exec/{made['Id']}/start", {"Detach": False, "Tty": False}) as stream:
-                    async for chunk in stream.chunks():
-                        heard.add(chunk)
+                created = await self._api.call("POST", f"/containers/{self.name}/exec", request)
+                async with self._api.open_stream(
+                    f"/exec/{created['Id']}/start", {"Detach": False, "Tty": False}
+                ) as stream:
+                    async for chunk in stream.read_chunks():
+                        output.add(chunk)
 
-    async def _over_a_limit(self, limits: SandboxLimits) -> ExitCause:
+    async def _wait_for_limit(self, limits: SandboxLimits) -> ExitCause:
         """End when all processes together exceed a limit, and say which one.
 
         If the kernel had to kill a process for memory, the others are ended too: their results are useless.
@@ -362,23 +366,23 @@ class RunningContainer:
         before = self._last
         while True:
             await asyncio.sleep(LOOK_EVERY if self._groups else ASK_EVERY)
-            self._last = await self._look()
-            if self._last.out_of_memory > before.out_of_memory:
+            self._last = await self._read_usage()
+            if self._last.memory_kills > before.memory_kills:
                 return ExitCause.memory
             if self._last.cpu - before.cpu > limits.cpu + CPU_SLACK:
                 return ExitCause.cpu
 
-    async def _over(self) -> None:
+    async def _wait_for_end(self) -> None:
         """End with the container."""
         with contextlib.suppress(DaemonRefused):
-            await self._api.call("POST", f"/containers/{self.name}/wait", within=None)
+            await self._api.call("POST", f"/containers/{self.name}/wait", timeout_seconds=None)
 
-    async def _look(self) -> ContainerUsage:
+    async def _read_usage(self) -> ContainerUsage:
         """Return the current usage; if the container is gone, the last usage with no process in it."""
-        now = self._groups.read() if self._groups else await told(self._api, self.name)
-        return now if now.processes else self._last._replace(processes=0)
+        usage = self._groups.read() if self._groups else await fetch_usage(self._api, self.name)
+        return usage if usage.processes else self._last._replace(processes=0)
 
-    async def _code(self, command: str) -> int:
+    async def _get_exit_code(self, command: str) -> int:
         """Return the exit code of a command whose output has ended; the code may arrive later."""
         async with asyncio.timeout(CODE_SECONDS):
             while True:
@@ -394,7 +398,7 @@ class RunningContainer:
 
 
 @contextlib.asynccontextmanager
-async def started(
+async def start_container(
     api: DaemonApi, description: dict[str, object], *, own_kernel: bool = False
 ) -> AsyncGenerator[RunningContainer]:
     """Start a container of that description and remove it at the end.
@@ -405,20 +409,20 @@ async def started(
     creating = asyncio.create_task(api.call("POST", "/containers/create", description, query={"name": name}))
     try:
         await asyncio.shield(creating)
-        held = {"stream": "1", "stdin": "1"}
-        async with api.upgraded(f"/containers/{name}/attach", query=held):
+        attach_query = {"stream": "1", "stdin": "1"}
+        async with api.open_stream(f"/containers/{name}/attach", query=attach_query):
             await api.call("POST", f"/containers/{name}/start")
-            about = await api.call("GET", f"/containers/{name}/json")
+            details = await api.call("GET", f"/containers/{name}/json")
             yield RunningContainer(
-                api, name, ContainerGroups.of(about["Id"], int(about["State"]["Pid"])), own_kernel=own_kernel
+                api, name, ContainerGroups.find(details["Id"], int(details["State"]["Pid"])), own_kernel=own_kernel
             )
     except DaemonRefused as refused:
-        raise _unavailable(refused) from refused
+        raise _make_unavailable_error(refused) from refused
     finally:
-        await asyncio.shield(_removed(api, name, creating))
+        await asyncio.shield(_remove_container(api, name, creating))
 
 
-async def _removed(api: DaemonApi, container: str, creating: asyncio.Task[Any]) -> None:
+async def _remove_container(api: DaemonApi, container: str, creating: asyncio.Task[Any]) -> None:
     """Remove it until it is gone.
 
     It may be ending by itself, or, if its start was cut short, still be starting.
@@ -438,18 +442,18 @@ async def _removed(api: DaemonApi, container: str, creating: asyncio.Task[Any]) 
                 return
 
 
-async def _flooded(event: asyncio.Event) -> ExitCause:
+async def _wait_for_flood(event: asyncio.Event) -> ExitCause:
     await event.wait()
     return ExitCause.output
 
 
-def _unavailable(refused: DaemonRefused) -> SandboxUnavailable:
-    words = str(refused)
+def _make_unavailable_error(refused: DaemonRefused) -> SandboxUnavailable:
+    message = str(refused)
     remedy = ""
-    if "no such image" in words.lower() or "image not known" in words.lower():
+    if "no such image" in message.lower() or "image not known" in message.lower():
         remedy = NO_IMAGE
-    elif "bind source path does not exist" in words or "no such file or directory" in words:
+    elif "bind source path does not exist" in message or "no such file or directory" in message:
         remedy = NO_FOLDER
-    elif "runtime" in words.lower():
+    elif "runtime" in message.lower():
         remedy = NO_RUNTIME
-    return SandboxUnavailable(f"The container could not be started: {words}", remedy=remedy)
+    return SandboxUnavailable(f"The container could not be started: {message}", remedy=remedy)

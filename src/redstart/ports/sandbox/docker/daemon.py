@@ -23,18 +23,20 @@ SCHEME = "unix://"
 CHUNK = 1 << 16
 ANSWER_SECONDS = 60.0
 LARGEST_ANSWER = 16 << 20
-FRAME_HEAD, SECOND = 8, 2
+FRAME_HEAD, STDERR_STREAM = 8, 2
 NOT_FOUND, CONFLICT = 404, 409
 
 START = "Start Docker (`systemctl start docker`), or set DOCKER_HOST to another endpoint, such as Podman's socket."
-DENIED = "This user may not use Docker's socket. Add the user to the group `docker`, or use Podman or rootless Docker."
+ACCESS_DENIED_REMEDY = (
+    "This user may not use Docker's socket. Add the user to the group `docker`, or use Podman or rootless Docker."
+)
 
 
 class DaemonRefused(Exception):
     """The daemon answered with an error; `str` of it is the daemon's message."""
 
-    def __init__(self, status: int, said: str) -> None:
-        super().__init__(said)
+    def __init__(self, status: int, message: str) -> None:
+        super().__init__(message)
         self.status = status
 
 
@@ -58,23 +60,28 @@ class DaemonApi:
         body: object = None,
         *,
         query: Mapping[str, str] | None = None,
-        within: float | None = ANSWER_SECONDS,
+        timeout_seconds: float | None = ANSWER_SECONDS,
     ) -> Any:
         """Return the response's JSON, None if it is empty.
 
         Raises `DaemonRefused`, and `SandboxUnavailable` if there is no response.
         """
         try:
-            async with asyncio.timeout(within), self._asked(method, path, query, _json(body)) as (head, reader):
-                content = await _content(reader, head)
+            async with (
+                asyncio.timeout(timeout_seconds),
+                self._request(method, path, query, _encode_json(body)) as (head, reader),
+            ):
+                content = await _read_content(reader, head)
         except TimeoutError as error:
-            raise SandboxUnavailable(f"Docker did not answer within {within:g} seconds: {method} {path}") from error
+            raise SandboxUnavailable(
+                f"Docker did not answer within {timeout_seconds:g} seconds: {method} {path}"
+            ) from error
         if head.status >= 400:
-            raise DaemonRefused(head.status, _message(content))
-        return _lines(content) if content.strip() else None
+            raise DaemonRefused(head.status, _parse_message(content))
+        return _parse_json(content) if content.strip() else None
 
     @contextlib.asynccontextmanager
-    async def upgraded(
+    async def open_stream(
         self, path: str, body: object = None, *, query: Mapping[str, str] | None = None
     ) -> AsyncGenerator[OutputStream]:
         """Open a connection that the daemon hands over to a container: its output and its input.
@@ -82,35 +89,37 @@ class DaemonApi:
         Raises the same errors as `call`.
         """
         upgrade = {"Connection": "Upgrade", "Upgrade": "tcp"}
-        async with self._asked("POST", path, query, _json(body), upgrade) as (head, reader):
+        async with self._request("POST", path, query, _encode_json(body), upgrade) as (head, reader):
             if head.status >= 400:
-                raise DaemonRefused(head.status, _message(await _content(reader, head)))
+                raise DaemonRefused(head.status, _parse_message(await _read_content(reader, head)))
             yield OutputStream(reader)
 
-    async def send(self, path: str, query: Mapping[str, str], file: Path, *, within: float) -> list[Any]:
+    async def send(self, path: str, query: Mapping[str, str], file: Path, *, timeout_seconds: float) -> list[Any]:
         """Post a file and return the daemon's progress as a list. Raises the same errors as `call`."""
         try:
-            async with asyncio.timeout(within), self._asked("POST", path, query, file) as (head, reader):
-                content = await _content(reader, head)
+            async with asyncio.timeout(timeout_seconds), self._request("POST", path, query, file) as (head, reader):
+                content = await _read_content(reader, head)
         except TimeoutError as error:
-            raise SandboxUnavailable(f"Docker took more than {within:g} seconds: {path}") from error
+            raise SandboxUnavailable(f"Docker took more than {timeout_seconds:g} seconds: {path}") from error
         if head.status >= 400:
-            raise DaemonRefused(head.status, _message(content))
-        return listed(_lines(content))
+            raise DaemonRefused(head.status, _parse_message(content))
+        return as_list(_parse_json(content))
 
     @contextlib.asynccontextmanager
-    async def _asked(
+    async def _request(
         self,
         method: str,
         path: str,
         query: Mapping[str, str] | None,
         body: bytes | Path,
-        more: Mapping[str, str] | None = None,
+        extra_headers: Mapping[str, str] | None = None,
     ) -> AsyncGenerator[tuple[ResponseHead, asyncio.StreamReader]]:
         try:
             reader, writer = await asyncio.open_unix_connection(self.socket, limit=CHUNK)
         except PermissionError as error:
-            raise SandboxUnavailable(f"Docker cannot be reached at {self.socket}: {error}", remedy=DENIED) from error
+            raise SandboxUnavailable(
+                f"Docker cannot be reached at {self.socket}: {error}", remedy=ACCESS_DENIED_REMEDY
+            ) from error
         except OSError as error:
             raise SandboxUnavailable(f"Docker cannot be reached at {self.socket}: {error}", remedy=START) from error
         try:
@@ -118,10 +127,10 @@ class DaemonApi:
             target = quote(path) + (f"?{urlencode(query)}" if query else "")
             kind = "application/x-tar" if isinstance(body, Path) else "application/json"
             headers = {"Host": "docker", "Content-Type": kind, "Content-Length": str(size), "Connection": "close"}
-            lines = (f"{name}: {value}" for name, value in {**headers, **(more or {})}.items())
+            lines = (f"{name}: {value}" for name, value in {**headers, **(extra_headers or {})}.items())
             writer.write("\r\n".join((f"{method} {target} HTTP/1.1", *lines, "", "")).encode())
             await _write(writer, body)
-            yield await _head(reader), reader
+            yield await _read_head(reader), reader
         except (OSError, asyncio.IncompleteReadError, ValueError) as error:
             raise SandboxUnavailable(f"Docker broke off the request {method} {path}: {error}") from error
         finally:
@@ -131,7 +140,7 @@ class DaemonApi:
 class OutputChunk(NamedTuple):
     """A piece of a container's output: from its standard output or, if `second`, from its standard error."""
 
-    second: bool
+    is_stderr: bool
     content: bytes
 
 
@@ -141,21 +150,21 @@ class OutputStream:
     def __init__(self, reader: asyncio.StreamReader) -> None:
         self._reader = reader
 
-    async def chunks(self) -> AsyncIterator[OutputChunk]:
+    async def read_chunks(self) -> AsyncIterator[OutputChunk]:
         """Yield chunks until the container or the daemon closes its end."""
         with contextlib.suppress(asyncio.IncompleteReadError, ConnectionError):
             while True:
                 head = await self._reader.readexactly(FRAME_HEAD)
-                left = int.from_bytes(head[4:], "big")
-                while left:
-                    chunk = await self._reader.read(min(left, CHUNK))
+                remaining = int.from_bytes(head[4:], "big")
+                while remaining:
+                    chunk = await self._reader.read(min(remaining, CHUNK))
                     if not chunk:
                         return
-                    left -= len(chunk)
-                    yield OutputChunk(head[0] == SECOND, chunk)
+                    remaining -= len(chunk)
+                    yield OutputChunk(head[0] == STDERR_STREAM, chunk)
 
 
-def socket_of(address: str) -> str:
+def parse_socket(address: str) -> str:
     """Return the socket file of a `DOCKER_HOST`, or the usual one.
 
     Raises `ConfigError` for any other kind of address.
@@ -170,7 +179,7 @@ def socket_of(address: str) -> str:
     return address.removeprefix(SCHEME)
 
 
-def _json(body: object) -> bytes:
+def _encode_json(body: object) -> bytes:
     return b"" if body is None else json.dumps(body).encode()
 
 
@@ -186,7 +195,7 @@ async def _write(writer: asyncio.StreamWriter, body: bytes | Path) -> None:
             await writer.drain()
 
 
-async def _head(reader: asyncio.StreamReader) -> ResponseHead:
+async def _read_head(reader: asyncio.StreamReader) -> ResponseHead:
     status = await reader.readline()
     headers: dict[str, str] = {}
     while line := (await reader.readline()).strip():
@@ -198,7 +207,7 @@ async def _head(reader: asyncio.StreamReader) -> ResponseHead:
     return ResponseHead(int(parts[1]), headers)
 
 
-async def _content(reader: asyncio.StreamReader, head: ResponseHead) -> bytes:
+async def _read_content(reader: asyncio.StreamReader, head: ResponseHead) -> bytes:
     if head.headers.get("transfer-encoding", "").lower() == "chunked":
         content = b""
         while size := int((await reader.readline()).split(b";")[0], 16):
@@ -212,12 +221,12 @@ async def _content(reader: asyncio.StreamReader, head: ResponseHead) -> bytes:
     return b"" if head.status in (204, 304) else await reader.read(LARGEST_ANSWER)
 
 
-def listed(answer: Any) -> list[Any]:
+def as_list(answer: Any) -> list[Any]:
     """Return a response of one or several values as a list."""
     return cast("list[Any]", answer) if isinstance(answer, list) else [] if answer is None else [answer]
 
 
-def _lines(content: bytes) -> Any:
+def _parse_json(content: bytes) -> Any:
     """Parse JSON; a list if the daemon sent several values, one per line."""
     try:
         return json.loads(content)
@@ -225,7 +234,7 @@ def _lines(content: bytes) -> Any:
         return [json.loads(line) for line in content.splitlines() if line.strip()]
 
 
-def _message(content: bytes) -> str:
+def _parse_message(content: bytes) -> str:
     text = content.decode("utf-8", "replace").strip()
     with contextlib.suppress(ValueError, TypeError, KeyError):
         return str(json.loads(text)["message"])

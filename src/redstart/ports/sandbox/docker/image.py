@@ -21,7 +21,7 @@ REPOSITORY = "redstart-sandbox"
 LABEL = "redstart.recipe"
 BUILD_SECONDS = 1800.0
 IMPORT_SECONDS = 600.0
-LAST_WORDS = 2000
+MAX_ERROR_LENGTH = 2000
 PACKAGES = (
     *("ca-certificates", "git", "netbase", "nodejs", "procps", "tzdata"),
     *("python3", "python3-pip", "python3-pytest", "python3-venv"),
@@ -49,32 +49,32 @@ class ImageRecipe(NamedTuple):
         text = "\n".join((self.suite, *self.packages, *LEFT_OUT, *TIDIED))
         return f"{REPOSITORY}:{hashlib.sha256(text.encode()).hexdigest()[:12]}"
 
-    def command(self, program: str, target: Path) -> list[str]:
+    def get_build_command(self, program: str, target: Path) -> list[str]:
         """Build the command that makes the tar file `target` with this machine's package sources."""
         return [
             program,
             "--variant=minbase",
             f"--include={','.join(self.packages)}",
             '--aptopt=Apt::Install-Recommends "false"',
-            *(f"--dpkgopt=path-exclude={each}" for each in LEFT_OUT),
-            *(f"--customize-hook={each}" for each in TIDIED),
+            *(f"--dpkgopt=path-exclude={item}" for item in LEFT_OUT),
+            *(f"--customize-hook={item}" for item in TIDIED),
             self.suite,
             str(target),
         ]
 
 
-def recipe_here(about: Path = Path("/etc/os-release")) -> ImageRecipe:
+def detect_recipe(release_file: Path = Path("/etc/os-release")) -> ImageRecipe:
     """Return the recipe for this machine's release if it is a Debian or derived from it, else for a Debian.
 
     The same release makes the interpreters agree.
     """
     values: dict[str, str] = {}
-    if about.is_file():
-        for line in about.read_text(encoding="utf-8").splitlines():
+    if release_file.is_file():
+        for line in release_file.read_text(encoding="utf-8").splitlines():
             name, _, value = line.partition("=")
             values[name] = value.strip('"')
-    kin = {values.get("ID", ""), *values.get("ID_LIKE", "").split()}
-    return ImageRecipe((values.get("VERSION_CODENAME") if "debian" in kin else "") or "bookworm")
+    families = {values.get("ID", ""), *values.get("ID_LIKE", "").split()}
+    return ImageRecipe((values.get("VERSION_CODENAME") if "debian" in families else "") or "bookworm")
 
 
 async def has_image(api: DaemonApi, name: str) -> bool:
@@ -89,13 +89,13 @@ async def has_image(api: DaemonApi, name: str) -> bool:
 
 
 async def build(
-    api: DaemonApi, recipe: ImageRecipe, *, anew: bool = False, say: Callable[[str], None] = lambda _: None
+    api: DaemonApi, recipe: ImageRecipe, *, rebuild: bool = False, say: Callable[[str], None] = lambda _: None
 ) -> bool:
     """Build the image unless it exists; `rebuild` builds it in any case. Returns whether it was built.
 
     Raises `ConfigError` if the tool for it is missing, and `SandboxUnavailable` if the tool or the daemon fails.
     """
-    if not anew and await has_image(api, recipe.name):
+    if not rebuild and await has_image(api, recipe.name):
         return False
     program = shutil.which("mmdebstrap")
     if program is None:
@@ -103,7 +103,7 @@ async def build(
     with tempfile.TemporaryDirectory(prefix="redstart-image-") as folder:
         target = Path(folder, "rootfs.tar")
         say(f"building {recipe.name} from the packages of {recipe.suite}; this takes some minutes")
-        _made(recipe.command(program, target))
+        _run_build(recipe.get_build_command(program, target))
         say(f"importing {target.stat().st_size / 1e6:.0f} MB")
         await import_tar(api, target, recipe.name)
     return True
@@ -114,20 +114,20 @@ async def import_tar(api: DaemonApi, tar: Path, name: str) -> None:
     repository, _, tag = name.partition(":")
     query = {"fromSrc": "-", "repo": repository, "tag": tag or "latest", "changes": f"LABEL {LABEL}={tag}"}
     try:
-        told = await api.send("/images/create", query, tar, within=IMPORT_SECONDS)
+        progress = await api.send("/images/create", query, tar, timeout_seconds=IMPORT_SECONDS)
     except DaemonRefused as refused:
         raise SandboxUnavailable(f"Docker could not import the image: {refused}") from refused
-    failed = [str(line["error"]) for line in told if "error" in line]
+    failed = [str(line["error"]) for line in progress if "error" in line]
     if failed:
         raise SandboxUnavailable(f"Docker could not import the image: {failed[0]}")
 
 
-def _made(command: list[str]) -> None:
+def _run_build(command: list[str]) -> None:
     try:
-        done = subprocess.run(
+        completed = subprocess.run(
             command, stdin=subprocess.DEVNULL, capture_output=True, text=True, timeout=BUILD_SECONDS, check=False
         )
     except (OSError, subprocess.TimeoutExpired) as error:
         raise SandboxUnavailable(f"The image could not be built: {error}") from error
-    if done.returncode != 0:
-        raise SandboxUnavailable(f"The image could not be built: {done.stderr.strip()[-LAST_WORDS:]}")
+    if completed.returncode != 0:
+        raise SandboxUnavailable(f"The image could not be built: {completed.stderr.strip()[-MAX_ERROR_LENGTH:]}")

@@ -16,9 +16,9 @@ from typing import NamedTuple
 
 from redstart.core.shell import Environment, Execution, SandboxLimits
 from redstart.ports.sandbox.docker.spec import SOURCE, User
-from redstart.ports.sandbox.exchange import LARGEST_COLLECTED, given, placed, variables
-from redstart.ports.sandbox.launch import limited
-from redstart.ports.sandbox.mounts import ALSO_TEMPORARY, INWARD, OUTWARD, SHARED, TEMPORARY
+from redstart.ports.sandbox.files import LARGEST_COLLECTED, build_variables, fill_placeholders, get_requested_variables
+from redstart.ports.sandbox.launch import build_limited_command
+from redstart.ports.sandbox.mounts import ALSO_TEMPORARY, INPUT_FOLDER, OUTPUT_FOLDER, SHARED_MEMORY, TEMPORARY
 
 READY = b"R"
 """The first byte of the second stream, once everything is in place. No untrusted code has run before it."""
@@ -29,7 +29,7 @@ RESERVED = 64 << 30
 """Address space beyond the allowed memory: heaps of Node and the like reserve much and use little of it."""
 UNKEPT = "^cp: preserving \\|^cp: can.t preserve "
 """What two kinds of `cp` print about a file's mode, time or owner that cannot be set."""
-WORDS_KEPT = 1000
+MAX_MESSAGE_BYTES = 1000
 BLOCK = 512
 TIMES = re.compile(rb"\S+ \S+\n(\d+)m(\d+\.\d+)s (\d+)m(\d+\.\d+)s\n")
 SPACE = re.compile(rb"D(\d+) (\d+) (\d+)\n")
@@ -48,7 +48,7 @@ class ContainerCommand(NamedTuple):
     """Whether `build_command` made it: it then reports when it is ready, and uses the second stream itself."""
     fetch: tuple[str, ...] = ()
     """A command that hands out the collected files if the main command had to be stopped."""
-    most: int = 0
+    max_stderr: int = 0
     """The maximum size of the second stream."""
 
 
@@ -63,8 +63,13 @@ class ContainerFiles(NamedTuple):
     """Seconds of processor time of all processes that were waited for, as counted by the kernel inside."""
 
 
-def job(
-    execution: Execution, user: User, *, before: Sequence[str] = (), again: bool = False, own_kernel: bool = False
+def build_command(
+    execution: Execution,
+    user: User,
+    *,
+    setup_command: Sequence[str] = (),
+    is_reused: bool = False,
+    own_kernel: bool = False,
 ) -> ContainerCommand:
     """Build the command to run for an execution.
 
@@ -72,23 +77,26 @@ def job(
     bound some things itself, since the host's kernel sees none of its processes.
     """
     environment, limits = execution.environment, execution.limits
-    asked = {name: placed(value, INWARD, OUTWARD) for name, value in given(execution).items()}
-    inside = variables(environment.python, asked, home=environment.home, temporary=TEMPORARY)
-    command = limited(
+    requested = {
+        name: fill_placeholders(value, INPUT_FOLDER, OUTPUT_FOLDER)
+        for name, value in get_requested_variables(execution).items()
+    }
+    inside = build_variables(environment.python, requested, home=environment.home, temporary=TEMPORARY)
+    command = build_limited_command(
         limits,
         join(environment.mount, execution.cwd),
-        [placed(argument, INWARD, OUTWARD) for argument in execution.argv],
-        before=before,
+        [fill_placeholders(argument, INPUT_FOLDER, OUTPUT_FOLDER) for argument in execution.argv],
+        setup_command=setup_command,
     )
-    begin = (OWN_PATH, *(_emptied(environment) if again else ()), *_filled(environment))
-    finish = handing_out(environment, execution.collect)
+    setup_steps = (OWN_PATH, *(_build_empty_steps(environment) if is_reused else ()), *_build_fill_steps(environment))
+    finish = build_handout_script(environment, execution.collect)
     script = [
         "exec 3>&1 4>&2 >/dev/null 2>&1",
         *(() if "HOSTNAME" in inside else ("unset HOSTNAME",)),
-        f"({'; '.join(begin)}) || exit {NOT_READY}",
+        f"({'; '.join(setup_steps)}) || exit {NOT_READY}",
         # Processes that the command leaves running are ended with it, or its output would not end. If the kernel then
         # refuses a process for the next steps, the shell gives up; its exit code is still the command's.
-        f'({_bounded(limits) if own_kernel else ""}exec "$@" >&3 2>&3 3>&- 4>&-); code=$?',
+        f'({_format_limits(limits) if own_kernel else ""}exec "$@" >&3 2>&3 3>&- 4>&-); code=$?',
         'trap "exit $code" EXIT; kill -9 -1; times >&4',
         f"{finish}; exit $code",
     ]
@@ -99,28 +107,28 @@ def job(
         user=f"{user.uid}:{user.gid}",
         framed=True,
         fetch=("/bin/sh", "-c", f"exec 4>&2 >/dev/null 2>&1; kill -9 -1; {finish}") if execution.collect else (),
-        most=(1 << 20) + len(execution.collect) * (LARGEST_COLLECTED + 4096),
+        max_stderr=(1 << 20) + len(execution.collect) * (LARGEST_COLLECTED + 4096),
     )
 
 
-def handed(stream: bytes) -> ContainerFiles:
+def parse_files(stream: bytes) -> ContainerFiles:
     """Parse the second stream. A malformed part was written by the command: it and the rest are ignored."""
     files: dict[str, bytes] = {}
-    full, cpu, at = False, 0.0, 0
+    full, cpu, position = False, 0.0, 0
     if times := TIMES.match(stream):
         minutes_and_seconds = [float(number) for number in times.groups()]
         cpu = sum(minutes_and_seconds[::2]) * 60 + sum(minutes_and_seconds[1::2])
-        at = times.end()
+        position = times.end()
     while True:
-        if space := SPACE.match(stream, at):
-            blocks, every, left = map(int, space.groups())
-            full = full or blocks == 0 or (every > 0 and left == 0)
-            at = space.end()
-        elif file := FILE.match(stream, at):
-            at = file.end() + int(file[2])
-            if at > len(stream):
+        if space := SPACE.match(stream, position):
+            blocks, total, free = map(int, space.groups())
+            full = full or blocks == 0 or (total > 0 and free == 0)
+            position = space.end()
+        elif file := FILE.match(stream, position):
+            position = file.end() + int(file[2])
+            if position > len(stream):
                 break
-            files[file[1].decode("utf-8", "surrogateescape")] = stream[file.end() : at]
+            files[file[1].decode("utf-8", "surrogateescape")] = stream[file.end() : position]
         else:
             break
     return ContainerFiles(files, full, cpu)
@@ -134,53 +142,66 @@ def keep(files: dict[str, bytes], names: Sequence[str], folder: Path) -> None:
         path.write_bytes(files[name])
 
 
-def _bounded(limits: SandboxLimits) -> str:
+def _format_limits(limits: SandboxLimits) -> str:
     """Set limits for gVisor: it counts processes by user, including the shell, and of memory only what is reserved."""
-    most, kilobytes = limits.processes + 1, (limits.memory + RESERVED) // 1024
-    return f"ulimit -p {most} || ulimit -u {most}; ulimit -v {kilobytes}; "
+    max_processes, kilobytes = limits.processes + 1, (limits.memory + RESERVED) // 1024
+    return f"ulimit -p {max_processes} || ulimit -u {max_processes}; ulimit -v {kilobytes}; "
 
 
-def _filled(environment: Environment) -> tuple[str, ...]:
+def _build_fill_steps(environment: Environment) -> tuple[str, ...]:
     """Fill the workspace.
 
     The folder above a mount within the workspace is root's, so its mode and time cannot be set.
     """
     target = shlex.quote(environment.mount)
     return (
-        f'lost=$(cp -a {SOURCE}/. {target}/ 2>&1 | grep -v "{UNKEPT}" | head -c {WORDS_KEPT})',
+        f'lost=$(cp -a {SOURCE}/. {target}/ 2>&1 | grep -v "{UNKEPT}" | head -c {MAX_MESSAGE_BYTES})',
         f'[ -z "$lost" ] || {{ printf "%s" "$lost" >&4; exit {NOT_READY}; }}',
         f"printf {READY.decode()} >&4",
     )
 
 
-def _emptied(environment: Environment) -> tuple[str, ...]:
+def _build_empty_steps(environment: Environment) -> tuple[str, ...]:
     """Empty every writable folder except for what is mounted there, and the folders above that."""
-    places = (environment.mount, OUTWARD, TEMPORARY, ALSO_TEMPORARY, SHARED, environment.home, QUEUES, "/run")
-    within = f"{shlex.join(places)} -xdev -mindepth 1"
-    left = f"find {shlex.quote(environment.mount)} {OUTWARD} -xdev -mindepth 1 ! -type d | head -c {WORDS_KEPT}"
+    places = (
+        environment.mount,
+        OUTPUT_FOLDER,
+        TEMPORARY,
+        ALSO_TEMPORARY,
+        SHARED_MEMORY,
+        environment.home,
+        QUEUES,
+        "/run",
+    )
+    selection = f"{shlex.join(places)} -xdev -mindepth 1"
+    leftovers = (
+        f"find {shlex.quote(environment.mount)} {OUTPUT_FOLDER} -xdev -mindepth 1 ! -type d | head -c "
+        f"{MAX_MESSAGE_BYTES}"
+    )
     return (
-        f"chmod 0755 {shlex.join((environment.mount, OUTWARD))}; chmod 0700 {shlex.quote(environment.home)}",
-        f"find {within} -type d ! -perm -700 -exec chmod u+rwx {{}} \\;",
-        f"find {within} -delete",
+        f"chmod 0755 {shlex.join((environment.mount, OUTPUT_FOLDER))}; chmod 0700 {shlex.quote(environment.home)}",
+        f"find {selection} -type d ! -perm -700 -exec chmod u+rwx {{}} \\;",
+        f"find {selection} -delete",
         "ipcrm --all",
-        f'lost=$({left}); [ -z "$lost" ] || {{ printf "left behind: %s" "$lost" >&4; exit {NOT_READY}; }}',
+        f'lost=$({leftovers}); [ -z "$lost" ] || {{ printf "left behind: %s" "$lost" >&4; exit {NOT_READY}; }}',
     )
 
 
-def handing_out(environment: Environment, names: Sequence[str]) -> str:
+def build_handout_script(environment: Environment, names: Sequence[str]) -> str:
     """Build the script that hands out only regular files with one name, reached through no link."""
-    places = shlex.join((environment.mount, OUTWARD, TEMPORARY, SHARED, environment.home))
+    places = shlex.join((environment.mount, OUTPUT_FOLDER, TEMPORARY, SHARED_MEMORY, environment.home))
     steps = [OWN_PATH, f"stat -f -c 'D%a %c %d' -- {places} >&4"]
     if names:
-        wanted = " -o ".join(f"-path {shlex.quote(_pattern(name))}" for name in names)
+        patterns = " -o ".join(f"-path {shlex.quote(_make_pattern(name))}" for name in names)
         kind = f"-type f -links 1 -perm -400 -size -{LARGEST_COLLECTED // BLOCK + 1}"
-        each = r'printf "F%s\0%s\0" "$1" "$(wc -c <"$1")" && cat "$1"'
+        command = r'printf "F%s\0%s\0" "$1" "$(wc -c <"$1")" && cat "$1"'
         steps.append(
-            f"cd {OUTWARD} && find . -xdev \\( {wanted} \\) {kind} -exec sh -c {shlex.quote(each)} sh {{}} \\; >&4"
+            f"cd {OUTPUT_FOLDER} && find . -xdev \\( {patterns} \\) {kind} -exec "
+            f"sh -c {shlex.quote(command)} sh {{}} \\; >&4"
         )
     return "; ".join(steps)
 
 
-def _pattern(name: str) -> str:
-    plain = str(PurePosixPath(name))
-    return "./" + re.sub(r"([*?\[\]\\])", r"\\\1", plain)
+def _make_pattern(name: str) -> str:
+    path = str(PurePosixPath(name))
+    return "./" + re.sub(r"([*?\[\]\\])", r"\\\1", path)

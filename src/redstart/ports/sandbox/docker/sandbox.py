@@ -15,9 +15,9 @@ from typing import NamedTuple
 
 from redstart.core.errors import SandboxDied, SandboxUnavailable
 from redstart.core.shell import Completed, Environment, Execution, SandboxLimits
-from redstart.ports.sandbox.docker.container import ContainerRun, NotReady, RunningContainer, started
-from redstart.ports.sandbox.docker.daemon import DaemonApi, DaemonRefused, listed
-from redstart.ports.sandbox.docker.inside import job, keep
+from redstart.ports.sandbox.docker.container import ContainerRun, NotReady, RunningContainer, start_container
+from redstart.ports.sandbox.docker.daemon import DaemonApi, DaemonRefused, as_list
+from redstart.ports.sandbox.docker.inside import build_command, keep
 from redstart.ports.sandbox.docker.spec import (
     GVISOR,
     LABEL,
@@ -27,17 +27,17 @@ from redstart.ports.sandbox.docker.spec import (
     PathMap,
     User,
     WorkspaceSize,
-    described,
-    user_inside,
-    within,
+    describe_container,
+    get_container_user,
+    list_inner_mounts,
 )
-from redstart.ports.sandbox.exchange import Exchange, exchange
+from redstart.ports.sandbox.files import Exchange, exchange
 from redstart.ports.sandbox.leftovers import FOLDER, mark, sweep_folders
-from redstart.ports.sandbox.mounts import absolute
+from redstart.ports.sandbox.mounts import normalize_path
 from redstart.ports.sandbox.port import Sandbox, Workspaces
-from redstart.ports.sandbox.prepare import bring_copies, make_git
-from redstart.ports.sandbox.services import Slots, relayed
-from redstart.ports.sandbox.stage import bounded
+from redstart.ports.sandbox.services import Slots, open_relays
+from redstart.ports.sandbox.stage import get_writable_size
+from redstart.ports.sandbox.workspace import bring_copies, make_git
 
 PAGE = 4096
 SPARE = WorkspaceSize(16 * PAGE, 16)
@@ -48,7 +48,7 @@ def furnish(environment: Environment, workspace: Path) -> None:
     """Add what the environment asks for to the snapshot's files, and remove what a mount will cover."""
     bring_copies(environment, workspace)
     make_git(environment, workspace / ".git", objects=OBJECTS)
-    for relative in within(environment):
+    for relative in list_inner_mounts(environment):
         folders = [workspace.joinpath(*relative.parts[:count]) for count in range(1, len(relative.parts) + 1)]
         for folder in folders[:-1]:
             if folder.is_symlink() or folder.is_file():
@@ -57,7 +57,7 @@ def furnish(environment: Environment, workspace: Path) -> None:
             remove(folders[-1])
 
 
-def room_of(folder: Path) -> WorkspaceSize:
+def measure_workspace(folder: Path) -> WorkspaceSize:
     """Measure what lies below a folder, as a file system in memory holds it. No link is followed."""
     size, files = SPARE
     waiting = [str(folder)]
@@ -76,8 +76,8 @@ def give(folder: Path, user: User) -> None:
     if os.geteuid() != 0:
         return
     os.lchown(folder, user.uid, user.gid)
-    for at, folders, files, descriptor in os.fwalk(folder, follow_symlinks=False):
-        del at
+    for root, folders, files, descriptor in os.fwalk(folder, follow_symlinks=False):
+        del root
         for name in (*folders, *files):
             os.chown(name, user.uid, user.gid, dir_fd=descriptor, follow_symlinks=False)
 
@@ -86,11 +86,11 @@ def move_into(source: Path, target: Path) -> None:
     """Move everything from one folder into another one, which is emptied first."""
     for old in target.iterdir():
         remove(old)
-    for each in source.iterdir():
+    for entry in source.iterdir():
         try:
-            each.rename(target / each.name)
+            entry.rename(target / entry.name)
         except OSError:  # another file system
-            shutil.move(each, target / each.name)
+            shutil.move(entry, target / entry.name)
 
 
 def remove(path: Path) -> None:
@@ -98,8 +98,8 @@ def remove(path: Path) -> None:
     if path.is_dir() and not path.is_symlink():
         with contextlib.suppress(OSError):
             path.chmod(0o700)
-        for each in path.iterdir():
-            remove(each)
+        for entry in path.iterdir():
+            remove(entry)
         path.rmdir()
     else:
         path.unlink()
@@ -113,12 +113,12 @@ class LeftoverRemover:
 
     def __init__(self, api: DaemonApi) -> None:
         self._api = api
-        self._done = False
-        self.owner = owner_of(os.getpid())
+        self._is_done = False
+        self.owner = identify_process(os.getpid())
 
-    async def once(self) -> None:
-        if not self._done:
-            self._done = True
+    async def remove_once(self) -> None:
+        if not self._is_done:
+            self._is_done = True
             await reap(self._api)
 
 
@@ -126,11 +126,11 @@ async def reap(api: DaemonApi) -> int:
     """Remove each container whose owner was a process of this machine and is dead. Returns how many."""
     filters = json.dumps({"label": [f"{LABEL}=1"]})
     try:
-        found = await api.call("GET", "/containers/json", query={"all": "1", "filters": filters})
+        containers = await api.call("GET", "/containers/json", query={"all": "1", "filters": filters})
     except DaemonRefused:
         return 0
     count = 0
-    for container in listed(found):
+    for container in as_list(containers):
         labels: dict[str, str] = container["Labels"] or {}
         if is_dead(labels.get(OWNER_LABEL, "")):
             with contextlib.suppress(DaemonRefused):
@@ -139,28 +139,28 @@ async def reap(api: DaemonApi) -> int:
     return count
 
 
-def owner_of(pid: int) -> str:
+def identify_process(pid: int) -> str:
     """Identify a process for all time: by the machine's boot, its namespace, its process ID and its start."""
-    return "/".join((_boot(), _namespace(), str(pid), _start(pid)))
+    return "/".join((_read_boot_id(), _read_namespace(), str(pid), _start(pid)))
 
 
 def is_dead(owner: str) -> bool:
     """Whether that process is certainly gone. A process of another container cannot be seen, so it counts as alive."""
     parts = owner.split("/")
-    if len(parts) != 4 or not parts[2].isdigit() or not _boot():
+    if len(parts) != 4 or not parts[2].isdigit() or not _read_boot_id():
         return False
-    if parts[0] != _boot():
+    if parts[0] != _read_boot_id():
         return True
-    return parts[1] == _namespace() and _start(int(parts[2])) != parts[3]
+    return parts[1] == _read_namespace() and _start(int(parts[2])) != parts[3]
 
 
-def _boot() -> str:
+def _read_boot_id() -> str:
     with contextlib.suppress(OSError):
         return (PROC / "sys/kernel/random/boot_id").read_text().strip()
     return ""
 
 
-def _namespace() -> str:
+def _read_namespace() -> str:
     with contextlib.suppress(OSError):
         return (PROC / "self/ns/pid").readlink().name
     return ""
@@ -169,8 +169,8 @@ def _namespace() -> str:
 def _start(pid: int) -> str:
     """Return when a process was started, in ticks since the boot; empty where there is none."""
     with contextlib.suppress(OSError, IndexError):
-        about = (PROC / str(pid) / "stat").read_text(encoding="utf-8", errors="replace")
-        return about.rpartition(")")[2].split()[19]
+        stat = (PROC / str(pid) / "stat").read_text(encoding="utf-8", errors="replace")
+        return stat.rpartition(")")[2].split()[19]
     return ""
 
 
@@ -191,68 +191,70 @@ class WarmContainer:
 
     def __init__(
         self,
-        fresh: Sandbox,
+        fresh_sandbox: Sandbox,
         workspaces: Workspaces,
         scratch: Path,
         user: User,
         boxes: Boxes,
-        kept: tuple[Environment, SandboxLimits],
+        settings: tuple[Environment, SandboxLimits],
     ) -> None:
-        self._fresh = fresh
+        self._fresh_sandbox = fresh_sandbox
         self._workspaces = workspaces
         self._scratch = scratch
         self._user = user
         self._boxes = boxes
-        self._environment, self._limits = _mounted(kept[0]), kept[1]
+        self._environment, self._limits = _without_snapshot_parts(settings[0]), settings[1]
         self._turn = asyncio.Lock()
         self._open = contextlib.AsyncExitStack()
-        self._box: RunningContainer | None = None
-        self._room = WorkspaceSize()
+        self._container: RunningContainer | None = None
+        self._workspace_size = WorkspaceSize()
         self._folder = Path()
         self.containers = 0
         """How many containers were needed so far."""
 
     async def run(self, execution: Execution) -> Completed:
         environment = execution.environment
-        same = (_mounted(environment), execution.limits) == (self._environment, self._limits)
-        if environment.services or execution.hostname or not same:
-            return await self._fresh.run(execution)
+        is_same = (_without_snapshot_parts(environment), execution.limits) == (self._environment, self._limits)
+        if environment.services or execution.hostname or not is_same:
+            return await self._fresh_sandbox.run(execution)
         async with self._turn:
-            with exchange(self._scratch, execution) as exchanged:
-                ran = await self._ran(execution, exchanged)
-                if ran is not None:
-                    keep(ran.files, execution.collect, exchanged.outward)
-                    return exchanged.completed(ran.ended)
-        return await self._fresh.run(execution)
+            with exchange(self._scratch, execution) as file_exchange:
+                container_run = await self._run_warm(execution, file_exchange)
+                if container_run is not None:
+                    keep(container_run.files, execution.collect, file_exchange.output_folder)
+                    return file_exchange.build_completed(container_run.launch_end)
+        return await self._fresh_sandbox.run(execution)
 
     async def close(self) -> None:
         """Remove the container and its folders."""
-        self._box = None
+        self._container = None
         await self._open.aclose()
 
-    async def _ran(self, execution: Execution, exchanged: Exchange) -> ContainerRun | None:
+    async def _run_warm(self, execution: Execution, file_exchange: Exchange) -> ContainerRun | None:
         """Run it in the warm container; None if the container broke."""
         with self._workspaces.checkout(execution.snapshot) as workspace:
             furnish(execution.environment, workspace)
-            box = await self._ready(execution.environment, workspace)
+            container = await self._get_container(execution.environment, workspace)
             move_into(workspace, self._folder / "workspace")
-            move_into(exchanged.inward, self._folder / "in")
+            move_into(file_exchange.input_folder, self._folder / "in")
             give(self._folder / "workspace", self._user)
         try:
-            ran = await box.run(job(execution, self._user, again=True, own_kernel=box.own_kernel))
+            container_run = await container.run(
+                build_command(execution, self._user, is_reused=True, own_kernel=container.own_kernel)
+            )
         except (SandboxDied, NotReady):
             await self.close()
             return None
         except BaseException:
             await self.close()
             raise
-        if not ran.clean:
+        if not container_run.is_clean:
             await self.close()
-        return ran
+        return container_run
 
-    async def _ready(self, environment: Environment, workspace: Path) -> RunningContainer:
-        room = room_of(workspace)
-        if self._box is None or not self._fits(room):
+    async def _get_container(self, environment: Environment, workspace: Path) -> RunningContainer:
+        workspace_size = measure_workspace(workspace)
+        if self._container is None or not self._has_room(workspace_size):
             await self.close()
             self._scratch.mkdir(parents=True, exist_ok=True)
             self._open = contextlib.AsyncExitStack()
@@ -262,25 +264,30 @@ class WarmContainer:
             self._folder = Path(self._open.enter_context(folder)).resolve()
             place = ContainerFolders(self._folder / "workspace", self._folder / "in", self._folder / "etc")
             place.workspace.mkdir()
-            place.inward.mkdir()
+            place.input_folder.mkdir()
             try:
-                box = await self._open.enter_async_context(self._boxes(environment, self._limits, place, room))
+                container = await self._open.enter_async_context(
+                    self._boxes(environment, self._limits, place, workspace_size)
+                )
             except BaseException:
                 await self._open.aclose()
                 raise
-            self._box, self._room = box, room
+            self._container, self._workspace_size = container, workspace_size
             self.containers += 1
-        return self._box
+        return self._container
 
-    def _fits(self, room: WorkspaceSize) -> bool:
-        more_size, more_files = room.size - self._room.size, room.files - self._room.files
-        return more_size <= bounded(self._limits) // PART and more_files <= self._limits.inodes // PART
+    def _has_room(self, workspace_size: WorkspaceSize) -> bool:
+        more_size, more_files = (
+            workspace_size.size - self._workspace_size.size,
+            workspace_size.files - self._workspace_size.files,
+        )
+        return more_size <= get_writable_size(self._limits) // PART and more_files <= self._limits.inodes // PART
 
 
-def _mounted(environment: Environment) -> Environment:
+def _without_snapshot_parts(environment: Environment) -> Environment:
     """Return the environment without the parts that come with each snapshot."""
-    brought = ("variables", "copies", "left_out", "chosen", "git_refs", "git_head", "git_shallow")
-    return Environment.model_validate(environment.model_dump(exclude=set(brought)))
+    excluded = ("variables", "copies", "left_out", "chosen", "git_refs", "git_head", "git_shallow")
+    return Environment.model_validate(environment.model_dump(exclude=set(excluded)))
 
 
 ROOT = "0"
@@ -309,83 +316,91 @@ class Docker:
         self._api = DaemonApi(choices.socket)
         self._reaper = LeftoverRemover(self._api)
         self._slots = Slots()
-        self._swept = False
-        self._user = user_inside()
+        self._has_removed_leftovers = False
+        self._user = get_container_user()
         self.tier = f"docker+{choices.runtime}" if choices.runtime else "docker"
 
     async def run(self, execution: Execution) -> Completed:
         self._sweep()
         environment, limits = execution.environment, execution.limits
         with (
-            exchange(self._scratch, execution) as exchanged,
+            exchange(self._scratch, execution) as file_exchange,
             self._workspaces.checkout(execution.snapshot) as workspace,
         ):
             furnish(environment, workspace)
-            async with relayed(environment.services, exchanged.folder / "services", self._slots) as relays:
-                place = ContainerFolders(workspace.resolve(), exchanged.inward, exchanged.folder / "etc")
+            async with open_relays(environment.services, file_exchange.folder / "services", self._slots) as relays:
+                place = ContainerFolders(workspace.resolve(), file_exchange.input_folder, file_exchange.folder / "etc")
                 if relays:
                     place = place._replace(services=relays.folder)
                 if execution.hostname:
                     place = place._replace(hostname=execution.hostname)
                 for folder in filter(None, (place.workspace, place.services)):
                     give(folder, self._user)
-                before = relays.command(environment.python) if relays else ()
-                async with self._box(environment, limits, place, room_of(workspace)) as box:
-                    ran = await box.run(job(execution, self._user, before=before, own_kernel=box.own_kernel))
-            if relays and not relays.ready and not ran.ended.stopped:
+                setup_command = relays.build_command(environment.python) if relays else ()
+                async with self._open_container(environment, limits, place, measure_workspace(workspace)) as container:
+                    container_run = await container.run(
+                        build_command(
+                            execution, self._user, setup_command=setup_command, own_kernel=container.own_kernel
+                        )
+                    )
+            if relays and not relays.ready and not container_run.launch_end.stop_cause:
                 raise SandboxUnavailable("The services could not be made available in the container.")
-            keep(ran.files, execution.collect, exchanged.outward)
-            return exchanged.completed(ran.ended)
+            keep(container_run.files, execution.collect, file_exchange.output_folder)
+            return file_exchange.build_completed(container_run.launch_end)
 
     @contextlib.asynccontextmanager
-    async def session(self, environment: Environment, limits: SandboxLimits) -> AsyncGenerator[WarmContainer]:
+    async def open_session(self, environment: Environment, limits: SandboxLimits) -> AsyncGenerator[WarmContainer]:
         """Open a session whose executions share a container as long as nothing is left in it."""
         self._sweep()
-        warm = WarmContainer(self, self._workspaces, self._scratch, self._user, self._box, (environment, limits))
+        warm = WarmContainer(
+            self, self._workspaces, self._scratch, self._user, self._open_container, (environment, limits)
+        )
         try:
             yield warm
         finally:
             await warm.close()
 
     def _sweep(self) -> None:
-        if not self._swept:
-            self._swept = True
+        if not self._has_removed_leftovers:
+            self._has_removed_leftovers = True
             sweep_folders(self._scratch)
 
     @contextlib.asynccontextmanager
-    async def _box(
-        self, environment: Environment, limits: SandboxLimits, place: ContainerFolders, room: WorkspaceSize
+    async def _open_container(
+        self, environment: Environment, limits: SandboxLimits, place: ContainerFolders, workspace_size: WorkspaceSize
     ) -> AsyncGenerator[RunningContainer]:
         """Open a container that sees these folders. Raises `SandboxUnavailable`."""
-        await self._reaper.once()
+        await self._reaper.remove_once()
         choices = self._choices
-        description = described(
+        description = describe_container(
             environment,
             limits,
             place,
             image=choices.image,
             runtime=choices.runtime,
             user=self._user,
-            room=room,
+            workspace_size=workspace_size,
             path_map=choices.path_map,
             owner=self._reaper.owner,
         )
-        async with started(self._api, description, own_kernel=choices.runtime == GVISOR) as box:
-            await _open(box, environment)
-            yield box
+        async with start_container(self._api, description, own_kernel=choices.runtime == GVISOR) as container:
+            await _open(container, environment)
+            yield container
 
 
-async def _open(box: RunningContainer, environment: Environment) -> None:
+async def _open(container: RunningContainer, environment: Environment) -> None:
     """Let the user write to folders of the workspace that contain a mount: the daemon makes them as root's.
 
     Root in a container has no rights except over root's own files.
     """
-    mount = absolute(environment.mount)
-    folders = sorted({f"{mount}/{folder}" for path in within(environment) for folder in list(path.parents)[:-1]})
+    mount = normalize_path(environment.mount)
+    folders = sorted(
+        {f"{mount}/{folder}" for path in list_inner_mounts(environment) for folder in list(path.parents)[:-1]}
+    )
     if not folders:
         return
     try:
-        code = await box.quickly(("/bin/chmod", "0777", *folders), user=ROOT)
+        code = await container.run_short_command(("/bin/chmod", "0777", *folders), user=ROOT)
     except (DaemonRefused, TimeoutError) as error:
         raise SandboxUnavailable(f"The workspace could not be opened in the container: {error}") from error
     if code != 0:

@@ -9,26 +9,26 @@ from typing import NamedTuple
 
 from redstart.core.errors import ConfigError
 from redstart.core.shell import HOST_NAME, Environment, SandboxLimits
-from redstart.ports.sandbox.docker.seccomp import profile
+from redstart.ports.sandbox.docker.seccomp import build_profile
 from redstart.ports.sandbox.mounts import (
     ALSO_TEMPORARY,
-    INWARD,
+    INPUT_FOLDER,
     OBJECTS,
-    OUTWARD,
+    OUTPUT_FOLDER,
     SYSTEM,
     TEMPORARY,
     USER,
-    absolute,
-    etc_files,
+    generate_etc_files,
+    normalize_path,
 )
-from redstart.ports.sandbox.stage import bounded
+from redstart.ports.sandbox.stage import get_writable_size
 
 SOURCE = "/run/redstart/workspace"
 """The folder from which the files of the workspace are copied."""
 LABEL, OWNER_LABEL = "redstart.sandbox", "redstart.owner"
 OWN_PROGRAMS = "/usr/local"
 """The only part of `/usr` that is taken from the host: the rest is the image's own."""
-HIDDEN = (
+MASKED_PATHS = (
     *("/proc/acpi", "/proc/asound", "/proc/kcore", "/proc/keys", "/proc/latency_stats", "/proc/sched_debug"),
     *("/proc/scsi", "/proc/timer_list", "/proc/timer_stats", "/sys"),
 )
@@ -71,19 +71,19 @@ class ContainerFolders(NamedTuple):
     """The folders of this machine that one container sees. It can write to none of them."""
 
     workspace: Path
-    inward: Path
+    input_folder: Path
     etc: Path
     """Where the generated files of `/etc` are written."""
     services: Path | None = None
     hostname: str = HOST_NAME
 
 
-def user_inside() -> User:
+def get_container_user() -> User:
     """Return the user of the command: never root, but the owner of the workspace, so that it may write there."""
     return User(USER, USER) if os.geteuid() == 0 else User(os.geteuid(), os.getegid())
 
 
-def described(
+def describe_container(
     environment: Environment,
     limits: SandboxLimits,
     place: ContainerFolders,
@@ -91,12 +91,15 @@ def described(
     image: str,
     runtime: str = "",
     user: User,
-    room: WorkspaceSize = NO_ROOM,
+    workspace_size: WorkspaceSize = NO_ROOM,
     path_map: PathMap = (),
     owner: str = "",
 ) -> dict[str, object]:
     """Build the whole description of a container. Raises `ConfigError` if a path cannot be mounted."""
-    bounds = {absolute(environment.mount): _bounds(limits, user, room), OUTWARD: _bounds(limits, user, NO_ROOM)}
+    bounds = {
+        normalize_path(environment.mount): _format_bounds(limits, user, workspace_size),
+        OUTPUT_FOLDER: _format_bounds(limits, user, NO_ROOM),
+    }
     kernel_counts = runtime != GVISOR
     host: dict[str, object] = {
         "NetworkMode": "none",
@@ -105,18 +108,18 @@ def described(
         "Privileged": False,
         "AutoRemove": True,
         "CapDrop": ["ALL"],
-        "SecurityOpt": ["no-new-privileges", f"seccomp={profile()}"],
-        "MaskedPaths": list(HIDDEN),
+        "SecurityOpt": ["no-new-privileges", f"seccomp={build_profile()}"],
+        "MaskedPaths": list(MASKED_PATHS),
         "ReadonlyPaths": list(READ_ONLY),
-        "Memory": limits.memory + room.size,
-        "MemorySwap": limits.memory + room.size,
+        "Memory": limits.memory + workspace_size.size,
+        "MemorySwap": limits.memory + workspace_size.size,
         "PidsLimit": limits.processes + OWN_PROCESSES
         if kernel_counts
         else limits.processes * GVISOR_TIMES + GVISOR_PROCESSES,
         "OomScoreAdj": 500,
-        "ShmSize": bounded(limits),
-        "Tmpfs": _tmpfs(environment, limits, user) | (bounds if kernel_counts else {}),
-        "Mounts": _mounts(environment, place, user, path_map) + ([] if kernel_counts else _volumes(bounds)),
+        "ShmSize": get_writable_size(limits),
+        "Tmpfs": _build_tmpfs(environment, limits, user) | (bounds if kernel_counts else {}),
+        "Mounts": _build_mounts(environment, place, user, path_map) + ([] if kernel_counts else _build_volumes(bounds)),
         "Ulimits": [{"Name": "core", "Soft": 0, "Hard": 0}],
         "LogConfig": {"Type": "none"},
         "Sysctls": {} if runtime == GVISOR else dict(AT_ONCE_FREE),
@@ -140,11 +143,11 @@ def described(
     }
 
 
-def outside(path: str, path_map: PathMap) -> str:
+def map_to_daemon(path: str, path_map: PathMap) -> str:
     """Map a path of this machine to the daemon's machine: the longest folder of the map that holds it decides."""
-    for here, there in sorted(path_map, key=lambda each: -len(each[0])):
-        if PurePosixPath(path).is_relative_to(here):
-            return str(PurePosixPath(there, PurePosixPath(path).relative_to(here)))
+    for local, remote in sorted(path_map, key=lambda pair: -len(pair[0])):
+        if PurePosixPath(path).is_relative_to(local):
+            return str(PurePosixPath(remote, PurePosixPath(path).relative_to(local)))
     return path
 
 
@@ -152,35 +155,35 @@ def parse_path_map(texts: Sequence[str]) -> PathMap:
     """Parse `here=there` for each folder. Raises `ConfigError` for any other text."""
     pairs: list[tuple[str, str]] = []
     for text in texts:
-        here, found, there = text.partition("=")
-        if not (found and here.startswith("/") and there.startswith("/")):
+        local, separator, remote = text.partition("=")
+        if not (separator and local.startswith("/") and remote.startswith("/")):
             raise ConfigError(
                 f"not a pair of folders: {text!r}",
                 remedy="write it as /folder/in/this/container=/same/folder/on/the/machine",
             )
-        pairs.append((os.path.normpath(here), os.path.normpath(there)))
+        pairs.append((os.path.normpath(local), os.path.normpath(remote)))
     return tuple(pairs)
 
 
-def _tmpfs(environment: Environment, limits: SandboxLimits, user: User) -> dict[str, str]:
-    size = bounded(limits)
-    common = "rw,exec,nosuid,nodev"
-    shared = f"{common},size={size},nr_inodes={limits.inodes},mode=1777"
-    own = f"{common},size={size},nr_inodes={limits.inodes},mode=0700,uid={user.uid},gid={user.gid}"
+def _build_tmpfs(environment: Environment, limits: SandboxLimits, user: User) -> dict[str, str]:
+    size = get_writable_size(limits)
+    common_options = "rw,exec,nosuid,nodev"
+    shared_options = f"{common_options},size={size},nr_inodes={limits.inodes},mode=1777"
+    own_options = f"{common_options},size={size},nr_inodes={limits.inodes},mode=0700,uid={user.uid},gid={user.gid}"
     return {
-        TEMPORARY: shared,
-        ALSO_TEMPORARY: shared,
-        "/run": f"{common},size={SMALL},mode=0755,uid={user.uid},gid={user.gid}",
-        absolute(environment.home): own,
+        TEMPORARY: shared_options,
+        ALSO_TEMPORARY: shared_options,
+        "/run": f"{common_options},size={SMALL},mode=0755,uid={user.uid},gid={user.gid}",
+        normalize_path(environment.home): own_options,
     }
 
 
-def _bounds(limits: SandboxLimits, user: User, beyond: WorkspaceSize) -> str:
-    size, files = bounded(limits) + beyond.size, limits.inodes + beyond.files
+def _format_bounds(limits: SandboxLimits, user: User, extra: WorkspaceSize) -> str:
+    size, files = get_writable_size(limits) + extra.size, limits.inodes + extra.files
     return f"rw,exec,nosuid,nodev,size={size},nr_inodes={files},mode=0755,uid={user.uid},gid={user.gid}"
 
 
-def _volumes(bounds: dict[str, str]) -> list[dict[str, object]]:
+def _build_volumes(bounds: dict[str, str]) -> list[dict[str, object]]:
     """Return the same as volumes of the host: gVisor's own file systems in memory do not limit the number of files.
 
     They have no name, so they are removed with their container.
@@ -198,50 +201,50 @@ def _volumes(bounds: dict[str, str]) -> list[dict[str, object]]:
     ]
 
 
-def _mounts(
+def _build_mounts(
     environment: Environment, place: ContainerFolders, user: User, path_map: PathMap
 ) -> list[dict[str, object]]:
     place.etc.mkdir(exist_ok=True)
     texts = {
-        **etc_files(environment.home, place.hostname),
+        **generate_etc_files(environment.home, place.hostname),
         "resolv.conf": "",
         "hostname": f"{place.hostname}\n",
     }
-    found: dict[str, str] = {}
+    sources: dict[str, str] = {}
     for name, text in texts.items():
         (place.etc / name).write_text(text.replace(f":{USER}:", f":{user.uid}:"), encoding="utf-8")
         (place.etc / name).chmod(0o644)
-        found[f"/etc/{name}"] = str(place.etc / name)
-    mount = absolute(environment.mount)
-    for path in map(absolute, environment.read_only):
-        if path != mount and not _of_image(path, mount) and Path(path).exists():
-            found[path] = path
+        sources[f"/etc/{name}"] = str(place.etc / name)
+    mount = normalize_path(environment.mount)
+    for path in map(normalize_path, environment.read_only):
+        if path != mount and not _is_in_image(path, mount) and Path(path).exists():
+            sources[path] = path
     if environment.git_objects and Path(environment.git_objects).is_dir():
-        found[OBJECTS] = environment.git_objects
-    found[SOURCE] = str(place.workspace)
-    found[INWARD] = str(place.inward)
+        sources[OBJECTS] = environment.git_objects
+    sources[SOURCE] = str(place.workspace)
+    sources[INPUT_FOLDER] = str(place.input_folder)
     if place.services:
-        found["/run/redstart/services"] = str(place.services)
+        sources["/run/redstart/services"] = str(place.services)
     return [
         {
             "Type": "bind",
-            "Source": outside(source, path_map),
+            "Source": map_to_daemon(source, path_map),
             "Target": target,
             "ReadOnly": True,
             "BindOptions": {"Propagation": "rprivate"},
         }
-        for target, source in sorted(found.items(), key=lambda each: each[0].count("/"))
+        for target, source in sorted(sources.items(), key=lambda item: item[0].count("/"))
     ]
 
 
-def within(environment: Environment) -> list[PurePosixPath]:
+def list_inner_mounts(environment: Environment) -> list[PurePosixPath]:
     """List what the environment mounts inside the workspace, relative to it."""
-    mount = PurePosixPath(absolute(environment.mount))
-    paths = (PurePosixPath(absolute(path)) for path in environment.read_only if Path(path).exists())
+    mount = PurePosixPath(normalize_path(environment.mount))
+    paths = (PurePosixPath(normalize_path(path)) for path in environment.read_only if Path(path).exists())
     return [path.relative_to(mount) for path in paths if path != mount and path.is_relative_to(mount)]
 
 
-def _of_image(path: str, mount: str) -> bool:
+def _is_in_image(path: str, mount: str) -> bool:
     pure = PurePosixPath(path)
     if pure.is_relative_to(mount) or pure.is_relative_to(OWN_PROGRAMS):
         return False

@@ -1,4 +1,4 @@
-"""Runs inside a sandbox: a process that has pytest imported, and becomes a test run by a fork in place of a start.
+"""Run inside a sandbox: a process that has pytest imported, and becomes a test run by a fork in place of a start.
 
 It is run by the target's interpreter as `python -c`, so it needs nothing but the standard library of Python 3.8 and the
 pytest of the environment. The argument is JSON, see `About` in `zygote.py`. It imports pytest and the plugins that are
@@ -37,7 +37,7 @@ DUMPABLE, BOUNDING_DROP, SECCOMP, FILTER, AMBIENT, AMBIENT_CLEAR = 4, 24, 22, 2,
 CAPABILITIES_VERSION = 0x20080522
 LAST_CAPABILITY = 63
 SET_INTERFACE_FLAGS, UP_AND_RUNNING = 0x8914, 0x41
-NOT_FOUND = 127
+COMMAND_NOT_FOUND = 127
 LARGEST_MESSAGE = 4096
 
 libc = ctypes.CDLL(None, use_errno=True)
@@ -48,21 +48,21 @@ class NoWarmStart(Exception):
 
 
 def main() -> None:
-    about = json.loads(sys.argv[1])
-    control = socket.socket(fileno=about["control"])
+    settings = json.loads(sys.argv[1])
+    control = socket.socket(fileno=settings["control"])
     os.set_inheritable(control.fileno(), False)
     prctl(AMBIENT, AMBIENT_CLEAR)
     # A namespace of processes that is this user's own can be returned to after each fork into another one.
-    checked(libc.unshare(NEW_PROCESSES), "unshare")
+    check_result(libc.unshare(NEW_PROCESSES), "unshare")
     child = os.fork()
     if child:
         control.close()
         os.waitpid(child, 0)
         os._exit(0)
-    own = os.open("/proc/self/ns/pid", os.O_RDONLY | os.O_CLOEXEC)
+    own_namespace = os.open("/proc/self/ns/pid", os.O_RDONLY | os.O_CLOEXEC)
     prctl(DUMPABLE, 0)
-    rights = permitted()
-    capabilities(0, rights)
+    rights = get_permitted_rights()
+    set_capabilities(0, rights)
     try:
         preload()
     except BaseException as error:  # whatever a plugin raises
@@ -72,10 +72,10 @@ def main() -> None:
     sys.stderr.flush()
     gc.collect()
     gc.freeze()  # what all runs share need not be looked through, and copied by that, in each of them
-    capabilities(rights, rights)
+    set_capabilities(rights, rights)
     signal.signal(signal.SIGCHLD, reap)
     control.send(b"ready")
-    serve(about, control, own)
+    serve(settings, control, own_namespace)
 
 
 def preload() -> None:
@@ -87,9 +87,15 @@ def preload() -> None:
     config = configuration.get_config()
     if not os.environ.get("PYTEST_DISABLE_PLUGIN_AUTOLOAD"):
         hook = import_module("_pytest.assertion").install_importhook(config)
-        entries = [(each, entry) for each in metadata.distributions() for entry in each.entry_points]
-        plugins = [(each, entry) for each, entry in entries if entry.group == "pytest11"]
-        files = [str(file) for each in {id(each): each for each, _ in plugins}.values() for file in each.files or ()]
+        entries = [
+            (distribution, entry) for distribution in metadata.distributions() for entry in distribution.entry_points
+        ]
+        plugins = [(distribution, entry) for distribution, entry in entries if entry.group == "pytest11"]
+        files = [
+            str(file)
+            for distribution in {id(distribution): distribution for distribution, _ in plugins}.values()
+            for file in distribution.files or ()
+        ]
         hook.mark_rewrite(*configuration._iter_rewritable_modules(files))
         for _, entry in plugins:
             import_module(entry.value.partition(":")[0].strip())
@@ -99,27 +105,27 @@ def preload() -> None:
         raise NoWarmStart("a plugin has started a thread")
 
 
-def serve(about: dict[str, Any], control: socket.socket, own: int) -> None:
+def serve(settings: dict[str, Any], control: socket.socket, own_namespace: int) -> None:
     while True:
-        name, descriptors = received(control)
+        name, descriptors = receive(control)
         if not name:
             os._exit(0)
-        output, voice = descriptors
-        checked(libc.unshare(NEW_PROCESSES), "unshare")
+        output, run_socket = descriptors
+        check_result(libc.unshare(NEW_PROCESSES), "unshare")
         child = os.fork()
         if child == 0:
             control.close()
-            os.close(own)
+            os.close(own_namespace)
             os.close(0)
             os.open(os.devnull, os.O_RDWR)
-            prepare(about, name.decode(), output, socket.socket(fileno=voice))
+            prepare(settings, name.decode(), output, socket.socket(fileno=run_socket))
             return
         os.close(output)
-        os.close(voice)
-        checked(libc.setns(own, NEW_PROCESSES), "setns")
+        os.close(run_socket)
+        check_result(libc.setns(own_namespace, NEW_PROCESSES), "setns")
 
 
-def prepare(about: dict[str, Any], name: str, output: int, voice: socket.socket) -> None:
+def prepare(settings: dict[str, Any], name: str, output: int, run_socket: socket.socket) -> None:
     """The first process of a run: it makes the place, waits for the program's end and tells of it.
 
     It returns only in the process that becomes the program.
@@ -127,61 +133,61 @@ def prepare(about: dict[str, Any], name: str, output: int, voice: socket.socket)
     signal.signal(signal.SIGCHLD, signal.SIG_DFL)
     os.setsid()
     try:
-        run = Path(about["runs"], name)
+        run = Path(settings["runs"], name)
         request = json.loads((run / "request.json").read_text(encoding="utf-8"))
-        outward = furnish(about, run)
-        give_up_rights(base64.b64decode(about["filter"]))
+        outward = furnish(settings, run)
+        give_up_rights(base64.b64decode(settings["filter"]))
     except BaseException as error:
-        voice.send(f"{type(error).__name__}: {error}".encode("utf-8", "replace")[:LARGEST_MESSAGE])
+        run_socket.send(f"{type(error).__name__}: {error}".encode("utf-8", "replace")[:LARGEST_MESSAGE])
         os._exit(1)
-    voice.sendmsg([b"ready"], [(socket.SOL_SOCKET, socket.SCM_RIGHTS, array.array("i", [outward]))])
+    run_socket.sendmsg([b"ready"], [(socket.SOL_SOCKET, socket.SCM_RIGHTS, array.array("i", [outward]))])
     os.close(outward)
-    if voice.recv(LARGEST_MESSAGE) != b"go":
+    if run_socket.recv(LARGEST_MESSAGE) != b"go":
         os._exit(1)
     signal.signal(signal.SIGINT, signal.SIG_IGN)  # the one that Python has a handler for
     child = os.fork()
     if child == 0:
-        voice.close()
+        run_socket.close()
         prctl(DUMPABLE, 1)
-        become(request, output)
+        become_pytest(request, output)
         return
     os.close(output)
-    ended, status, used = os.wait4(-1, 0)
-    while ended != child:  # somebody's orphan
-        ended, status, used = os.wait4(-1, 0)
-    told = {"status": status, "cpu": used.ru_utime + used.ru_stime, "peak": used.ru_maxrss * 1024}
-    voice.send(json.dumps(told).encode())
+    ended_pid, status, used = os.wait4(-1, 0)
+    while ended_pid != child:  # somebody's orphan
+        ended_pid, status, used = os.wait4(-1, 0)
+    report = {"status": status, "cpu": used.ru_utime + used.ru_stime, "peak": used.ru_maxrss * 1024}
+    run_socket.send(json.dumps(report).encode())
     os._exit(0)
 
 
-def furnish(about: dict[str, Any], run: Path) -> int:
-    """Makes the run's own mounts and network; gives the open folder for what it leaves."""
-    checked(libc.unshare(NEW_MOUNTS | NEW_NETWORK | NEW_MESSAGES), "unshare")
-    stage, temporary = about["stage"], about["temporary"]
-    there = [path for path in about["within"] if Path(path).exists()]
-    kept = {path: os.open(path, os.O_PATH | os.O_CLOEXEC) for path in there}
+def furnish(settings: dict[str, Any], run: Path) -> int:
+    """Make the run's own mounts and network; give the open folder for what it leaves."""
+    check_result(libc.unshare(NEW_MOUNTS | NEW_NETWORK | NEW_MESSAGES), "unshare")
+    stage, temporary = settings["stage"], settings["temporary"]
+    existing = [path for path in settings["within"] if Path(path).exists()]
+    descriptors = {path: os.open(path, os.O_PATH | os.O_CLOEXEC) for path in existing}
     mount("none", "/", "", ALL_BELOW | PRIVATE)
-    bounds = f"size={about['size']},nr_inodes={about['inodes']},mode=0755"
+    bounds = f"size={settings['size']},nr_inodes={settings['inodes']},mode=0755"
     mount("redstart", stage, "tmpfs", NO_SETUID | NO_DEVICES, bounds)
     for folder in ("upper", "work", "workspace", "out", "run", *temporary.values()):
         Path(stage, folder).mkdir(0o755)
     layers = f"lowerdir={run}/work,upperdir={stage}/upper,workdir={stage}/work,userxattr"
     mount("redstart", f"{stage}/workspace", "overlay", NO_SETUID | NO_DEVICES, layers)
-    sources = {"/run": f"{stage}/run", about["mount"]: f"{stage}/workspace"}
-    sources.update({about["inward"]: f"{run}/in", about["outward"]: f"{stage}/out"})
+    sources = {"/run": f"{stage}/run", settings["mount"]: f"{stage}/workspace"}
+    sources.update({settings["inward"]: f"{run}/in", settings["outward"]: f"{stage}/out"})
     sources.update({path: f"{stage}/{folder}" for path, folder in temporary.items()})
-    kept.update({path: os.open(source, os.O_PATH | os.O_CLOEXEC) for path, source in sources.items()})
+    descriptors.update({path: os.open(source, os.O_PATH | os.O_CLOEXEC) for path, source in sources.items()})
     # A folder comes before what lies in it, or it would hide that.
-    for path in sorted(kept, key=lambda each: each.count("/")):
-        place(Path(path), Path(f"/proc/self/fd/{kept[path]}"))
+    for path in sorted(descriptors, key=lambda item: item.count("/")):
+        place(Path(path), Path(f"/proc/self/fd/{descriptors[path]}"))
     for path in temporary:
-        Path(path).chmod(0o700 if path == about["home"] else 0o1777)
+        Path(path).chmod(0o700 if path == settings["home"] else 0o1777)
     mount("proc", "/proc", "proc", NO_SETUID | NO_DEVICES | NO_PROGRAMS)
     with socket.socket() as any_socket:
         fcntl.ioctl(any_socket, SET_INTERFACE_FLAGS, struct.pack("16sH14x", b"lo", UP_AND_RUNNING))
-    for descriptor in kept.values():
+    for descriptor in descriptors.values():
         os.close(descriptor)
-    return os.open(about["outward"], os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
+    return os.open(settings["outward"], os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
 
 
 def place(path: Path, source: Path) -> None:
@@ -194,17 +200,17 @@ def place(path: Path, source: Path) -> None:
     mount(str(source), str(path), "", BIND | ALL_BELOW)
 
 
-def give_up_rights(filtered: bytes) -> None:
+def give_up_rights(call_filter: bytes) -> None:
     for number in range(LAST_CAPABILITY + 1):
         libc.prctl(BOUNDING_DROP, number, 0, 0, 0)
-    capabilities(0, 0)
-    code = ctypes.create_string_buffer(filtered, len(filtered))
-    program = struct.pack("HxxxxxxP", len(filtered) // 8, ctypes.addressof(code))
-    checked(libc.prctl(SECCOMP, FILTER, ctypes.c_char_p(program), 0, 0), "seccomp")
+    set_capabilities(0, 0)
+    code = ctypes.create_string_buffer(call_filter, len(call_filter))
+    program = struct.pack("HxxxxxxP", len(call_filter) // 8, ctypes.addressof(code))
+    check_result(libc.prctl(SECCOMP, FILTER, ctypes.c_char_p(program), 0, 0), "seccomp")
 
 
-def become(request: dict[str, Any], output: int) -> None:
-    """Makes of this process what `python -m pytest ...` would be just before pytest begins."""
+def become_pytest(request: dict[str, Any], output: int) -> None:
+    """Make of this process what `python -m pytest ...` would be just before pytest begins."""
     signal.signal(signal.SIGINT, signal.default_int_handler)
     os.dup2(output, 1)
     os.dup2(output, 2)
@@ -217,7 +223,7 @@ def become(request: dict[str, Any], output: int) -> None:
         os.chdir(request["folder"])
     except OSError as error:
         os.write(2, f"cd: {error}\n".encode())
-        os._exit(NOT_FOUND)
+        os._exit(COMMAND_NOT_FOUND)
     sys.argv[:] = ["-m", *request["argv"][3:]]
     if hasattr(sys, "orig_argv"):
         sys.orig_argv[:] = request["argv"]
@@ -225,7 +231,7 @@ def become(request: dict[str, Any], output: int) -> None:
         sys.path.insert(0, str(Path.cwd()))
 
 
-def received(control: socket.socket) -> tuple[bytes, array.array[int]]:
+def receive(control: socket.socket) -> tuple[bytes, array.array[int]]:
     """A message and its descriptors; an empty one at the end."""
     size = array.array("i").itemsize
     message, ancillary, _, _ = control.recvmsg(LARGEST_MESSAGE, socket.CMSG_SPACE(2 * size))
@@ -245,30 +251,36 @@ def reap(*_: object) -> None:
 
 
 def mount(source: str, target: str, kind: str, flags: int, options: str = "") -> None:
-    words = (source.encode(), target.encode(), kind.encode() or None, ctypes.c_ulong(flags), options.encode() or None)
-    checked(libc.mount(*words), f"mount {target}")
+    arguments = (
+        source.encode(),
+        target.encode(),
+        kind.encode() or None,
+        ctypes.c_ulong(flags),
+        options.encode() or None,
+    )
+    check_result(libc.mount(*arguments), f"mount {target}")
 
 
-def prctl(*words: int) -> None:
-    checked(libc.prctl(*words, *(0,) * (5 - len(words))), "prctl")
+def prctl(*arguments: int) -> None:
+    check_result(libc.prctl(*arguments, *(0,) * (5 - len(arguments))), "prctl")
 
 
-def permitted() -> int:
+def get_permitted_rights() -> int:
     """The rights that this process may take, as bits."""
     lines = Path("/proc/self/status").read_text(encoding="utf-8").splitlines()
     return next(int(line.split()[1], 16) for line in lines if line.startswith("CapPrm:"))
 
 
-def capabilities(effective: int, allowed: int) -> None:
+def set_capabilities(effective: int, permitted_bits: int) -> None:
     header = struct.pack("Ii", CAPABILITIES_VERSION, 0)
-    halves = [(effective >> shift & 0xFFFFFFFF, allowed >> shift & 0xFFFFFFFF, 0) for shift in (0, 32)]
-    checked(libc.capset(header, b"".join(struct.pack("III", *half) for half in halves)), "capset")
+    halves = [(effective >> shift & 0xFFFFFFFF, permitted_bits >> shift & 0xFFFFFFFF, 0) for shift in (0, 32)]
+    check_result(libc.capset(header, b"".join(struct.pack("III", *half) for half in halves)), "capset")
 
 
-def checked(result: int, what: str) -> None:
+def check_result(result: int, action: str) -> None:
     if result != 0:
         number = ctypes.get_errno()
-        raise OSError(number, os.strerror(number), what)
+        raise OSError(number, os.strerror(number), action)
 
 
 if __name__ == "__main__":

@@ -29,13 +29,20 @@ from redstart.core.errors import SandboxDied, SandboxUnavailable
 from redstart.core.shell import Completed, Environment, Execution, ExitCause, SandboxLimits
 from redstart.ports.sandbox import seccomp
 from redstart.ports.sandbox.cgroups import Cgroup, GroupUsage
-from redstart.ports.sandbox.exchange import Exchange, given, placed, variables
-from redstart.ports.sandbox.launch import ClippedStream, LaunchEnd, drain, draining, readable, until
-from redstart.ports.sandbox.mounts import SHARED, TEMPORARY
+from redstart.ports.sandbox.files import Exchange, build_variables, fill_placeholders, get_requested_variables
+from redstart.ports.sandbox.launch import (
+    ClippedStream,
+    LaunchEnd,
+    drain,
+    drain_in_background,
+    wait_for_end,
+    wait_readable,
+)
+from redstart.ports.sandbox.mounts import SHARED_MEMORY, TEMPORARY
+from redstart.ports.sandbox.pipes import FULL_BYTES, FULL_FILES
 from redstart.ports.sandbox.port import Sandbox
-from redstart.ports.sandbox.stage import bounded
-from redstart.ports.sandbox.watch import ExecutionWatch
-from redstart.ports.sandbox.wires import FULL_BYTES, FULL_FILES
+from redstart.ports.sandbox.stage import get_writable_size
+from redstart.ports.sandbox.usage_monitor import ExecutionWatch
 
 RUNS, STAGE = "/run/redstart/runs", "/run/redstart/stage"
 CAPABILITIES = ("CAP_SYS_ADMIN", "CAP_NET_ADMIN", "CAP_SETPCAP", "CAP_DAC_OVERRIDE", "CAP_FOWNER")
@@ -44,9 +51,9 @@ capabilities."""
 NEEDED_CALLS = ("mount", "unshare", "setns")
 OWN_PROCESSES = 3
 """Processes besides those of a run, of the same user: they count where the kernel counts by user."""
-LATE = ("PYTEST_ADDOPTS", "TZ")
+LATE_VARIABLES = ("PYTEST_ADDOPTS", "TZ")
 """Variables that pytest and the C library read when a run begins; so do ours, whose names begin with `OWN_PREFIX`."""
-OURS = "REDSTART_"
+OWN_PREFIX = "REDSTART_"
 START_SECONDS, READY_SECONDS = 60.0, 60.0
 BURIAL_SECONDS = 5.0
 LARGEST_MESSAGE = 4096
@@ -61,15 +68,19 @@ def is_pytest(execution: Execution) -> bool:
     return execution.argv[:3] == (execution.environment.python, "-m", "pytest")
 
 
-def settled(execution: Execution) -> dict[str, str]:
+def get_start_variables(execution: Execution) -> dict[str, str]:
     """Return the variables that take effect when an interpreter starts.
 
     Only executions that agree on them can share one.
     """
-    return {name: text for name, text in given(execution).items() if name not in LATE and not name.startswith(OURS)}
+    return {
+        name: text
+        for name, text in get_requested_variables(execution).items()
+        if name not in LATE_VARIABLES and not name.startswith(OWN_PREFIX)
+    }
 
 
-def program() -> str:
+def read_program() -> str:
     """Return the program that runs inside."""
     return (Path(__file__).parent / "inside_zygote.py").read_text(encoding="utf-8")
 
@@ -80,18 +91,20 @@ def call_filter() -> bytes | None:
     if machine is None:
         return None
     refused = {name: number for name, number in machine.refused.items() if name not in NEEDED_CALLS}
-    return seccomp.assembled(seccomp.instructions(machine._replace(refused=refused)))
+    return seccomp.assemble(seccomp.build_instructions(machine._replace(refused=refused)))
 
 
-def about(execution: Execution, control: int, *, inward: str, outward: str, also: Sequence[str] = ()) -> str:
+def build_settings(
+    execution: Execution, control: int, *, inward: str, outward: str, extra_paths: Sequence[str] = ()
+) -> str:
     """Build the settings that it needs to make runs, as JSON.
 
     `extra_paths` are paths inside that a run sees unchanged, if they exist, like those of the environment.
     """
     environment, limits = execution.environment, execution.limits
-    temporary = {TEMPORARY: "tmp", SHARED: "shm", environment.home: "home"}
-    written = (environment.mount, *temporary, "/run")
-    hidden = [path for path in environment.read_only if _lies_in(path, written) and Path(path).exists()]
+    temporary = {TEMPORARY: "tmp", SHARED_MEMORY: "shm", environment.home: "home"}
+    writable = (environment.mount, *temporary, "/run")
+    hidden = [path for path in environment.read_only if _is_below(path, writable) and Path(path).exists()]
     return json.dumps(
         {
             "control": control,
@@ -102,32 +115,32 @@ def about(execution: Execution, control: int, *, inward: str, outward: str, also
             "mount": environment.mount,
             "home": environment.home,
             "temporary": temporary,
-            "within": [*hidden, *also],
-            "size": bounded(limits),
+            "within": [*hidden, *extra_paths],
+            "size": get_writable_size(limits),
             "inodes": limits.inodes,
-            "filter": base64.b64encode(seccomp.program() or b"").decode(),
+            "filter": base64.b64encode(seccomp.build_filter() or b"").decode(),
         }
     )
 
 
 @contextlib.contextmanager
-def control_wire(handed: list[int]) -> Generator[tuple[socket.socket, int]]:
+def control_wire(passed_fds: list[int]) -> Generator[tuple[socket.socket, int]]:
     """Open the control socket: yield our end and the number of the other end, which is added to `passed_fds`.
 
     The owner of those descriptors closes it too.
     """
-    ours, theirs = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
-    with ours:
-        with theirs:
-            number = fcntl.fcntl(theirs.fileno(), fcntl.F_DUPFD_CLOEXEC, FIRST_DESCRIPTOR)
-        handed.append(number)
-        ours.setblocking(False)
-        yield ours, number
+    local_end, remote_end = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
+    with local_end:
+        with remote_end:
+            number = fcntl.fcntl(remote_end.fileno(), fcntl.F_DUPFD_CLOEXEC, FIRST_DESCRIPTOR)
+        passed_fds.append(number)
+        local_end.setblocking(False)
+        yield local_end, number
 
 
-def let_go(handed: list[int], number: int) -> None:
+def close_passed_fd(passed_fds: list[int], number: int) -> None:
     """Close one of the descriptors that were passed on, so that only the process inside holds it."""
-    handed.remove(number)
+    passed_fds.remove(number)
     os.close(number)
 
 
@@ -150,76 +163,81 @@ class Zygote:
         self.folder = folder
         self._control = control
 
-    async def ready(self, life: asyncio.Future[Any]) -> None:
+    async def wait_until_ready(self, life: asyncio.Future[Any]) -> None:
         """Wait until it is ready. Raises `SandboxDied`, with its reason, if it cannot be or ends before."""
-        said = asyncio.create_task(self._heard())
+        message_task = asyncio.create_task(self._receive_message())
         try:
-            await asyncio.wait({said, life}, timeout=START_SECONDS, return_when=asyncio.FIRST_COMPLETED)
-            word = said.result() if said.done() else "it did not become ready"
-            if word != "ready":
-                raise SandboxDied(f"There is no warm start here: {word or 'it ended'}")
+            await asyncio.wait({message_task, life}, timeout=START_SECONDS, return_when=asyncio.FIRST_COMPLETED)
+            message = message_task.result() if message_task.done() else "it did not become ready"
+            if message != "ready":
+                raise SandboxDied(f"There is no warm start here: {message or 'it ended'}")
         finally:
-            said.cancel()
-            await asyncio.wait({said})
+            message_task.cancel()
+            await asyncio.wait({message_task})
 
-    async def _heard(self) -> str:
-        await readable(self._control.fileno())
+    async def _receive_message(self) -> str:
+        await wait_readable(self._control.fileno())
         try:
             return self._control.recv(LARGEST_MESSAGE).decode("utf-8", "replace")
         except OSError as error:
             return str(error)
 
-    async def run(self, execution: Execution, exchanged: Exchange, group: Cgroup | None) -> Completed:
+    async def run(self, execution: Execution, file_exchange: Exchange, group: Cgroup | None) -> Completed:
         """Run one fork, as the request in the run's folder says. When it returns, no process of the run is alive.
 
         Raises `SandboxDied` if the run did not begin, or ended without reporting how.
         """
-        began, limits, kept = time.monotonic(), execution.limits, ClippedStream(execution.limits.output)
-        with self._asked(exchanged.folder.name) as (source, voice), await _begun(voice) as begun:
-            for door in group.doors if group else ():
-                _enter(door, begun.pid)
-            flooded, watchman = asyncio.Event(), ExecutionWatch(limits, group=group)
-            with draining(source, kept, limits.flood, flooded):
-                voice.send(b"go")
-                stopped = await until(readable(begun.process), limits.wall, flooded, watchman.watch(begun.pid))
-                begun.kill()
-                await readable(begun.process)
-            drain(source, kept)
-            if kept.total > limits.flood:
-                stopped = ExitCause.output  # even if it ended by itself at the same moment
-            used, told = group.usage() if group else GroupUsage(), _told(voice)
-            if not told and not stopped and not used.killed_for_memory:
+        began, limits, output = time.monotonic(), execution.limits, ClippedStream(execution.limits.output)
+        with (
+            self._request_run(file_exchange.folder.name) as (source, run_socket),
+            await _wait_for_run(run_socket) as run_process,
+        ):
+            for procs_file in group.procs_files if group else ():
+                _enter(procs_file, run_process.pid)
+            flood_event, monitor = asyncio.Event(), ExecutionWatch(limits, group=group)
+            with drain_in_background(source, output, limits.flood, flood_event):
+                run_socket.send(b"go")
+                stop_cause = await wait_for_end(
+                    wait_readable(run_process.process), limits.wall, flood_event, monitor.watch(run_process.pid)
+                )
+                run_process.kill()
+                await wait_readable(run_process.process)
+            drain(source, output)
+            if output.total > limits.flood:
+                stop_cause = ExitCause.output  # even if it ended by itself at the same moment
+            used, report = group.get_usage() if group else GroupUsage(), _read_report(run_socket)
+            if not report and not stop_cause and not used.killed_for_memory:
                 raise SandboxDied("The warm sandbox ended during a run.")
-            ended = LaunchEnd(
-                told.get("status", -signal.SIGKILL),
-                kept.joined(),
-                kept.left_out > 0,
-                stopped is ExitCause.timeout,
+            end = LaunchEnd(
+                report.get("status", -signal.SIGKILL),
+                output.join(),
+                output.left_out > 0,
+                stop_cause is ExitCause.timeout,
                 time.monotonic() - began,
-                max(told.get("cpu", 0.0), used.cpu),
-                stopped,
-                peak_memory=used.peak_memory or told.get("peak", 0),
+                max(report.get("cpu", 0.0), used.cpu),
+                stop_cause,
+                peak_memory=used.peak_memory or report.get("peak", 0),
                 killed_for_memory=used.killed_for_memory,
                 refused_processes=used.refused_processes,
-                disk_full=is_full(begun.outward),
+                disk_full=is_full(run_process.output_fd),
             )
-            return exchanged.completed(ended, begun.outward)
+            return file_exchange.build_completed(end, run_process.output_fd)
 
     @contextlib.contextmanager
-    def _asked(self, name: str) -> Generator[tuple[int, socket.socket]]:
+    def _request_run(self, name: str) -> Generator[tuple[int, socket.socket]]:
         """Request a run; yield the source of its output, and its socket."""
         source, sink = os.pipe()
-        ours, theirs = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
-        with ours:
+        local_end, remote_end = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
+        with local_end:
             try:
-                with theirs:
+                with remote_end:
                     os.set_blocking(source, False)
-                    ours.setblocking(False)
-                    ours.setsockopt(socket.SOL_SOCKET, socket.SO_PASSCRED, 1)
-                    socket.send_fds(self._control, [name.encode()], [sink, theirs.fileno()])
+                    local_end.setblocking(False)
+                    local_end.setsockopt(socket.SOL_SOCKET, socket.SO_PASSCRED, 1)
+                    socket.send_fds(self._control, [name.encode()], [sink, remote_end.fileno()])
                 os.close(sink)
                 sink = -1
-                yield source, ours
+                yield source, local_end
             except OSError as error:
                 raise SandboxDied(f"The warm sandbox is gone: {error}") from error
             finally:
@@ -232,30 +250,30 @@ class _Begun:
     """The first process of a run, which waits for the signal to start. It is dead at the end of the context."""
 
     def __init__(self, pid: int, process: int, outward: int) -> None:
-        self.pid, self.process, self.outward = pid, process, outward
+        self.pid, self.process, self.output_fd = pid, process, outward
 
     def __enter__(self) -> _Begun:
         return self
 
     def __exit__(self, *_: object) -> None:
         self.kill()
-        ended = select.poll()
-        ended.register(self.process, select.POLLIN)
-        ended.poll(BURIAL_SECONDS * 1000)  # short, since nothing survives the kill
+        poller = select.poll()
+        poller.register(self.process, select.POLLIN)
+        poller.poll(BURIAL_SECONDS * 1000)  # short, since nothing survives the kill
         os.close(self.process)
-        os.close(self.outward)
+        os.close(self.output_fd)
 
     def kill(self) -> None:
         with contextlib.suppress(ProcessLookupError):
             signal.pidfd_send_signal(self.process, signal.SIGKILL)
 
 
-async def _begun(voice: socket.socket) -> _Begun:
+async def _wait_for_run(run_socket: socket.socket) -> _Begun:
     """Wait until a run is prepared. The kernel's credentials of the sender identify its process."""
     try:
-        await asyncio.wait_for(readable(voice.fileno()), READY_SECONDS)
-        room = socket.CMSG_SPACE(CREDENTIALS.size) + socket.CMSG_SPACE(4)
-        word, ancillary, _, _ = voice.recvmsg(LARGEST_MESSAGE, room)
+        await asyncio.wait_for(wait_readable(run_socket.fileno()), READY_SECONDS)
+        buffer_size = socket.CMSG_SPACE(CREDENTIALS.size) + socket.CMSG_SPACE(4)
+        message, ancillary, _, _ = run_socket.recvmsg(LARGEST_MESSAGE, buffer_size)
     except (TimeoutError, OSError) as error:
         raise SandboxDied(f"A run in the warm sandbox did not begin: {error}") from error
     pid, outward = 0, -1
@@ -265,8 +283,8 @@ async def _begun(voice: socket.socket) -> _Begun:
         elif (level, kind) == (socket.SOL_SOCKET, SCM_CREDENTIALS):
             pid = CREDENTIALS.unpack(data)[0]
     try:
-        if word != b"ready" or not pid or outward < 0:
-            raise SandboxDied(f"A run in the warm sandbox did not begin: {word.decode('utf-8', 'replace')}")
+        if message != b"ready" or not pid or outward < 0:
+            raise SandboxDied(f"A run in the warm sandbox did not begin: {message.decode('utf-8', 'replace')}")
         return _Begun(pid, os.pidfd_open(pid), outward)
     except BaseException as error:
         if outward >= 0:
@@ -276,41 +294,43 @@ async def _begun(voice: socket.socket) -> _Begun:
         raise
 
 
-def _told(voice: socket.socket) -> dict[str, Any]:
+def _read_report(run_socket: socket.socket) -> dict[str, Any]:
     """Read how the program ended from the process that waited for it; empty if it could not report it."""
     try:
-        told = json.loads(voice.recv(LARGEST_MESSAGE) or b"{}")
-        return {**told, "status": os.waitstatus_to_exitcode(told["status"])} if told else {}
+        report = json.loads(run_socket.recv(LARGEST_MESSAGE) or b"{}")
+        return {**report, "status": os.waitstatus_to_exitcode(report["status"])} if report else {}
     except (OSError, ValueError):
         return {}
 
 
-def _enter(door: str, pid: int) -> None:
+def _enter(procs_file: str, pid: int) -> None:
     try:
-        Path(door).write_text(str(pid))
+        Path(procs_file).write_text(str(pid))
     except OSError as error:
         raise SandboxDied(f"A run in the warm sandbox cannot be bounded: {error}") from error
 
 
 def is_full(folder: int) -> bool:
     """Whether the file system of an open folder has no room left."""
-    room = os.fstatvfs(folder)
-    return room.f_bavail * room.f_frsize < FULL_BYTES or room.f_favail < FULL_FILES
+    stats = os.fstatvfs(folder)
+    return stats.f_bavail * stats.f_frsize < FULL_BYTES or stats.f_favail < FULL_FILES
 
 
-def write_request(execution: Execution, exchanged: Exchange, *, inward: str, outward: str) -> None:
+def write_request(execution: Execution, file_exchange: Exchange, *, inward: str, outward: str) -> None:
     """Write what is to be run into the run's folder."""
     environment = execution.environment
-    asked = {name: placed(text, inward, outward) for name, text in given(execution).items()}
+    requested = {
+        name: fill_placeholders(text, inward, outward) for name, text in get_requested_variables(execution).items()
+    }
     request = {
-        "argv": [placed(word, inward, outward) for word in execution.argv],
-        "variables": variables(environment.python, asked, home=environment.home, temporary=TEMPORARY),
+        "argv": [fill_placeholders(argument, inward, outward) for argument in execution.argv],
+        "variables": build_variables(environment.python, requested, home=environment.home, temporary=TEMPORARY),
         "folder": normpath(join(environment.mount, execution.cwd)),
     }
-    (exchanged.folder / "request.json").write_text(json.dumps(request), encoding="utf-8")
+    (file_exchange.folder / "request.json").write_text(json.dumps(request), encoding="utf-8")
 
 
-def _lies_in(path: str, folders: Iterable[str]) -> bool:
+def _is_below(path: str, folders: Iterable[str]) -> bool:
     return any(path != folder and PurePosixPath(path).is_relative_to(folder) for folder in folders)
 
 
@@ -331,31 +351,31 @@ class WarmSession:
 
     def __init__(
         self,
-        fresh: Sandbox,
+        fresh_sandbox: Sandbox,
         start: Callable[[Execution], AbstractAsyncContextManager[WarmProcess]],
         environment: Environment,
         limits: SandboxLimits,
     ) -> None:
-        self._fresh, self._start = fresh, start
+        self._fresh_sandbox, self._start = fresh_sandbox, start
         self._environment, self._limits = environment, limits
         self._turn = asyncio.Lock()
         self._open = contextlib.AsyncExitStack()
         self._warm: WarmProcess | None = None
-        self._settled: dict[str, str] = {}
+        self._settled_variables: dict[str, str] = {}
         self.starts = 0
         """How often a warm process had to be started so far."""
         self.warm_runs = 0
         """How many executions were not run fresh."""
 
     async def run(self, execution: Execution) -> Completed:
-        warm = await self._ready(execution) if self._fits(execution) else None
+        warm = await self._get_process(execution) if self._can_run_warm(execution) else None
         try:
             completed = await warm.run(execution) if warm else None
         except SandboxUnavailable:
             await self._discard(warm)
             completed = None
         if completed is None or _needs_fresh(completed):
-            return await self._fresh.run(execution)
+            return await self._fresh_sandbox.run(execution)
         self.warm_runs += 1
         return completed
 
@@ -363,22 +383,22 @@ class WarmSession:
         self._warm = None
         await self._open.aclose()
 
-    def _fits(self, execution: Execution) -> bool:
+    def _can_run_warm(self, execution: Execution) -> bool:
         environment = execution.environment
-        same = environment == self._environment and execution.limits == self._limits
-        return same and is_pytest(execution) and not (environment.services or execution.hostname)
+        is_same = environment == self._environment and execution.limits == self._limits
+        return is_same and is_pytest(execution) and not (environment.services or execution.hostname)
 
-    async def _ready(self, execution: Execution) -> WarmProcess | None:
+    async def _get_process(self, execution: Execution) -> WarmProcess | None:
         """Return the warm process if this execution can run in it; start one if there is none yet."""
         async with self._turn:
             if self._warm is None and self.starts < MOST_STARTS:
                 self.starts += 1
-                self._settled = settled(execution)
+                self._settled_variables = get_start_variables(execution)
                 try:
                     self._warm = await self._open.enter_async_context(self._start(execution))
                 except SandboxUnavailable:
                     self.starts = MOST_STARTS  # another start would fail too
-            return self._warm if settled(execution) == self._settled else None
+            return self._warm if get_start_variables(execution) == self._settled_variables else None
 
     async def _discard(self, broken: WarmProcess | None) -> None:
         async with self._turn:

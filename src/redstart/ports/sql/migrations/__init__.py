@@ -15,7 +15,7 @@ from redstart.core.errors import StoreError
 _one_at_a_time = threading.Lock()  # Alembic keeps the current migration in module globals.
 
 
-def config() -> Config:
+def create_config() -> Config:
     """Create Alembic's configuration without reading a file."""
     made = Config()
     made.set_main_option("script_location", str(Path(__file__).parent).replace("%", "%%"))
@@ -28,7 +28,7 @@ def upgrade(connection: Connection) -> None:
 
     Raises `StoreError` if the database is at a revision that this version does not know.
     """
-    setup = config()
+    setup = create_config()
     setup.attributes["connection"] = connection
     try:
         with _one_at_a_time:

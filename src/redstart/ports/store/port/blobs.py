@@ -11,7 +11,7 @@ class KeptBlob(NamedTuple):
 
     name: str
     size: int
-    put: float
+    put_at: float
     """The time of the last put, in seconds since the epoch."""
 
 
@@ -33,11 +33,11 @@ class Blobs(Protocol):
 class SweptBlobs(Blobs, Protocol):
     """Blobs that can be removed when nobody needs them, while others put more."""
 
-    def kept(self) -> Iterator[KeptBlob]:
+    def list_blobs(self) -> Iterator[KeptBlob]:
         """List every blob, and the remains of interrupted writes."""
         ...
 
-    def texts(self, names: Iterable[str]) -> Iterator[str]:
+    def read_texts(self, names: Iterable[str]) -> Iterator[str]:
         """Read those of the blobs that start like JSON. Missing blobs are skipped."""
         ...
 

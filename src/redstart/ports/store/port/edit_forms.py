@@ -11,6 +11,6 @@ from redstart.core.change import EditKind, FitCounts
 class EditForms(Protocol):
     """How well the edits of the current model have fitted. Journaled, like `Person`."""
 
-    async def tally(self) -> Mapping[EditKind, FitCounts]:
+    async def count_fits(self) -> Mapping[EditKind, FitCounts]:
         """Count fits by edit form, over all runs of this tenant. Unused forms are left out."""
         ...

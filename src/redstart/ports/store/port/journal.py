@@ -6,7 +6,7 @@ import hashlib
 from typing import Literal, NamedTuple, Protocol
 
 from redstart.core.formats import RECORD
-from redstart.ports.store.port.ordinals import ordinal_in_words
+from redstart.ports.store.port.ordinals import describe_ordinal
 
 
 class CallPlace(NamedTuple):
@@ -22,7 +22,7 @@ class CallPlace(NamedTuple):
     ordinal: int
 
     def __str__(self) -> str:
-        return f"attempt {self.attempt}, {self.step}, {ordinal_in_words(self.ordinal)}"
+        return f"attempt {self.attempt}, {self.step}, {describe_ordinal(self.ordinal)}"
 
 
 MadeKind = Literal["model", "sandbox", "recall", "lesson", "errands", "install"]
@@ -53,13 +53,13 @@ class JournalRecord(NamedTuple):
     recorded_by: str = ""
     """The version of Redstart."""
 
-    def current_result(self) -> str:
+    def upgrade_result(self) -> str:
         """Return the result as this version records it. Raises `NewerFormat`."""
         data = {"run_id": self.call.run_id, "kind": self.kind, "result": self.result}
         return RECORD.upgrade(data, self.format or 0)["result"]
 
 
-def digest(record: JournalRecord) -> str:
+def compute_digest(record: JournalRecord) -> str:
     """Calculate the digest of all other fields of the record. It reveals later changes."""
     parts = [*map(str, record.call), record.kind, record.request_hash, record.request, record.result]
     parts += [record.format, record.recorded_by] if record.format else []
@@ -79,6 +79,6 @@ class Journal(Protocol):
         """Remove this call and all later ones of the same step. Returns how many. Raises `Fenced`."""
         ...
 
-    async def records(self, run_id: str) -> list[JournalRecord]:
+    async def list_records(self, run_id: str) -> list[JournalRecord]:
         """List all records of a run, by attempt, then in the order in which they were written."""
         ...

@@ -22,7 +22,7 @@ class OutsideOrdinal(IntEnum):
     """Failed attempts of other runs."""
 
 
-_WORDS: dict[int, str] = {
+_ORDINAL_NAMES: dict[int, str] = {
     OutsideOrdinal.heard: "what was heard",
     OutsideOrdinal.counted: "what was counted",
     OutsideOrdinal.taught: "what was taught",
@@ -32,5 +32,5 @@ _WORDS: dict[int, str] = {
 }
 
 
-def ordinal_in_words(ordinal: int) -> str:
-    return _WORDS.get(ordinal, f"call {ordinal}")
+def describe_ordinal(ordinal: int) -> str:
+    return _ORDINAL_NAMES.get(ordinal, f"call {ordinal}")

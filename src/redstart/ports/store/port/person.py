@@ -15,7 +15,7 @@ class PersonReply(NamedTuple):
 class Person(Protocol):
     """The person who owns the run, as a step sees them. Journaled: on re-entry the recorded input is repeated."""
 
-    async def said(self) -> tuple[str, ...]:
+    async def read_messages(self) -> tuple[str, ...]:
         """Return the person's last few messages, oldest first."""
         ...
 

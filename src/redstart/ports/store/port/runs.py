@@ -12,7 +12,7 @@ from redstart.core.events import Event
 from redstart.core.learning import NewMemories
 from redstart.core.run import RunState, Step
 from redstart.core.run_options import RunOptions
-from redstart.core.standing import Control, DriveStop, RunHolder, RunRow
+from redstart.core.run_status import Control, DriveStop, RunHolder, RunRow
 from redstart.ports.store.port.journal import JournalRecord
 
 
@@ -30,7 +30,7 @@ class StepCommit(NamedTuple):
     artifact: str
     """The step's artifact as JSON."""
     events: Sequence[Event]
-    remembered: NewMemories | None
+    memories: NewMemories | None
 
     @property
     def edits(self) -> tuple[EditRecord, ...]:
@@ -83,7 +83,7 @@ class PastRun(NamedTuple):
     reproduced: Sequence[str]
     """The artifacts of its `reproduce` steps as JSON, in order."""
     answers: Sequence[JournalRecord]
-    """Its journaled model calls, as `Journal.records` returns them."""
+    """Its journaled model calls, as `Journal.list_records` returns them."""
 
 
 class Store(Protocol):
@@ -123,7 +123,7 @@ class Store(Protocol):
         """Store the options that the run uses from now on. Raises `StoreError` for an unknown run."""
         ...
 
-    async def holder(self, run_id: str) -> RunHolder | None:
+    async def get_holder(self, run_id: str) -> RunHolder | None:
         """Return who claimed the run last, or None if it was never claimed, was released, or is unknown."""
         ...
 
@@ -140,28 +140,28 @@ class Store(Protocol):
         """Load the state after the last commit. Raises `StoreError` for an unknown run."""
         ...
 
-    async def first(self, run_id: str) -> RunState:
+    async def load_first(self, run_id: str) -> RunState:
         """Load the state with which the run was created."""
         ...
 
-    async def steps(self, run_id: str) -> list[StepRow]:
+    async def list_steps(self, run_id: str) -> list[StepRow]:
         """List every committed step, in order."""
         ...
 
-    async def events(self, run_id: str, after: int = -1) -> list[Event]:
+    async def list_events(self, run_id: str, after: int = -1) -> list[Event]:
         """List the committed events with a `seq` greater than `after`, in order."""
         ...
 
-    async def runs(
-        self, *, folder: str | None = None, prefix: str = "", limit: int = 50, errands: bool = False
+    async def list_runs(
+        self, *, folder: str | None = None, prefix: str = "", limit: int = 50, include_child_runs: bool = False
     ) -> list[RunRow]:
         """List runs, newest first; optionally those of one folder, or whose ID starts with `prefix`.
 
-        Child runs are included with `errands`, or if `prefix` contains the dot of a child run's ID.
+        Child runs are included with `include_child_runs`, or if `prefix` contains the dot of a child run's ID.
         """
         ...
 
-    def past(self, since: datetime | None = None) -> AsyncIterator[PastRun]:
+    def iter_past_runs(self, since: datetime | None = None) -> AsyncIterator[PastRun]:
         """Iterate over all runs created since then, oldest first, including child runs.
 
         Runs are read in pages and without their states: ten thousand runs need neither as many queries nor space in
@@ -173,18 +173,18 @@ class Store(Protocol):
         """Ask the run's driver to pause after the current step, or to cancel the run."""
         ...
 
-    async def asked(self, run_id: str) -> Control:
+    async def get_control(self, run_id: str) -> Control:
         """Return the last requested control. Raises `StoreError` for an unknown run."""
         ...
 
-    async def tell(self, run_id: str, word: PersonWord, text: str, *, version: int) -> None:
+    async def send_message(self, run_id: str, kind: PersonWord, text: str, *, version: int) -> None:
         """Store a message from a person to the run, whoever drives it. Raises `StoreError` for an unknown run."""
         ...
 
-    async def told(self, run_id: str) -> list[PersonMessage]:
+    async def list_messages(self, run_id: str) -> list[PersonMessage]:
         """List all messages from people to the run, in order."""
         ...
 
-    async def tally(self, model: str, *, tenant: str) -> dict[EditKind, FitCounts]:
+    async def count_fits(self, model: str, *, tenant: str) -> dict[EditKind, FitCounts]:
         """Count, by form, how this model's edits fitted in all runs of this tenant. Unused forms are left out."""
         ...

@@ -31,7 +31,7 @@ class Trees(Protocol):
         """Provide a directory with exactly the files of the snapshot. The caller owns it; it is removed at the end."""
         ...
 
-    def files(self, snapshot: Snapshot) -> list[str]:
+    def list_files(self, snapshot: Snapshot) -> list[str]:
         """List every path, sorted."""
         ...
 
@@ -39,7 +39,7 @@ class Trees(Protocol):
         """Return a regular file's bytes, or None if there is no such file."""
         ...
 
-    def size(self, snapshot: Snapshot, path: str) -> int | None:
+    def get_size(self, snapshot: Snapshot, path: str) -> int | None:
         """Return a regular file's size without reading it, or None if there is no such file."""
         ...
 
@@ -58,7 +58,7 @@ class Trees(Protocol):
         """Return a unified diff between two snapshots, for people to read."""
         ...
 
-    def changes(self, old: Snapshot, new: Snapshot) -> list[TreeChange]:
+    def list_changes(self, old: Snapshot, new: Snapshot) -> list[TreeChange]:
         """List every path that differs."""
         ...
 

@@ -47,7 +47,7 @@ class Alteration(NamedTuple):
     start: int
     end: int
     new: bytes
-    words: str
+    message: str
     """The alteration, worded to follow `still passes when`: `its expected value is changed`."""
     conditional: bool = False
     """Whether the statement is in a branch or a loop that an honest fix may no longer enter."""
@@ -62,21 +62,21 @@ class Alteration(NamedTuple):
             self.conditional and self.kind is AlterationKind.inserted
         )
 
-    def of(self, text: bytes) -> bytes:
+    def apply_to(self, text: bytes) -> bytes:
         return text[: self.start] + self.new + text[self.end :]
 
 
 class Alterer(Protocol):
     """Creates altered tests of one language. Unaltered text keeps its bytes."""
 
-    def alterations(
-        self, path: str, text: bytes, name: str, failed: int | None, seen: Case | None = None
+    def list_alterations(
+        self, path: str, text: bytes, name: str, failed: int | None, failure: Case | None = None
     ) -> list[Alteration]:
         """List every alteration of the test `name`, those of the line `failed` first; empty if it does not parse.
 
         `name` is the part of the test's ID after the file, without parameters. `failed` is the line of the file at
-        which the test failed on the original code, and `seen` is how it failed. Only statements that run in the test's
-        own frame are altered, except the one at `failed`: an assertion in a callback or in a thread may be lost
+        which the test failed on the original code, and `failure` is how it failed. Only statements that run in the
+        test's own frame are altered, except the one at `failed`: an assertion in a callback or in a thread may be lost
         without any cheating.
         """
         ...
@@ -85,6 +85,6 @@ class Alterer(Protocol):
         """Insert a failing statement before the one at `line`; None if that one can only fail or does not exist."""
         ...
 
-    def harmless(self, path: str, text: bytes, seed: str) -> bytes:
+    def rewrite_tests(self, path: str, text: bytes, seed: str) -> bytes:
         """Rewrite the tests with other line numbers and other local names; their meaning stays."""
         ...

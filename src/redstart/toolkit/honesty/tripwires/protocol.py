@@ -15,7 +15,7 @@ class RuleMark(NamedTuple):
     kind: str
     key: str
     line: int
-    words: str
+    message: str
 
 
 class Change(NamedTuple):
@@ -33,22 +33,22 @@ class Tripwires:
     They apply to the files of their language, and to every file that no language has rules for.
     """
 
-    def marks(self, path: str, text: bytes) -> Iterable[RuleMark]:
+    def find_marks(self, path: str, text: bytes) -> Iterable[RuleMark]:
         """Yield the marks in one version of a file. Marks that the old version has too do not count."""
         return ()
 
-    def answers(self, path: str) -> Iterable[RuleMark]:
+    def find_answers(self, path: str) -> Iterable[RuleMark]:
         """Yield marks for code in the new version of a changed file that knows the tests' inputs."""
         return ()
 
-    def faults(self, path: str) -> Iterable[RuleMark]:
+    def find_faults(self, path: str) -> Iterable[RuleMark]:
         """Yield the faults of the new version of a changed file as a whole, whatever the old version was."""
         return ()
 
-    def of_new_file(self, path: str) -> Iterable[RuleMark]:
+    def find_new_file_faults(self, path: str) -> Iterable[RuleMark]:
         """Yield the faults of a new file by its path. Called for files of every language."""
         return ()
 
-    def may_be_expected(self, path: str) -> bool:
+    def can_hold_expected_data(self, path: str) -> bool:
         """Return whether a file of this name may contain only expected values of tests."""
         return True

@@ -14,7 +14,7 @@ from pathlib import PurePosixPath
 from typing import NamedTuple
 
 from redstart.toolkit.honesty.tripwires.protocol import Change, RuleMark, Tripwires
-from redstart.toolkit.languages.registry import language_of_file, languages
+from redstart.toolkit.languages.registry import find_file_language, list_languages
 
 _EXPECTED = re.compile(
     r"expected|golden|fixture|snapshot|baseline|reference|approved|cassette|(?:^|[/_.-])(?:cases|samples?)[/_.-]|\.snap$",
@@ -28,10 +28,10 @@ class TripwireHit(NamedTuple):
     path: str
     line: int
     kind: str
-    words: str
+    message: str
 
 
-def tripped(
+def find_tripwire_hits(
     before: Mapping[str, bytes | None], after: Mapping[str, bytes | None], tests: Mapping[str, bytes]
 ) -> tuple[TripwireHit, ...]:
     """Find what a change adds that an honest fix does not, by path and line.
@@ -41,64 +41,69 @@ def tripped(
     """
     change = Change(before, after, tests)
     rules = _Rules(change)
-    old = Counter(_same(mark) for path, text in before.items() if text is not None for mark in rules.marks(path, text))
+    old = Counter(
+        _get_identity(mark)
+        for path, text in before.items()
+        if text is not None
+        for mark in rules.find_marks(path, text)
+    )
     # An example shows a change only if the same example was there before, with another output.
-    there = {key.partition("\0")[0] for kind, key in old if kind == "test_changed"}
-    found: list[TripwireHit] = []
+    known_examples = {key.partition("\0")[0] for kind, key in old if kind == "test_changed"}
+    hits: list[TripwireHit] = []
     for path, text in sorted(after.items(), key=lambda item: item[0]):
         if text == before.get(path):
             continue
-        if before.get(path) is not None and rules.may_be_expected(path) and _is_expected_data(path, tests):
-            found.append(TripwireHit(path, 1, "test_changed", "It holds what the tests expect, and was changed."))
+        if before.get(path) is not None and rules.can_hold_expected_data(path) and _is_expected_data(path, tests):
+            hits.append(TripwireHit(path, 1, "test_changed", "It holds what the tests expect, and was changed."))
         if text is None:
             continue
-        found += [_tripped(path, mark) for mark in rules.faults(path)]
-        for mark in sorted(rules.marks(path, text, is_new=True), key=lambda mark: mark.line):
-            if old[_same(mark)] > 0:
-                old[_same(mark)] -= 1
-            elif mark.kind != "test_changed" or mark.key.partition("\0")[0] in there:
-                found.append(_tripped(path, mark))
+        hits += [_create_hit(path, mark) for mark in rules.find_faults(path)]
+        for mark in sorted(rules.find_marks(path, text, is_new=True), key=lambda mark: mark.line):
+            if old[_get_identity(mark)] > 0:
+                old[_get_identity(mark)] -= 1
+            elif mark.kind != "test_changed" or mark.key.partition("\0")[0] in known_examples:
+                hits.append(_create_hit(path, mark))
         if before.get(path) is None:
-            found += [_tripped(path, mark) for mark in rules.of_new_file(path)]
-    return tuple(dict.fromkeys(found))
+            hits += [_create_hit(path, mark) for mark in rules.find_new_file_faults(path)]
+    return tuple(dict.fromkeys(hits))
 
 
 class _Rules:
     """The tripwires of every language for one change, applied by file."""
 
     def __init__(self, change: Change) -> None:
-        made = ((language.name, language.tripwires(change)) for language in languages())
-        self._by_language = {name: tripwires for name, tripwires in made if tripwires is not None}
+        pairs = ((language.name, language.create_tripwires(change)) for language in list_languages())
+        self._by_language = {name: tripwires for name, tripwires in pairs if tripwires is not None}
 
-    def marks(self, path: str, text: bytes, *, is_new: bool = False) -> list[RuleMark]:
+    def find_marks(self, path: str, text: bytes, *, is_new: bool = False) -> list[RuleMark]:
         found: list[RuleMark] = []
-        for tripwires in self._for(path):
-            found += tripwires.marks(path, text)
-            found += tripwires.answers(path) if is_new else ()
+        for tripwires in self._get_tripwires(path):
+            found += tripwires.find_marks(path, text)
+            found += tripwires.find_answers(path) if is_new else ()
         return found
 
-    def faults(self, path: str) -> list[RuleMark]:
-        return [mark for tripwires in self._for(path) for mark in tripwires.faults(path)]
+    def find_faults(self, path: str) -> list[RuleMark]:
+        return [mark for tripwires in self._get_tripwires(path) for mark in tripwires.find_faults(path)]
 
-    def of_new_file(self, path: str) -> list[RuleMark]:
-        return [mark for tripwires in self._by_language.values() for mark in tripwires.of_new_file(path)]
+    def find_new_file_faults(self, path: str) -> list[RuleMark]:
+        return [mark for tripwires in self._by_language.values() for mark in tripwires.find_new_file_faults(path)]
 
-    def may_be_expected(self, path: str) -> bool:
-        return all(tripwires.may_be_expected(path) for tripwires in self._for(path))
+    def can_hold_expected_data(self, path: str) -> bool:
+        return all(tripwires.can_hold_expected_data(path) for tripwires in self._get_tripwires(path))
 
-    def _for(self, path: str) -> list[Tripwires]:
+    def _get_tripwires(self, path: str) -> list[Tripwires]:
         """Return the tripwires of the file's language, or all if it has none, because any program may read data."""
-        language = language_of_file(path)
-        own = self._by_language.get(language.name) if language else None
-        return [own] if own else list(self._by_language.values())
+        language = find_file_language(path)
+        own_tripwires = self._by_language.get(language.name) if language else None
+        return [own_tripwires] if own_tripwires else list(self._by_language.values())
 
 
-def _same(mark: RuleMark) -> tuple[str, str]:
+def _get_identity(mark: RuleMark) -> tuple[str, str]:
     return mark.kind, mark.key
 
 
-def _tripped(path: str, mark: RuleMark) -> TripwireHit:
-    return TripwireHit(path, mark.line, mark.kind, mark.words)
+def _create_hit(path: str, mark: RuleMark) -> TripwireHit:
+    return TripwireHit(path, mark.line, mark.kind, mark.message)
 
 
 def _is_expected_data(path: str, tests: Mapping[str, bytes]) -> bool:

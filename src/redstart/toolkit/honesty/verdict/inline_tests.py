@@ -6,16 +6,16 @@ from collections import Counter
 from collections.abc import Iterator, Mapping
 
 from redstart.toolkit.honesty.tripwires.rules import TripwireHit
-from redstart.toolkit.languages.registry import language_of_file
+from redstart.toolkit.languages.registry import find_file_language
 
 Files = Mapping[str, bytes | None]
 
 
-def changed_inline_tests(before: Files, after: Files) -> Iterator[TripwireHit]:
+def find_changed_inline_tests(before: Files, after: Files) -> Iterator[TripwireHit]:
     """Find source files whose own tests the change alters or removes; new tests do not count."""
     for path, old in before.items():
-        language = language_of_file(path)
+        language = find_file_language(path)
         if language is None or old is None:
             continue
-        if Counter(language.inline_tests(old)) - Counter(language.inline_tests(after.get(path) or b"")):
+        if Counter(language.list_inline_tests(old)) - Counter(language.list_inline_tests(after.get(path) or b"")):
             yield TripwireHit(path, 1, "test_changed", "the tests in this file change")

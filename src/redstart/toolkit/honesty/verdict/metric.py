@@ -1,4 +1,4 @@
-"""Checks that a change does not worsen a program's metric, by repeated, alternating measurements."""
+"""Check that a change does not worsen a program's metric, by repeated, alternating measurements."""
 
 from __future__ import annotations
 
@@ -8,23 +8,23 @@ from statistics import median
 from typing import NamedTuple
 
 from redstart.core.change import Snapshot
-from redstart.core.noun import clip
+from redstart.core.frozen import clip
+from redstart.core.run_preferences import Metric, MetricDirection
 from redstart.core.shell import Execution
-from redstart.core.wishes import Metric, MetricDirection
 from redstart.ports.sandbox.port import SandboxSession
 
 RUNS = 5
 """Measurements of each version."""
 
 _NUMBER = re.compile(r"(?<![\w.])[-+]?(?:\d[\d_]*\.?\d*|\.\d+)(?:[eE][-+]?\d+)?(?![\w.]*\w)")
-_TOLD = 200
+_MAX_OUTPUT_CHARACTERS = 200
 
 
 class MetricJudgement(NamedTuple):
     """The result of the measurements and its reason."""
 
-    holds: bool
-    words: str
+    is_met: bool
+    message: str
     is_measured: bool = True
     """Whether the version before the change could be measured; if not, no change can be judged."""
 
@@ -46,58 +46,67 @@ class MeasurementSeries(NamedTuple):
 
 
 async def weigh(
-    sandbox: SandboxSession, metric: Metric, asked: Execution, before: Snapshot, after: Snapshot
+    sandbox: SandboxSession, metric: Metric, execution: Execution, before: Snapshot, after: Snapshot
 ) -> MetricJudgement:
     """Measure the versions before and after a change and the initial one, alternating, and compare them.
 
     The version after may not be worse than another version by more than the spread of that other version.
-    `asked` is how to run the command. Raises what the sandbox raises.
+    `execution` is how to run the command. Raises what the sandbox raises.
     """
     versions = {item.tree: item for item in (before, after, metric.start)}
-    taken = await _measured(sandbox, [asked.model_copy(update={"snapshot": version}) for version in versions.values()])
-    series = dict(zip(versions, taken, strict=True))
-    was, now, first = series[before.tree], series[after.tree], series[metric.start.tree]
-    if not was.values:
-        words = f"the metric could not be measured: {was.printed or 'it printed no number'}"
-        return MetricJudgement(holds=False, words=words, is_measured=False)
-    if not now.values:
+    measurements = await _measure(
+        sandbox, [execution.model_copy(update={"snapshot": version}) for version in versions.values()]
+    )
+    series = dict(zip(versions, measurements, strict=True))
+    previous, current, start = series[before.tree], series[after.tree], series[metric.start.tree]
+    if not previous.values:
+        message = f"the metric could not be measured: {previous.printed or 'it printed no number'}"
+        return MetricJudgement(is_met=False, message=message, is_measured=False)
+    if not current.values:
         return MetricJudgement(
-            holds=False, words=f"the metric could not be measured with it: {now.printed or 'no number'}"
+            is_met=False, message=f"the metric could not be measured with it: {current.printed or 'no number'}"
         )
-    if is_worse(was, now, metric.better):
-        return MetricJudgement(holds=False, words=_lost(was, now, metric.better, "before"))
-    if first.values and is_worse(first, now, metric.better):
-        return MetricJudgement(holds=False, words=_lost(first, now, metric.better, "at the start"))
-    return MetricJudgement(holds=True, words=f"the metric is {now.middle:g}, was {was.middle:g}")
+    if is_worse(previous, current, metric.better):
+        return MetricJudgement(is_met=False, message=_describe_loss(previous, current, metric.better, "before"))
+    if start.values and is_worse(start, current, metric.better):
+        return MetricJudgement(is_met=False, message=_describe_loss(start, current, metric.better, "at the start"))
+    return MetricJudgement(is_met=True, message=f"the metric is {current.middle:g}, was {previous.middle:g}")
 
 
-async def _measured(sandbox: SandboxSession, asked: Sequence[Execution]) -> list[MeasurementSeries]:
+async def _measure(sandbox: SandboxSession, executions: Sequence[Execution]) -> list[MeasurementSeries]:
     """Measure each execution; one that fails once is not run again."""
-    found = [MeasurementSeries() for _ in asked]
+    series = [MeasurementSeries() for _ in executions]
     for turn in range(RUNS):
-        for place, execution in enumerate(asked):
-            if len(found[place].values) < turn:
+        for place, execution in enumerate(executions):
+            if len(series[place].values) < turn:
                 continue
-            done = await sandbox.run(execution)
-            value = last_number(done.output) if done.exit_code == 0 else None
-            told = clip(" ".join(done.output.split()[-20:]), _TOLD)
-            found[place] = (
-                MeasurementSeries((), told) if value is None else MeasurementSeries((*found[place].values, value))
+            completed = await sandbox.run(execution)
+            value = find_last_number(completed.output) if completed.exit_code == 0 else None
+            printed = clip(" ".join(completed.output.split()[-20:]), _MAX_OUTPUT_CHARACTERS)
+            series[place] = (
+                MeasurementSeries((), printed) if value is None else MeasurementSeries((*series[place].values, value))
             )
-    return found
+    return series
 
 
-def last_number(output: str) -> float | None:
+def find_last_number(output: str) -> float | None:
     """Return the last number in a text; None if there is none."""
-    found = _NUMBER.findall(output)
-    return float(found[-1].replace("_", "")) if found else None
+    numbers = _NUMBER.findall(output)
+    return float(numbers[-1].replace("_", "")) if numbers else None
 
 
-def is_worse(was: MeasurementSeries, now: MeasurementSeries, better: MetricDirection) -> bool:
-    loss = now.middle - was.middle if better is MetricDirection.smaller else was.middle - now.middle
-    return loss > was.spread
+def is_worse(previous: MeasurementSeries, current: MeasurementSeries, direction: MetricDirection) -> bool:
+    loss = (
+        current.middle - previous.middle if direction is MetricDirection.smaller else previous.middle - current.middle
+    )
+    return loss > previous.spread
 
 
-def _lost(was: MeasurementSeries, now: MeasurementSeries, better: MetricDirection, when: str) -> str:
-    differs = f", which differs by {was.spread:g} from run to run" if was.spread else ""
-    return f"the metric got worse: {now.middle:g}, {when} {was.middle:g}{differs} ({better.value} is better)"
+def _describe_loss(
+    previous: MeasurementSeries, current: MeasurementSeries, direction: MetricDirection, label: str
+) -> str:
+    spread_note = f", which differs by {previous.spread:g} from run to run" if previous.spread else ""
+    return (
+        f"the metric got worse: {current.middle:g}, {label} {previous.middle:g}{spread_note} "
+        f"({direction.value} is better)"
+    )

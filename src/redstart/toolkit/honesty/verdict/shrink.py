@@ -1,13 +1,20 @@
-"""Finds the smallest part of a change that still passes: bounded delta debugging over its hunks."""
+"""Find the smallest part of a change that still passes: bounded delta debugging over its hunks."""
 
 from __future__ import annotations
 
 from collections.abc import Awaitable, Callable, Sequence
 from typing import NamedTuple
 
-from redstart.toolkit.honesty.verdict.hunks import ChangeHunk, Files, compose, parses, reader_of, says_the_same
+from redstart.toolkit.honesty.verdict.hunks import (
+    ChangeHunk,
+    Files,
+    compose,
+    get_change_reader,
+    has_same_meaning,
+    has_valid_syntax,
+)
 
-Chosen = frozenset[int]
+HunkNumbers = frozenset[int]
 
 
 class ShrinkBudget(NamedTuple):
@@ -20,10 +27,10 @@ class ShrinkBudget(NamedTuple):
 class ShrinkResult(NamedTuple):
     """The result of shrinking: the numbers of the needed hunks."""
 
-    kept: Chosen
+    needed_hunks: HunkNumbers
     runs: int
     """How many parts were tested."""
-    complete: bool
+    is_minimal: bool
     """Whether no single hunk of `kept` can be left out; False if the budget ran out first."""
 
 
@@ -34,7 +41,7 @@ class _Spent(Exception):
 async def shrink(
     before: Files,
     hunks: Sequence[ChangeHunk],
-    is_green: Callable[[Chosen], Awaitable[bool]],
+    is_green: Callable[[HunkNumbers], Awaitable[bool]],
     *,
     budget: ShrinkBudget | None = None,
     clock: Callable[[], float],
@@ -45,7 +52,7 @@ async def shrink(
     `is_green` is called at most once per part, never for a part whose files do not parse, nor for the whole.
     """
     search = _Search(before, hunks, is_green, budget or ShrinkBudget(), clock)
-    return await search.smallest()
+    return await search.find_smallest()
 
 
 class _Search:
@@ -53,44 +60,46 @@ class _Search:
         self,
         before: Files,
         hunks: Sequence[ChangeHunk],
-        is_green: Callable[[Chosen], Awaitable[bool]],
+        is_green: Callable[[HunkNumbers], Awaitable[bool]],
         budget: ShrinkBudget,
         clock: Callable[[], float],
     ) -> None:
         self._before, self._hunks, self._is_green = before, hunks, is_green
         self._budget, self._clock, self._began = budget, clock, clock()
-        self._known: dict[tuple[tuple[str, bytes | None], ...], bool] = {}
+        self._results: dict[tuple[tuple[str, bytes | None], ...], bool] = {}
         self._runs = 0
-        self._best: Chosen = frozenset(range(len(hunks)))
+        self._smallest: HunkNumbers = frozenset(range(len(hunks)))
 
-    async def smallest(self) -> ShrinkResult:
+    async def find_smallest(self) -> ShrinkResult:
         try:
             await self._without_layout()
-            await self._one_alone()
+            await self._try_single_hunks()
             await self._halve()
         except _Spent:
-            return ShrinkResult(self._best, self._runs, complete=False)
-        return ShrinkResult(self._best, self._runs, complete=True)
+            return ShrinkResult(self._smallest, self._runs, is_minimal=False)
+        return ShrinkResult(self._smallest, self._runs, is_minimal=True)
 
     async def _without_layout(self) -> None:
         """Leave out, all at once, hunks without effect, then hunks that only add names that no kept hunk uses."""
         layout = frozenset(
-            number for number in self._best if says_the_same(self._before, compose(self._before, self._hunks, {number}))
+            number
+            for number in self._smallest
+            if has_same_meaning(self._before, compose(self._before, self._hunks, {number}))
         )
-        if layout and layout != self._best:
-            await self._try(self._best - layout)
-        idle = self._best - _in_use(self._before, self._hunks, self._best)
-        if idle and idle != self._best:
-            await self._try(self._best - idle)
+        if layout and layout != self._smallest:
+            await self._try(self._smallest - layout)
+        idle = self._smallest - _in_use(self._before, self._hunks, self._smallest)
+        if idle and idle != self._smallest:
+            await self._try(self._smallest - idle)
 
-    async def _one_alone(self) -> None:
+    async def _try_single_hunks(self) -> None:
         """Try each hunk alone, the likeliest first: most fixes are one hunk, and a few hunks are cheap to try."""
-        if 1 < len(self._best) <= 4:
-            for number in sorted(self._best, key=self._likelihood, reverse=True):
+        if 1 < len(self._smallest) <= 4:
+            for number in sorted(self._smallest, key=self._rank_hunk, reverse=True):
                 if await self._try(frozenset({number})):
                     return
 
-    def _likelihood(self, number: int) -> tuple[int, int]:
+    def _rank_hunk(self, number: int) -> tuple[int, int]:
         """Rank a hunk: a fix changes existing lines, so hunks that only add lines rank lower."""
         hunk = self._hunks[number]
         return (hunk.end > hunk.start, -len(hunk.lines or ()))
@@ -98,54 +107,54 @@ class _Search:
     async def _halve(self) -> None:
         """Run Zeller's ddmin on the remaining hunks."""
         parts = 2
-        while len(self._best) >= 2:
-            ordered = sorted(self._best, key=self._likelihood, reverse=True)
+        while len(self._smallest) >= 2:
+            ordered = sorted(self._smallest, key=self._rank_hunk, reverse=True)
             size = -(-len(ordered) // parts)
-            pieces = [frozenset(ordered[at : at + size]) for at in range(0, len(ordered), size)]
-            if await self._any(pieces):
+            pieces = [frozenset(ordered[index : index + size]) for index in range(0, len(ordered), size)]
+            if await self._try_any(pieces):
                 parts = 2
-            elif len(pieces) > 2 and await self._any([self._best - piece for piece in reversed(pieces)]):
+            elif len(pieces) > 2 and await self._try_any([self._smallest - piece for piece in reversed(pieces)]):
                 parts = max(parts - 1, 2)
             elif len(pieces) >= len(ordered):
                 return
             else:
                 parts = min(2 * parts, len(ordered))
 
-    async def _any(self, candidates: Sequence[Chosen]) -> bool:
+    async def _try_any(self, candidates: Sequence[HunkNumbers]) -> bool:
         for candidate in candidates:
             if await self._try(candidate):
                 return True
         return False
 
-    async def _try(self, chosen: Chosen) -> bool:
+    async def _try(self, selected: HunkNumbers) -> bool:
         """Return whether a part passes; remember the smallest part that does."""
-        files = compose(self._before, self._hunks, chosen)
+        files = compose(self._before, self._hunks, selected)
         key = tuple(sorted(files.items()))
-        if key not in self._known:
-            self._known[key] = parses(self._before, files) and await self._run(chosen)
-        if self._known[key] and len(chosen) < len(self._best):
-            self._best = chosen
-        return self._known[key]
+        if key not in self._results:
+            self._results[key] = has_valid_syntax(self._before, files) and await self._run(selected)
+        if self._results[key] and len(selected) < len(self._smallest):
+            self._smallest = selected
+        return self._results[key]
 
-    async def _run(self, chosen: Chosen) -> bool:
+    async def _run(self, selected: HunkNumbers) -> bool:
         if self._runs >= self._budget.runs or self._clock() - self._began >= self._budget.seconds:
             raise _Spent
         self._runs += 1
-        return await self._is_green(chosen)
+        return await self._is_green(selected)
 
 
-def _in_use(before: Files, hunks: Sequence[ChangeHunk], chosen: Chosen) -> Chosen:
+def _in_use(before: Files, hunks: Sequence[ChangeHunk], selected: HunkNumbers) -> HunkNumbers:
     """Return the hunks that do more than add names that nothing outside the hunk uses."""
-    return frozenset(number for number in chosen if not _only_adds_unused(before, hunks, chosen, number))
+    return frozenset(number for number in selected if not _is_unused_addition(before, hunks, selected, number))
 
 
-def _only_adds_unused(before: Files, hunks: Sequence[ChangeHunk], chosen: Chosen, number: int) -> bool:
+def _is_unused_addition(before: Files, hunks: Sequence[ChangeHunk], selected: HunkNumbers, number: int) -> bool:
     hunk = hunks[number]
-    reader = reader_of(hunk.path)
+    reader = get_change_reader(hunk.path)
     if reader is None or hunk.end > hunk.start or hunk.lines is None:
         return False
-    names = reader.added_names(b"".join(hunk.lines))
+    names = reader.list_added_names(b"".join(hunk.lines))
     if names is None:
         return False
-    rest = compose(before, hunks, chosen - {number}).values()
-    return not any(name.encode() in text for name in names for text in rest if text is not None)
+    other_texts = compose(before, hunks, selected - {number}).values()
+    return not any(name.encode() in text for name in names for text in other_texts if text is not None)

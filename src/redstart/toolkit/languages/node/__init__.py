@@ -12,17 +12,17 @@ from redstart.toolkit.languages.protocol import Language, Read, ReportNames, Sui
 
 if TYPE_CHECKING:
     from redstart.toolkit.honesty.controls.alteration import Alterer
-    from redstart.toolkit.honesty.examine import GreenPatch
-    from redstart.toolkit.honesty.mutant import Mutant
+    from redstart.toolkit.honesty.examination import GreenPatch
+    from redstart.toolkit.honesty.mutation import Mutant
     from redstart.toolkit.honesty.neutral_surroundings import NeutralDriver
     from redstart.toolkit.honesty.tripwires.protocol import Change, Tripwires
     from redstart.toolkit.installs.manager import PackageManager
     from redstart.toolkit.languages.new_program import NewPrograms
-    from redstart.toolkit.looking.probes import Snippets
+    from redstart.toolkit.model_tools.probes import Snippets
     from redstart.toolkit.patching.policy import Protection
     from redstart.toolkit.retrieval.code_reader import CodeReader
     from redstart.toolkit.retrieval.sources import Sources
-    from redstart.toolkit.suites.view import TreeView
+    from redstart.toolkit.suites.suite_directory import TreeView
 
 _TEST = re.compile(
     r"(?:^|/)(?:[^/]*[.\-_])?(?:tests?|specs?|e2e|cy|bench)\.[cm]?[jt]sx?(?:/|$)"
@@ -62,30 +62,32 @@ class JavaScriptLanguage(Language):
     def is_test_path(self, path: str) -> bool:
         return bool(_TEST.search(path))
 
-    def protection(self, path: str) -> Protection | None:
+    def get_protection(self, path: str) -> Protection | None:
         from redstart.toolkit.patching.policy import Protection
 
         return Protection.configuration if _CONFIGURATION.search(path) else None
 
-    def suite_in(self, folder: str, paths: Sequence[str], read: Read) -> SuitePlace | None:
-        from redstart.toolkit.languages.node.detect import suite_in
+    def find_suite(self, folder: str, paths: Sequence[str], read: Read) -> SuitePlace | None:
+        from redstart.toolkit.languages.node.detect import find_suite
 
-        return suite_in(folder, paths, read)
+        return find_suite(folder, paths, read)
 
-    def suites_of(self, paths: Sequence[str], read: Read) -> tuple[SuitePlace, ...]:
-        from redstart.toolkit.languages.node.detect import suites_of
+    def find_suites(self, paths: Sequence[str], read: Read) -> tuple[SuitePlace, ...]:
+        from redstart.toolkit.languages.node.detect import find_suites
 
-        return suites_of(paths, read)
+        return find_suites(paths, read)
 
-    def started_by(self, folder: str, paths: Sequence[str], read: Read, words: Sequence[str]) -> SuitePlace | None:
-        from redstart.toolkit.languages.node.detect import named_suite
+    def find_started_suite(
+        self, folder: str, paths: Sequence[str], read: Read, words: Sequence[str]
+    ) -> SuitePlace | None:
+        from redstart.toolkit.languages.node.detect import find_named_suite
 
-        return named_suite(folder, paths, read, words)
+        return find_named_suite(folder, paths, read, words)
 
-    def environment(self, own: Environment, folder: str, environ: Mapping[str, str]) -> Environment:
+    def build_environment(self, base: Environment, folder: str, environ: Mapping[str, str]) -> Environment:
         from redstart.toolkit.languages.node.environment import with_node
 
-        return with_node(own, folder, environ)
+        return with_node(base, folder, environ)
 
     def count_tests(self, data: bytes) -> int:
         return len(_TEST_CALL.findall(data))
@@ -95,23 +97,23 @@ class JavaScriptLanguage(Language):
 
         return count_cases(text)
 
-    def why_no_test(self, path: str, text: str) -> str:
-        from redstart.toolkit.languages.node.written_tests import why_no_test
+    def explain_invalid_test(self, path: str, text: str) -> str:
+        from redstart.toolkit.languages.node.written_tests import explain_invalid_test
 
-        return why_no_test(path, text)
+        return explain_invalid_test(path, text)
 
-    def names_in(self, test_id: str) -> list[str]:
+    def list_test_names(self, test_id: str) -> list[str]:
         return [name for part in test_id.split("::")[1:] for name in part.split(" > ")]
 
-    def code_reader(self, sources: Sources) -> CodeReader:
+    def create_code_reader(self, sources: Sources) -> CodeReader:
         from redstart.toolkit.languages.node.code_reader import ScriptReader
 
         return ScriptReader(sources)
 
-    def unreadable_line(self, path: str, data: bytes) -> int:
-        from redstart.toolkit.languages.node.trees import faults
+    def find_unreadable_line(self, path: str, data: bytes) -> int:
+        from redstart.toolkit.languages.node.trees import find_syntax_errors
 
-        return next(iter(faults(path, data)), 0) if not path.endswith(_DECLARATIONS) else 0
+        return next(iter(find_syntax_errors(path, data)), 0) if not path.endswith(_DECLARATIONS) else 0
 
     @property
     def snippets(self) -> Snippets:
@@ -149,20 +151,20 @@ class JavaScriptLanguage(Language):
 
         return JavaScriptAlterer()
 
-    def tripwires(self, change: Change) -> Tripwires:
+    def create_tripwires(self, change: Change) -> Tripwires:
         from redstart.toolkit.languages.node.tripwires.rules import NodeTripwires
 
         return NodeTripwires(change)
 
-    def neutral_driver(self, green: GreenPatch, view: TreeView) -> NeutralDriver | None:
-        from redstart.toolkit.languages.node.neutral import NodeDriver, calls_node
+    def create_neutral_driver(self, patch: GreenPatch, view: TreeView) -> NeutralDriver | None:
+        from redstart.toolkit.languages.node.neutral import NodeDriver, can_run_with_node
 
-        return NodeDriver(green, view) if calls_node(green.suite) else None
+        return NodeDriver(patch, view) if can_run_with_node(patch.suite) else None
 
-    def mutants(self, path: str, text: bytes) -> list[Mutant]:
-        from redstart.toolkit.languages.node.mutants import node_mutants
+    def create_mutants(self, path: str, text: bytes) -> list[Mutant]:
+        from redstart.toolkit.languages.node.mutants import create_node_mutants
 
-        return node_mutants(path, text)
+        return create_node_mutants(path, text)
 
     def report_names(self, path: str, data: bytes) -> ReportNames:
         return ReportNames(endings=tuple(title.decode(errors="replace") for _, title in _TITLE.findall(data)))

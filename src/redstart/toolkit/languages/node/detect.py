@@ -1,4 +1,4 @@
-"""Finds the Node.js runner of a directory's tests, and how its own `test` script starts it."""
+"""Find the Node.js runner of a directory's tests, and how its own `test` script starts it."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from pathlib import PurePosixPath
 from posixpath import dirname, join, normpath
 from typing import NamedTuple, cast
 
-from redstart.toolkit.languages.node.runners import start_of
+from redstart.toolkit.languages.node.runners import find_runner_start
 from redstart.toolkit.languages.node.trees import SUFFIXES
 from redstart.toolkit.languages.protocol import Read, SuitePlace
 
@@ -23,7 +23,7 @@ CONFIGURATION = {
 MOST_STEPS = 4
 """How many levels of scripts that call one another are followed."""
 
-_NAMED = re.compile(r"(?:^|[.\-_])(?:test|tests|spec|specs)\.[cm]?[jt]sx?$|^test[.\-_].*\.[cm]?[jt]sx?$")
+_TEST_FILE_NAME = re.compile(r"(?:^|[.\-_])(?:test|tests|spec|specs)\.[cm]?[jt]sx?$|^test[.\-_].*\.[cm]?[jt]sx?$")
 _FOLDERS = frozenset({"__tests__", "test", "tests", "spec", "specs"})
 _FOREIGN = frozenset({"node_modules", "bower_components", "dist", "build", "coverage", "vendor"})
 _IN_TESTS = frozenset({"__tests__", "__fixtures__", "fixtures", "test", "tests"})
@@ -40,7 +40,7 @@ _GLOB = re.compile(r"[*?{]")
 class ScriptCommand(NamedTuple):
     """One command of a script."""
 
-    words: tuple[str, ...]
+    arguments: tuple[str, ...]
     variables: tuple[str, ...]
 
 
@@ -49,43 +49,47 @@ def is_node_test(path: str) -> bool:
     pure = PurePosixPath(path)
     if pure.suffix not in SUFFIXES:
         return False
-    return bool(_NAMED.search(pure.name)) or not _FOLDERS.isdisjoint(pure.parts[:-1])
+    return bool(_TEST_FILE_NAME.search(pure.name)) or not _FOLDERS.isdisjoint(pure.parts[:-1])
 
 
-def suite_in(folder: str, paths: Iterable[str], read: Read) -> SuitePlace | None:
+def find_suite(folder: str, paths: Iterable[str], read: Read) -> SuitePlace | None:
     """Find the suite of the project in this directory; None if it is not a Node.js project or has no tests."""
-    every = frozenset(paths)
-    package = _package(folder, every, read)
+    all_paths = frozenset(paths)
+    package = _read_package(folder, all_paths, read)
     if package is None:
         return None
-    own = [path for path in every if _is_own(path, folder)]
-    if not any(is_node_test(path) for path in own):
+    own_paths = [path for path in all_paths if _is_project_path(path, folder)]
+    if not any(is_node_test(path) for path in own_paths):
         return None
-    scripts = _texts(package.get("scripts"))
-    if (command := from_script(scripts.get("test", ""), scripts)) and (start := start_of(command)):
-        return SuitePlace(folder, start.runner, _expanded(command, folder, every))
-    runner = _by_packages(folder, every, read) or _by_configuration(folder, every) or _by_imports(own, read)
+    scripts = _select_texts(package.get("scripts"))
+    if (command := from_script(scripts.get("test", ""), scripts)) and (start := find_runner_start(command)):
+        return SuitePlace(folder, start.runner, _expand_globs(command, folder, all_paths))
+    runner = (
+        _find_by_packages(folder, all_paths, read)
+        or _find_by_configuration(folder, all_paths)
+        or _find_by_imports(own_paths, read)
+    )
     return SuitePlace(folder, runner) if runner else None
 
 
-def suites_of(paths: Sequence[str], read: Read) -> tuple[SuitePlace, ...]:
+def find_suites(paths: Sequence[str], read: Read) -> tuple[SuitePlace, ...]:
     """Find a tree's suites: the root's if its script or tests define one, else one for each package with tests."""
-    every = frozenset(paths)
-    root = suite_in("", every, read)
-    owners = {dirname(path) for path in every if PurePosixPath(path).name == PACKAGE and _is_package(path)} - {""}
-    inner = [one for folder in sorted(owners) if (one := suite_in(folder, every, read))]
-    if root and (root.command or not inner):
+    all_paths = frozenset(paths)
+    root = find_suite("", all_paths, read)
+    owners = {dirname(path) for path in all_paths if PurePosixPath(path).name == PACKAGE and _is_package(path)} - {""}
+    suites = [suite for folder in sorted(owners) if (suite := find_suite(folder, all_paths, read))]
+    if root and (root.command or not suites):
         return (root,)
-    return tuple(inner) or ((root,) if root else ())
+    return tuple(suites) or ((root,) if root else ())
 
 
-def named_suite(folder: str, paths: Iterable[str], read: Read, words: Sequence[str]) -> SuitePlace | None:
+def find_named_suite(folder: str, paths: Iterable[str], read: Read, words: Sequence[str]) -> SuitePlace | None:
     """Find the suite that the user's command starts (`npm test`, `npx jest src`); None if it starts no runner."""
-    every = frozenset(paths)
-    package = _package(folder, every, read) or {}
-    command = from_script(shlex.join(words), _texts(package.get("scripts")))
-    start = start_of(command)
-    return SuitePlace(folder, start.runner, _expanded(command, folder, every)) if start else None
+    all_paths = frozenset(paths)
+    package = _read_package(folder, all_paths, read) or {}
+    command = from_script(shlex.join(words), _select_texts(package.get("scripts")))
+    start = find_runner_start(command)
+    return SuitePlace(folder, start.runner, _expand_globs(command, folder, all_paths)) if start else None
 
 
 def from_script(script: str, scripts: Mapping[str, str]) -> tuple[str, ...]:
@@ -94,34 +98,34 @@ def from_script(script: str, scripts: Mapping[str, str]) -> tuple[str, ...]:
     Linters and coverage wrappers are dropped. Required earlier steps (a build) run first, in a shell:
     `sh -c 'npm run build && exec "$@"' sh jest`.
     """
-    steps = _steps(script, scripts, MOST_STEPS)
-    at = next((place for place, step in enumerate(steps) if start_of(step.words)), None)
-    if at is None:
+    steps = _list_steps(script, scripts, MOST_STEPS)
+    index = next((place for place, step in enumerate(steps) if find_runner_start(step.arguments)), None)
+    if index is None:
         return ()
-    started = _unwrapped(steps[at])
-    before = [_shown(step) for step in steps[:at] if PurePosixPath(step.words[0]).name not in _LINTS]
-    if not before:
-        return started
-    return ("sh", "-c", f'{" && ".join(before)} && exec "$@"', "sh", *started)
+    runner_command = _unwrap(steps[index])
+    earlier = [_format_step(step) for step in steps[:index] if PurePosixPath(step.arguments[0]).name not in _LINTS]
+    if not earlier:
+        return runner_command
+    return ("sh", "-c", f'{" && ".join(earlier)} && exec "$@"', "sh", *runner_command)
 
 
-def _steps(script: str, scripts: Mapping[str, str], depth: int) -> list[ScriptCommand]:
+def _list_steps(script: str, scripts: Mapping[str, str], depth: int) -> list[ScriptCommand]:
     steps: list[ScriptCommand] = []
-    for words in _segments(script):
+    for words in _split_segments(script):
         count = next((place for place, word in enumerate(words) if not _ASSIGNMENT.match(word)), len(words))
         step = ScriptCommand(tuple(words[count:]), tuple(words[:count]))
-        if not step.words or step.words[0] == "echo" or _only_checks(step.words):
+        if not step.arguments or step.arguments[0] == "echo" or _is_type_check(step.arguments):
             continue
-        name = _named_script(step.words)
+        name = _get_script_name(step.arguments)
         if name in scripts and depth:
-            inner = _steps(scripts[name], scripts, depth - 1)
-            steps += [item._replace(variables=(*step.variables, *item.variables)) for item in inner]
+            inner_steps = _list_steps(scripts[name], scripts, depth - 1)
+            steps += [item._replace(variables=(*step.variables, *item.variables)) for item in inner_steps]
         else:
             steps.append(step)
     return steps
 
 
-def _segments(script: str) -> list[list[str]]:
+def _split_segments(script: str) -> list[list[str]]:
     try:
         lexer = shlex.shlex(script, posix=True, punctuation_chars=";&|")
         lexer.whitespace_split = True
@@ -138,11 +142,11 @@ def _segments(script: str) -> list[list[str]]:
     return [words for words in segments if words]
 
 
-def _only_checks(words: Sequence[str]) -> bool:
+def _is_type_check(words: Sequence[str]) -> bool:
     return PurePosixPath(words[0]).name == "tsc" and "--noEmit" in words
 
 
-def _named_script(words: Sequence[str]) -> str:
+def _get_script_name(words: Sequence[str]) -> str:
     """Return the script that `npm test`, `npm run x`, `yarn x` or `pnpm run x` starts; empty for anything else."""
     if words[0] not in ("npm", "yarn", "pnpm", "bun"):
         return ""
@@ -152,92 +156,92 @@ def _named_script(words: Sequence[str]) -> str:
     return {"t": "test", "tst": "test"}.get(names[0], names[0]) if names else ""
 
 
-def _unwrapped(step: ScriptCommand) -> tuple[str, ...]:
+def _unwrap(step: ScriptCommand) -> tuple[str, ...]:
     """Return the runner with its options, without npx, cross-env, c8 and the like; their variables stay."""
-    start = start_of(step.words)
-    begin = start.begin if start else 0
-    variables = (*step.variables, *(word for word in step.words[:begin] if _ASSIGNMENT.match(word)))
-    return (*(("env", *variables) if variables else ()), *step.words[begin:])
+    start = find_runner_start(step.arguments)
+    begin = start.program_index if start else 0
+    variables = (*step.variables, *(word for word in step.arguments[:begin] if _ASSIGNMENT.match(word)))
+    return (*(("env", *variables) if variables else ()), *step.arguments[begin:])
 
 
-def _shown(step: ScriptCommand) -> str:
-    assigned = [
+def _format_step(step: ScriptCommand) -> str:
+    assignments = [
         f"{name}={shlex.quote(value)}" for name, _, value in (variable.partition("=") for variable in step.variables)
     ]
-    return " ".join((*assigned, shlex.join(step.words)))
+    return " ".join((*assignments, shlex.join(step.arguments)))
 
 
-def _expanded(command: tuple[str, ...], folder: str, every: frozenset[str]) -> tuple[str, ...]:
+def _expand_globs(command: tuple[str, ...], folder: str, all_paths: frozenset[str]) -> tuple[str, ...]:
     """Expand globs for node's own runner, as a shell would: node 20 does not accept globs."""
-    start = start_of(command)
+    start = find_runner_start(command)
     if start is None or start.runner != "node":
         return command
     prefix = f"{folder}/" if folder else ""
-    inside = sorted(path.removeprefix(prefix) for path in every if path.startswith(prefix))
+    inside = sorted(path.removeprefix(prefix) for path in all_paths if path.startswith(prefix))
     words: list[str] = []
     for word in command:
-        found = [path for path in inside if _matches(path, word)] if _GLOB.search(word) and word[0] != "-" else []
-        words += found or [word]
+        matches = [path for path in inside if _matches(path, word)] if _GLOB.search(word) and word[0] != "-" else []
+        words += matches or [word]
     return tuple(words)
 
 
 def _matches(path: str, glob: str) -> bool:
-    return re.fullmatch(_pattern(normpath(glob)), path) is not None
+    return re.fullmatch(_build_pattern(normpath(glob)), path) is not None
 
 
-def _pattern(glob: str) -> str:
+def _build_pattern(glob: str) -> str:
     parts = re.split(r"(\*\*/|\*\*|\*|\?|\{[^}]*\})", glob)
-    known = {"**/": "(?:.*/)?", "**": ".*", "*": "[^/]*", "?": "[^/]"}
+    translations = {"**/": "(?:.*/)?", "**": ".*", "*": "[^/]*", "?": "[^/]"}
     return "".join(
-        known.get(part)
+        translations.get(part)
         or (f"(?:{'|'.join(map(re.escape, part[1:-1].split(',')))})" if part[:1] == "{" else re.escape(part))
         for part in parts
         if part
     )
 
 
-def _package(folder: str, every: frozenset[str], read: Read) -> dict[str, object] | None:
+def _read_package(folder: str, all_paths: frozenset[str], read: Read) -> dict[str, object] | None:
     path = join(folder, PACKAGE)
-    if path not in every:
+    if path not in all_paths:
         return None
     try:
-        found: object = json.loads(read(path) or b"")
+        document: object = json.loads(read(path) or b"")
     except (ValueError, RecursionError):
         return None
-    return cast("dict[str, object]", found) if isinstance(found, dict) else None
+    return cast("dict[str, object]", document) if isinstance(document, dict) else None
 
 
-def _texts(value: object) -> dict[str, str]:
+def _select_texts(value: object) -> dict[str, str]:
     if not isinstance(value, dict):
         return {}
     pairs = cast("dict[object, object]", value).items()
     return {str(key): text for key, text in pairs if isinstance(text, str)}
 
 
-def _by_packages(folder: str, every: frozenset[str], read: Read) -> str:
+def _find_by_packages(folder: str, all_paths: frozenset[str], read: Read) -> str:
     """Find the runner in the dependencies of the directory or its parents; `jest` may also be a key of package.json."""
     while True:
-        package = _package(folder, every, read) or {}
-        wanted = {name for key in ("devDependencies", "dependencies") for name in _texts(package.get(key))}
-        wanted |= {runner for runner in ("jest", "mocha") if runner in package}
-        if found := next((runner for runner in ("vitest", "jest", "mocha") if runner in wanted), ""):
-            return found
+        package = _read_package(folder, all_paths, read) or {}
+        dependencies = {name for key in ("devDependencies", "dependencies") for name in _select_texts(package.get(key))}
+        dependencies |= {runner for runner in ("jest", "mocha") if runner in package}
+        if detected := next((runner for runner in ("vitest", "jest", "mocha") if runner in dependencies), ""):
+            return detected
         if not folder:
             return ""
         folder = dirname(folder)
 
 
-def _by_configuration(folder: str, every: frozenset[str]) -> str:
-    names = [PurePosixPath(path).name for path in every if dirname(path) == folder]
-    return next((runner for runner, known in CONFIGURATION.items() if any(map(known.match, names))), "")
+def _find_by_configuration(folder: str, all_paths: frozenset[str]) -> str:
+    names = [PurePosixPath(path).name for path in all_paths if dirname(path) == folder]
+    return next((runner for runner, pattern in CONFIGURATION.items() if any(map(pattern.match, names))), "")
 
 
-def _by_imports(own: Sequence[str], read: Read) -> str:
-    tests = (path for path in sorted(own) if is_node_test(path))
+def _find_by_imports(own_paths: Sequence[str], read: Read) -> str:
+    tests = (path for path in sorted(own_paths) if is_node_test(path))
     return "node" if any(_IMPORTS_NODE_TEST.search(read(path) or b"") for path in tests) else ""
 
 
-def _is_own(path: str, folder: str) -> bool:
+def _is_project_path(path: str, folder: str) -> bool:
     inside = f"{folder}/" if folder else ""
     return path.startswith(inside) and _FOREIGN.isdisjoint(path.removeprefix(inside).split("/")[:-1])
 

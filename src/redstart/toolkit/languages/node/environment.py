@@ -1,4 +1,4 @@
-"""Finds the node that runs the target's tests, and the host paths that it must see."""
+"""Find the node that runs the target's tests, and the host paths that it must see."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from redstart.toolkit.suites.detection.environment import SYSTEM
 ANSWER_WITHIN = 20.0
 OLDEST = (18,)
 
-_REMEDY = "install Node.js 18 or later, or activate the version that the project uses"
+_INSTALL_HINT = "install Node.js 18 or later, or activate the version that the project uses"
 
 
 class NodeProgram(NamedTuple):
@@ -33,7 +33,7 @@ def with_node(environment: Environment, folder: str, environ: Mapping[str, str])
     root = Path(environment.mount)
     node = ask_node(root, environ)
     program = Path(node.program)
-    shown = environment.read_only
+    read_only = environment.read_only
     if not any(program.is_relative_to(item) for item in SYSTEM):
         prefix = program.parent.parent
         if Path.home().is_relative_to(prefix) or prefix == Path("/"):
@@ -41,17 +41,17 @@ def with_node(environment: Environment, folder: str, environ: Mapping[str, str])
                 f"node is installed in {prefix}: making it visible in the sandbox would expose your home directory",
                 remedy="install Node.js in its own directory",
             )
-        shown = tuple(dict.fromkeys((*shown, str(prefix))))
-    above = [root / item for item in (folder, *map(str, PurePosixPath(folder).parents))] if folder else [root]
-    installed = [item / "node_modules" for item in above]
-    programs = [str(item / ".bin") for item in installed]
+        read_only = tuple(dict.fromkeys((*read_only, str(prefix))))
+    ancestors = [root / item for item in (folder, *map(str, PurePosixPath(folder).parents))] if folder else [root]
+    module_dirs = [item / "node_modules" for item in ancestors]
+    programs = [str(item / ".bin") for item in module_dirs]
     path = [*programs, str(program.parent), *environment.variables.get("PATH", "").split(":")]
-    modules = [str(item) for item in installed if item.is_dir() and not item.is_symlink()]
+    modules = [str(item) for item in module_dirs if item.is_dir() and not item.is_symlink()]
     variables = {**environment.variables, "PATH": ":".join(dict.fromkeys(filter(None, path)))}
     return environment.model_copy(
         update={
             "variables": variables,
-            "read_only": tuple(dict.fromkeys((*shown, *modules))),
+            "read_only": tuple(dict.fromkeys((*read_only, *modules))),
             "chosen": f"node {node.version}",
         }
     )
@@ -59,12 +59,12 @@ def with_node(environment: Environment, folder: str, environ: Mapping[str, str])
 
 def ask_node(root: Path, environ: Mapping[str, str]) -> NodeProgram:
     """Find the node on the user's PATH: its real program and its version. A node inside the repo is never started."""
-    found = shutil.which("node", path=environ.get("PATH", ""))
-    if found is None or Path(found).resolve().is_relative_to(root):
-        raise ConfigError("no Node.js found on PATH", remedy=_REMEDY)
+    executable = shutil.which("node", path=environ.get("PATH", ""))
+    if executable is None or Path(executable).resolve().is_relative_to(root):
+        raise ConfigError("no Node.js found on PATH", remedy=_INSTALL_HINT)
     try:
-        said = subprocess.run(
-            (found, "-p", "JSON.stringify([process.execPath, process.versions.node])"),
+        completed = subprocess.run(
+            (executable, "-p", "JSON.stringify([process.execPath, process.versions.node])"),
             cwd=root,
             env={name: value for name, value in environ.items() if name != "NODE_OPTIONS"},
             stdin=subprocess.DEVNULL,
@@ -72,10 +72,10 @@ def ask_node(root: Path, environ: Mapping[str, str]) -> NodeProgram:
             timeout=ANSWER_WITHIN,
             check=False,
         )
-        program, version = (str(part) for part in cast("list[object]", json.loads(said.stdout)))
+        program, version = (str(part) for part in cast("list[object]", json.loads(completed.stdout)))
     except (OSError, ValueError, subprocess.TimeoutExpired) as error:
-        raise ConfigError(f"{found} did not answer as Node.js", remedy=_REMEDY) from error
+        raise ConfigError(f"{executable} did not answer as Node.js", remedy=_INSTALL_HINT) from error
     numbers = tuple(int(part) for part in version.split(".")[:1] if part.isdigit())
     if numbers < OLDEST:
-        raise ConfigError(f"{found} is Node.js {version}; Node.js 18 or later is needed", remedy=_REMEDY)
+        raise ConfigError(f"{executable} is Node.js {version}; Node.js 18 or later is needed", remedy=_INSTALL_HINT)
     return NodeProgram(program, version)

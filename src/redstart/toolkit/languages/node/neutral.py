@@ -1,4 +1,4 @@
-"""Runs the test files of node's own runner with plain `node FILE`, outside a test run."""
+"""Run the test files of node's own runner with plain `node FILE`, outside a test run."""
 
 from __future__ import annotations
 
@@ -9,69 +9,69 @@ from collections.abc import Iterable, Sequence
 from redstart.core.report import Case
 from redstart.core.run import Suite
 from redstart.core.shell import IN, OUT, Completed
-from redstart.toolkit.honesty.examine import GreenPatch
+from redstart.toolkit.honesty.examination import GreenPatch
 from redstart.toolkit.honesty.neutral_surroundings import (
+    APPLICATION_VARIABLES,
+    DIMENSION_CONDITIONS,
     HOST,
-    PLAUSIBLE,
     STATE,
-    WORDS,
     CallResult,
     Dimension,
     Surroundings,
-    kept_folders,
-    plain_variables,
+    drop_test_variables,
+    list_installed_folders,
     read_results,
-    unused_variables,
+    select_unused_variables,
 )
 from redstart.toolkit.languages.node import CASE_MARK
 from redstart.toolkit.suites import runner
-from redstart.toolkit.suites.request import SuiteRequest, inside
-from redstart.toolkit.suites.view import TreeView
+from redstart.toolkit.suites.request import SuiteRequest, read_sandbox_file
+from redstart.toolkit.suites.suite_directory import TreeView
 
 START, PLAN = "start.cjs", "plan.json"
 MOST_FILES = 500
 
-NEAR = Surroundings(frozenset({Dimension.environment, Dimension.host, Dimension.path, Dimension.layout}))
-FAR = Surroundings(NEAR.applied | {Dimension.age})
+NEAR_SURROUNDINGS = Surroundings(frozenset({Dimension.environment, Dimension.host, Dimension.path, Dimension.layout}))
+FAR_SURROUNDINGS = Surroundings(NEAR_SURROUNDINGS.applied | {Dimension.age})
 
 _SOURCE = re.compile(r"\.[cm]?js$")
 
 
-def calls_node(suite: Suite) -> bool:
+def can_run_with_node(suite: Suite) -> bool:
     """Return whether plain node can run the suite's files: node's own runner, without a loader or other options."""
-    options = [word for word in suite.command[1:] if word.startswith("-") and not word.startswith("--test")]
+    options = [arg for arg in suite.command[1:] if arg.startswith("-") and not arg.startswith("--test")]
     return suite.runner == "node" and suite.command[:1] in ((), ("node",)) and not options
 
 
 class NodeDriver:
     """Runs each test file as a program with node."""
 
-    variants = (NEAR, FAR)
+    variants = (NEAR_SURROUNDINGS, FAR_SURROUNDINGS)
 
-    def __init__(self, green: GreenPatch, view: TreeView) -> None:
-        self._green, self._view = green, view
-        self.loaded = WORDS[Dimension.runner]
-        plausible = {**PLAUSIBLE, "NODE_ENV": "production"}
-        self._variables = unused_variables(self._texts(), plausible)
+    def __init__(self, patch: GreenPatch, view: TreeView) -> None:
+        self._green_patch, self._view = patch, view
+        self.runner_condition = DIMENSION_CONDITIONS[Dimension.runner]
+        plausible_variables = {**APPLICATION_VARIABLES, "NODE_ENV": "production"}
+        self._variables = select_unused_variables(self._read_sources(), plausible_variables)
 
     def request(self, tests: Sequence[str], seconds: float, surroundings: Surroundings) -> SuiteRequest:
-        environment, suite = self._green.environment, self._green.suite
+        environment, suite = self._green_patch.environment, self._green_patch.suite
         applied = surroundings.applied
         plan = {
-            "tests": [{"id": test, "file": self.file_of(test), "titles": _titles(test)} for test in tests],
+            "tests": [{"id": test, "file": self.find_file(test), "titles": _extract_titles(test)} for test in tests],
             "applied": sorted(applied),
             "mount": environment.mount,
             "folder": suite.folder,
-            "kept": kept_folders(environment),
+            "kept": list_installed_folders(environment),
             "variables": self._variables,
-            "own_variables": plain_variables(environment.variables),
+            "own_variables": drop_test_variables(environment.variables),
             "seconds": seconds,
         }
-        as_tested = runner.request(suite, environment, tests).variables
+        test_variables = runner.request(suite, environment, tests).variables
         return SuiteRequest(
             ("node", f"{IN}/{START}", IN, OUT),
-            {} if Dimension.environment in applied else as_tested,
-            {START: inside("redstart_neutral.cjs"), PLAN: json.dumps(plan)},
+            {} if Dimension.environment in applied else test_variables,
+            {START: read_sandbox_file("redstart_neutral.cjs"), PLAN: json.dumps(plan)},
             (STATE,),
             HOST if Dimension.host in applied else "",
         )
@@ -79,21 +79,21 @@ class NodeDriver:
     def read(self, completed: Completed, tests: Sequence[str]) -> dict[str, CallResult]:
         return read_results(completed, tests)
 
-    def file_of(self, test: str) -> str:
+    def find_file(self, test: str) -> str:
         return test.partition("::")[0]
 
-    def text_of(self, test: str) -> str:
-        return (self._view.read(self.file_of(test)) or b"").decode(errors="replace")
+    def read_text(self, test: str) -> str:
+        return (self._view.read(self.find_file(test)) or b"").decode(errors="replace")
 
-    def is_alike(self, case: Case, result: CallResult) -> bool:
+    def is_same_failure(self, case: Case, result: CallResult) -> bool:
         """Return whether the test fails at all: node reports the location only as text."""
-        return case.red and result.outcome == "failed"
+        return case.is_red and result.outcome == "failed"
 
-    def _texts(self) -> Iterable[str]:
-        paths = [path for path in sorted(self._view.kept) if _SOURCE.search(path)]
+    def _read_sources(self) -> Iterable[str]:
+        paths = [path for path in sorted(self._view.snapshot_paths) if _SOURCE.search(path)]
         for path in paths[:MOST_FILES]:
             yield (self._view.read(path) or b"").decode(errors="replace")
 
 
-def _titles(test: str) -> str:
+def _extract_titles(test: str) -> str:
     return CASE_MARK.sub("", test.partition("::")[2])

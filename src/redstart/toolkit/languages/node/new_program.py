@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import json
 
-from redstart.core.wishes import ProgramKind
+from redstart.core.run_preferences import ProgramKind
 from redstart.toolkit.languages.new_program import PIPELINE, NewProject, ProgramWords, ProjectFiles
 from redstart.toolkit.languages.node.detect import is_node_test
 
-_ABOUT = (
+_DESCRIPTION = (
     "It is written in JavaScript for Node.js, as ES modules (`import`, not `require`) in the folder `src`{made_with}. "
     "Its main module is `src/index.js`."
 )
@@ -30,11 +30,11 @@ _RULES = (
 class NodePrograms:
     runner = "node"
     test_folder = "test"
-    offers = ()
-    words = ProgramWords(
-        about=_ABOUT,
-        alone=", with the modules of Node.js alone",
-        together="the modules of Node.js",
+    test_packages = ()
+    texts = ProgramWords(
+        description=_DESCRIPTION,
+        no_packages=", with the modules of Node.js alone",
+        standard_modules="the modules of Node.js",
         kinds=_KINDS,
         starts="",
         test_rules=_RULES,
@@ -42,30 +42,30 @@ class NodePrograms:
         part_tests="test/{words}",
         test_example="test/name.test.js",
         runner="node:test and node:assert/strict",
-        imported="../src/index.js",
+        imported_module="../src/index.js",
         first_test="test/first.test.js",
         main="src/index.js",
         fence="js",
     )
 
-    def files(self, project: NewProject) -> ProjectFiles:
-        ways = {ProgramKind.cli_tool: f"npx {project.title} --help", ProgramKind.web_app: "node src/index.js"}
-        imported = f'import * as {project.package} from "{project.title}";'
+    def build_files(self, project: NewProject) -> ProjectFiles:
+        usages = {ProgramKind.cli_tool: f"npx {project.title} --help", ProgramKind.web_app: "node src/index.js"}
+        import_line = f'import * as {project.package} from "{project.title}";'
         return ProjectFiles(
             manifest="package.json",
-            description=_package_json(project),
+            description=_format_package_json(project),
             ignored=("node_modules/", "coverage/", "*.log"),
             install="npm install",
             test="npm test",
-            use=(project.kind and ways.get(project.kind)) or imported,
+            use=(project.kind and usages.get(project.kind)) or import_line,
         )
 
     def is_test(self, path: str) -> bool:
         return is_node_test(path)
 
 
-def _package_json(project: NewProject) -> str:
-    described: dict[str, object] = {
+def _format_package_json(project: NewProject) -> str:
+    manifest: dict[str, object] = {
         "name": project.title.strip("-"),
         "version": "0.1.0",
         "description": project.about,
@@ -73,6 +73,6 @@ def _package_json(project: NewProject) -> str:
         "main": "src/index.js",
     }
     if project.kind is ProgramKind.cli_tool:
-        described["bin"] = "src/cli.js"
-    described |= {"scripts": {"test": "node --test"}, "engines": {"node": ">=18"}}
-    return json.dumps(described, indent=2, ensure_ascii=False) + "\n"
+        manifest["bin"] = "src/cli.js"
+    manifest |= {"scripts": {"test": "node --test"}, "engines": {"node": ">=18"}}
+    return json.dumps(manifest, indent=2, ensure_ascii=False) + "\n"

@@ -10,9 +10,9 @@ from pathlib import Path, PurePosixPath
 from redstart.core.shell import Environment
 from redstart.ports.install.port import InstallRequest, InstallResult
 from redstart.toolkit.installs.environment import with_path
-from redstart.toolkit.installs.manager import Asks
-from redstart.toolkit.installs.names import listed
-from redstart.toolkit.installs.tables import as_object, own_names
+from redstart.toolkit.installs.manager import RequestedItems
+from redstart.toolkit.installs.manifest_tables import as_object, list_own_names
+from redstart.toolkit.installs.names import load_names
 
 KEY = "node"
 LOCK_NAME = "package-lock.json"
@@ -32,11 +32,11 @@ class NodePackages:
     versioned = re.compile(r"((?:@[\w.~-]+/)?[\w.~-]+)(?:@\S+)?")
     needs_interpreter = False
 
-    def normal(self, name: str) -> str:
+    def normalize(self, name: str) -> str:
         return name.lower()
 
-    def popular(self) -> Iterable[str]:
-        return listed(KEY)
+    def list_popular(self) -> Iterable[str]:
+        return load_names(KEY)
 
     def is_built_in(self, name: str) -> bool:
         return name in BUILT_IN.split()
@@ -44,29 +44,29 @@ class NodePackages:
     def is_manifest(self, place: PurePosixPath) -> bool:
         return place.name in ("package.json", LOCK_NAME)
 
-    def read(self, path: str, text: str, own: set[str]) -> Asks:
-        from redstart.toolkit.languages.node.manifests import of_lock, of_package
+    def read(self, path: str, text: str, own: set[str]) -> RequestedItems:
+        from redstart.toolkit.languages.node.manifests import check_lock, parse_manifest
 
         table = as_object(json.loads(text))
         if PurePosixPath(path).name == LOCK_NAME:
-            yield from of_lock(path, table)
+            yield from check_lock(path, table)
             return
-        own |= set(own_names(table))
-        yield from of_package(path, table)
+        own |= set(list_own_names(table))
+        yield from parse_manifest(path, table)
 
-    def modules(self, paths: Iterable[str]) -> Iterator[str]:
+    def list_modules(self, paths: Iterable[str]) -> Iterator[str]:
         return iter(())
 
     def add(self, files: Mapping[str, bytes], names: Sequence[str]) -> dict[str, bytes]:
         data = files.get("package.json", b"")
         if not data:
             return {}
-        described = json.loads(data)
-        described["dependencies"] = {**described.get("dependencies", {}), **dict.fromkeys(names, "*")}
-        return {"package.json": (json.dumps(described, indent=2, ensure_ascii=False) + "\n").encode()}
+        manifest = json.loads(data)
+        manifest["dependencies"] = {**manifest.get("dependencies", {}), **dict.fromkeys(names, "*")}
+        return {"package.json": (json.dumps(manifest, indent=2, ensure_ascii=False) + "\n").encode()}
 
     def prepare(self, request: InstallRequest, home: Path, environ: Mapping[str, str]) -> InstallResult:
-        from redstart.toolkit.languages.node.installing import prepare_node
+        from redstart.toolkit.languages.node.package_install import prepare_node
 
         return prepare_node(request, home, environ)
 

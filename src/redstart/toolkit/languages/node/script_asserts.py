@@ -8,9 +8,14 @@ from itertools import islice
 from typing import TYPE_CHECKING, NamedTuple
 
 from redstart.toolkit.honesty.controls.alteration import AlterationKind
-from redstart.toolkit.languages.node.script_file import ScriptFile, arguments, unwrapped
-from redstart.toolkit.languages.node.script_literals import ScriptEdit, changed, expected_literal, other_number
-from redstart.toolkit.languages.node.trees import text_of, walk
+from redstart.toolkit.languages.node.script_file import ScriptFile, list_arguments, unwrap_expression
+from redstart.toolkit.languages.node.script_literals import (
+    ScriptEdit,
+    change_expected_literal,
+    change_literal,
+    increment_number,
+)
+from redstart.toolkit.languages.node.trees import get_text, walk
 
 if TYPE_CHECKING:
     from tree_sitter import Node
@@ -37,8 +42,8 @@ _CHAI_PAIRS = (
     ("include", "notInclude"),
     ("lengthOf", ""),
 )
-_TURNED = {**dict(_PAIRS), **{second: first for first, second in _PAIRS}}
-_CHAI_TURNED = {**_TURNED, **dict(_CHAI_PAIRS), **{second: first for first, second in _CHAI_PAIRS if second}}
+_OPPOSITES = {**dict(_PAIRS), **{second: first for first, second in _PAIRS}}
+_CHAI_TURNED = {**_OPPOSITES, **dict(_CHAI_PAIRS), **{second: first for first, second in _CHAI_PAIRS if second}}
 _EQUALITIES = frozenset(("equal", "strictEqual", "deepEqual", "deepStrictEqual", "lengthOf"))
 _TRUTHS = frozenset(("", "ok", "assert", "isOk", "strict", "default"))
 _AWAITED = frozenset(("rejects", "doesNotReject"))
@@ -60,9 +65,9 @@ _CHAI_ORDER = {
     **dict.fromkeys(("below", "lt", "lessThan", "most", "lte"), -1),
 }
 _CHAI_THROWS = frozenset(("throw", "throws", "Throw"))
-_SETTLED = frozenset(("resolves", "rejects", "eventually", "rejected", "rejectedWith", "fulfilled", "become"))
+_PROMISE_STEPS = frozenset(("resolves", "rejects", "eventually", "rejected", "rejectedWith", "fulfilled", "become"))
 _ORDER = {">": 1, ">=": 1, "<": -1, "<=": -1}
-_HIGH, _LOW = "999999999999999", "-999999999999999"
+_HIGH_NUMBER, _LOW_NUMBER = "999999999999999", "-999999999999999"
 
 _VALUE_CHANGED = "its expected value is changed"
 _TURNED_ROUND = "its assertion is turned round"
@@ -76,7 +81,7 @@ class AssertionChange(NamedTuple):
 
     kind: AlterationKind
     edit: ScriptEdit
-    words: str
+    message: str
 
 
 class _Step(NamedTuple):
@@ -86,113 +91,121 @@ class _Step(NamedTuple):
     before: int
     """The end of the expression before its dot."""
     end: int
-    given: list[Node] | None
+    args: list[Node] | None
 
 
 def is_assertion(node: Node, file: ScriptFile) -> bool:
-    return _assert_name(node, file) is not None or _chain(node) is not None or bool(_response_steps(node, file))
+    return (
+        _assert_name(node, file) is not None
+        or _parse_chain(node) is not None
+        or bool(_find_response_expectations(node, file))
+    )
 
 
-_COMPARES = frozenset({"equals", "equal", "eq", "isEqual", "isEqualTo", "same", "sameAs"})
+_EQUALITY_METHODS = frozenset({"equals", "equal", "eq", "isEqual", "isEqualTo", "same", "sameAs"})
 
 
-def changes(node: Node, file: ScriptFile, callback: Node | None) -> list[AssertionChange]:
+def list_assertion_changes(node: Node, file: ScriptFile, callback: Node | None) -> list[AssertionChange]:
     """List the ways to alter an assertion so that it must fail."""
     name = _assert_name(node, file)
     if name is not None:
         return list(_assert_changes(node, name, file, callback))
-    chain = _chain(node)
+    chain = _parse_chain(node)
     if chain is not None:
-        return list(_chain_changes(node, chain, callback))
-    return [change for given in _response_steps(node, file) for change in _response_changes(given, callback)]
+        return list(_alter_chain(node, chain, callback))
+    return [change for args in _find_response_expectations(node, file) for change in _alter_response(args, callback)]
 
 
 def _assert_name(node: Node, file: ScriptFile) -> str | None:
     """Return the function of `assert` that a call uses, empty for `assert` itself; None for any other call."""
-    called = node.child_by_field_name("function") if node.type == "call_expression" else None
-    if called is None:
+    callee = node.child_by_field_name("function") if node.type == "call_expression" else None
+    if callee is None:
         return None
-    if called.type == "identifier":
-        binding = file.bindings.get(text_of(called))
+    if callee.type == "identifier":
+        binding = file.bindings.get(get_text(callee))
         if binding is None or binding.module not in _MODULES:
-            return "" if text_of(called) == "assert" else None
-        known = binding.name in _ROOTS | _TRUTHS | _CHAI_TURNED.keys() and binding.module != "node:test"
-        return binding.name if known else None
-    owner, field = called.child_by_field_name("object"), called.child_by_field_name("property")
-    if called.type != "member_expression" or owner is None or field is None:
+            return "" if get_text(callee) == "assert" else None
+        is_known = binding.name in _ROOTS | _TRUTHS | _CHAI_TURNED.keys() and binding.module != "node:test"
+        return binding.name if is_known else None
+    owner, field = callee.child_by_field_name("object"), callee.child_by_field_name("property")
+    if callee.type != "member_expression" or owner is None or field is None:
         return None
-    binding = file.bindings.get(text_of(owner))
+    binding = file.bindings.get(get_text(owner))
     is_bound = binding is not None and binding.module in _MODULES - {"node:test"} and binding.name in _ROOTS
-    return text_of(field) if is_bound or _ASSERT.search(text_of(owner)) else None
+    return get_text(field) if is_bound or _ASSERT.search(get_text(owner)) else None
 
 
 def _assert_changes(call: Node, name: str, file: ScriptFile, callback: Node | None) -> Iterator[AssertionChange]:
-    given = arguments(call)
-    if not given or (name in _AWAITED and not _is_settled(call)):
+    args = list_arguments(call)
+    if not args or (name in _AWAITED and not _is_settled(call)):
         return
     if name in _TRUTHS:
-        yield from _truth_changes(given[0], callback)
+        yield from _alter_truth(args[0], callback)
         return
-    if name in _EQUALITIES and len(given) > 1:
-        yield from _literal_of(AlterationKind.literal, given[1::-1], callback)
-    if turned := _other_name(call, name, file):
-        yield turned
-    if name in ("throws", "rejects") and len(given) > 1:
-        yield from _error_changes(given[0], given[1], is_promise=name == "rejects")
-    if name in ("match", "include", "isAbove", "isBelow") and len(given) > 1:
-        yield from _loose_literal(given[1], 1 if name == "isAbove" else -1)
+    if name in _EQUALITIES and len(args) > 1:
+        yield from _alter_literal(AlterationKind.literal, args[1::-1], callback)
+    if inversion := _invert_assertion(call, name, file):
+        yield inversion
+    if name in ("throws", "rejects") and len(args) > 1:
+        yield from _alter_error(args[0], args[1], is_promise=name == "rejects")
+    if name in ("match", "include", "isAbove", "isBelow") and len(args) > 1:
+        yield from _alter_loose_literal(args[1], 1 if name == "isAbove" else -1)
 
 
-def _truth_changes(value: Node, callback: Node | None) -> Iterator[AssertionChange]:
-    inner = unwrapped(value)
-    operator = inner.child_by_field_name("operator") if inner.type == "binary_expression" else None
+def _alter_truth(value: Node, callback: Node | None) -> Iterator[AssertionChange]:
+    expression = unwrap_expression(value)
+    operator = expression.child_by_field_name("operator") if expression.type == "binary_expression" else None
     if operator is not None and operator.type in ("==", "==="):
-        sides = [inner.child_by_field_name(side) for side in ("right", "left")]
-        yield from _literal_of(AlterationKind.literal, [side for side in sides if side is not None], callback)
+        operands = [expression.child_by_field_name(field) for field in ("right", "left")]
+        yield from _alter_literal(AlterationKind.literal, [field for field in operands if field is not None], callback)
     text = value.text or b""
     yield AssertionChange(
         AlterationKind.negated, ScriptEdit(value.start_byte, value.end_byte, b"!(" + text + b")"), _TURNED_ROUND
     )
-    if _compares(inner):
-        numbers = (node for given in arguments(inner) for node in walk(given) if node.type == "number")
+    if _is_comparison_call(expression):
+        numbers = (node for arg in list_arguments(expression) for node in walk(arg) if node.type == "number")
         for number in islice(numbers, 1):
-            edit = ScriptEdit(number.start_byte, number.end_byte, other_number(text_of(number)).encode())
+            edit = ScriptEdit(number.start_byte, number.end_byte, increment_number(get_text(number)).encode())
             yield AssertionChange(AlterationKind.other, edit, _VALUE_CHANGED)
-    right = inner.child_by_field_name("right")
+    right = expression.child_by_field_name("right")
     if operator is not None and right is not None and operator.type in _ORDER:
-        yield from _loose_literal(right, _ORDER[operator.type])
+        yield from _alter_loose_literal(right, _ORDER[operator.type])
 
 
-def _compares(node: Node) -> bool:
+def _is_comparison_call(node: Node) -> bool:
     """Return whether a call is a method that compares an object with another."""
-    called = node.child_by_field_name("function") if node.type == "call_expression" else None
-    field = called.child_by_field_name("property") if called is not None else None
-    return field is not None and text_of(field) in _COMPARES
+    callee = node.child_by_field_name("function") if node.type == "call_expression" else None
+    field = callee.child_by_field_name("property") if callee is not None else None
+    return field is not None and get_text(field) in _EQUALITY_METHODS
 
 
-def _other_name(call: Node, name: str, file: ScriptFile) -> AssertionChange | None:
+def _invert_assertion(call: Node, name: str, file: ScriptFile) -> AssertionChange | None:
     is_chai = any(binding.module in ("chai", "vitest") for binding in file.bindings.values())
-    other = (_CHAI_TURNED if is_chai else _TURNED).get(name, "")
-    called = call.child_by_field_name("function")
-    field = called.child_by_field_name("property") if called is not None else None
-    if called is not None and field is None:
+    opposite = (_CHAI_TURNED if is_chai else _OPPOSITES).get(name, "")
+    callee = call.child_by_field_name("function")
+    field = callee.child_by_field_name("property") if callee is not None else None
+    if callee is not None and field is None:
         # The function was imported by name, so its opposite must be imported too.
-        field = called
-        local = (bound for bound, binding in file.bindings.items() if binding.name == other)
-        other = next(local, "") if other else ""
-    if not other or field is None:
+        field = callee
+        local = (bound for bound, binding in file.bindings.items() if binding.name == opposite)
+        opposite = next(local, "") if opposite else ""
+    if not opposite or field is None:
         return None
     return AssertionChange(
-        AlterationKind.negated, ScriptEdit(field.start_byte, field.end_byte, other.encode()), _TURNED_ROUND
+        AlterationKind.negated, ScriptEdit(field.start_byte, field.end_byte, opposite.encode()), _TURNED_ROUND
     )
 
 
-def _error_changes(
+def _alter_error(
     function: Node, expected: Node, *, is_promise: bool, by_text: bool = False
 ) -> Iterator[AssertionChange]:
     """Alter the expected error type or pattern. With `by_text`, a string is a pattern and not a message."""
-    named = text_of(expected)
-    is_type = expected.type in ("identifier", "member_expression") and named != "Error" and named[:1].isupper()
+    expected_text = get_text(expected)
+    is_type = (
+        expected.type in ("identifier", "member_expression")
+        and expected_text != "Error"
+        and expected_text[:1].isupper()
+    )
     is_text = expected.type in ("string", "template_string")
     is_check = expected.type in ("regex", "object", "arrow_function", "function_expression")
     if is_type or is_check or (by_text and is_text):
@@ -201,31 +214,31 @@ def _error_changes(
             AlterationKind.unrelated, ScriptEdit(function.start_byte, function.end_byte, new.encode()), _OTHER_ERROR
         )
     if expected.type == "object":
-        yield from _literal_of(AlterationKind.literal, [expected], None)
+        yield from _alter_literal(AlterationKind.literal, [expected], None)
     elif expected.type == "regex" or (by_text and is_text):
-        yield from _loose_literal(expected, 0)
+        yield from _alter_loose_literal(expected, 0)
 
 
-def _literal_of(kind: AlterationKind, nodes: list[Node], callback: Node | None) -> Iterator[AssertionChange]:
-    edits = (expected_literal(node, callback) for node in nodes)
+def _alter_literal(kind: AlterationKind, nodes: list[Node], callback: Node | None) -> Iterator[AssertionChange]:
+    edits = (change_expected_literal(node, callback) for node in nodes)
     edit = next((edit for edit in edits if edit is not None), None)
     if edit is not None:
         yield AssertionChange(kind, edit, _VALUE_CHANGED)
 
 
-def _loose_literal(node: Node, direction: int) -> Iterator[AssertionChange]:
+def _alter_loose_literal(node: Node, direction: int) -> Iterator[AssertionChange]:
     """Replace the literal of a loose comparison by a distant value, or by a pattern that matches nothing."""
     if node.type == "regex" and (pattern := node.child_by_field_name("pattern")) is not None:
         new = b"(?:" + (pattern.text or b"") + b")~"
         yield AssertionChange(
             AlterationKind.other, ScriptEdit(pattern.start_byte, pattern.end_byte, new), _VALUE_CHANGED
         )
-    elif text_of(node).lstrip("-").replace(".", "").isdigit():
-        far = _LOW if direction < 0 else _HIGH
+    elif get_text(node).lstrip("-").replace(".", "").isdigit():
+        extreme = _LOW_NUMBER if direction < 0 else _HIGH_NUMBER
         yield AssertionChange(
-            AlterationKind.other, ScriptEdit(node.start_byte, node.end_byte, far.encode()), _VALUE_CHANGED
+            AlterationKind.other, ScriptEdit(node.start_byte, node.end_byte, extreme.encode()), _VALUE_CHANGED
         )
-    elif node.type in ("string", "template_string", "object") and (edit := changed(node)) is not None:
+    elif node.type in ("string", "template_string", "object") and (edit := change_literal(node)) is not None:
         yield AssertionChange(AlterationKind.other, edit, _VALUE_CHANGED)
 
 
@@ -236,50 +249,50 @@ class _Chain(NamedTuple):
     steps: list[_Step]
 
 
-def _chain(node: Node) -> _Chain | None:
+def _parse_chain(node: Node) -> _Chain | None:
     """Parse a whole chained assertion; None if the node is not a chain or only a part of one."""
     if node.type not in ("call_expression", "member_expression"):
         return None
-    chain = _parts(node)
+    chain = _parse_chain_parts(node)
     parent = node.parent if chain is not None else None
     is_part = parent is None or parent.type == "member_expression" or node == parent.child_by_field_name("function")
     return None if is_part else chain
 
 
-def _parts(node: Node) -> _Chain | None:
+def _parse_chain_parts(node: Node) -> _Chain | None:
     steps: list[_Step] = []
-    given: list[Node] | None = None
-    inner: Node | None = node
-    while inner is not None:
-        if inner.type == "call_expression":
-            called = inner.child_by_field_name("function")
-            if called is not None and text_of(called) in ("expect", "expect.soft", "should", "chai.expect"):
-                subject = arguments(inner)
-                return _Chain(inner, subject[0] if subject else None, steps[::-1]) if steps and given is None else None
-            given, inner = arguments(inner), called
-        elif inner.type == "member_expression":
-            owner, field = inner.child_by_field_name("object"), inner.child_by_field_name("property")
+    args: list[Node] | None = None
+    current: Node | None = node
+    while current is not None:
+        if current.type == "call_expression":
+            callee = current.child_by_field_name("function")
+            if callee is not None and get_text(callee) in ("expect", "expect.soft", "should", "chai.expect"):
+                subject = list_arguments(current)
+                return _Chain(current, subject[0] if subject else None, steps[::-1]) if steps and args is None else None
+            args, current = list_arguments(current), callee
+        elif current.type == "member_expression":
+            owner, field = current.child_by_field_name("object"), current.child_by_field_name("property")
             if owner is None or field is None:
                 return None
-            if text_of(field) == "should" and steps:
-                return _Chain(inner, owner, steps[::-1])
-            steps.append(_Step(text_of(field), owner.end_byte, field.end_byte, given))
-            given, inner = None, owner
+            if get_text(field) == "should" and steps:
+                return _Chain(current, owner, steps[::-1])
+            steps.append(_Step(get_text(field), owner.end_byte, field.end_byte, args))
+            args, current = None, owner
         else:
             return None
     return None
 
 
-def _chain_changes(node: Node, chain: _Chain, callback: Node | None) -> Iterator[AssertionChange]:
+def _alter_chain(node: Node, chain: _Chain, callback: Node | None) -> Iterator[AssertionChange]:
     names = [step.name for step in chain.steps]
     last = chain.steps[-1]
-    if not _SETTLED.isdisjoint(names) and not _is_settled(node):
+    if not _PROMISE_STEPS.isdisjoint(names) and not _is_settled(node):
         return
     is_matcher = _MATCHER.match(last.name) is not None
-    if is_matcher and last.given is None:
+    if is_matcher and last.args is None:
         return
     if "not" not in names:
-        yield from _value_changes(last, callback)
+        yield from _alter_value(last, callback)
     if "Snapshot" in last.name:
         return
     if "not" in names:
@@ -288,58 +301,58 @@ def _chain_changes(node: Node, chain: _Chain, callback: Node | None) -> Iterator
     elif is_matcher:
         edit = ScriptEdit(last.before, last.before, b".not")
     else:
-        at = next((step.end for step in chain.steps if step.name == "to"), chain.root.end_byte)
-        edit = ScriptEdit(at, at, b".not")
+        position = next((step.end for step in chain.steps if step.name == "to"), chain.root.end_byte)
+        edit = ScriptEdit(position, position, b".not")
     yield AssertionChange(AlterationKind.negated, edit, _TURNED_ROUND)
-    if "not" not in names and last.given and chain.subject and last.name in _JEST_THROWS | _CHAI_THROWS:
+    if "not" not in names and last.args and chain.subject and last.name in _JEST_THROWS | _CHAI_THROWS:
         is_promise = "rejects" in names
-        yield from _error_changes(chain.subject, last.given[0], is_promise=is_promise, by_text=True)
+        yield from _alter_error(chain.subject, last.args[0], is_promise=is_promise, by_text=True)
 
 
-def _value_changes(last: _Step, callback: Node | None) -> Iterator[AssertionChange]:
-    given = last.given
-    if not given:
+def _alter_value(step: _Step, callback: Node | None) -> Iterator[AssertionChange]:
+    args = step.args
+    if not args:
         return
-    if last.name in _JEST_EQUAL | _CHAI_EQUAL:
-        yield from _literal_of(AlterationKind.literal, given, callback)
-    elif last.name in ("property", "toHaveProperty") and len(given) > 1:
-        yield from _literal_of(AlterationKind.literal, given[1:2], callback)
-    elif last.name in _JEST_OTHER | _CHAI_OTHER:
-        yield from _loose_literal(given[0], 0)
-    elif direction := (_JEST_ORDER | _CHAI_ORDER).get(last.name, 0):
-        yield from _loose_literal(given[0], direction)
+    if step.name in _JEST_EQUAL | _CHAI_EQUAL:
+        yield from _alter_literal(AlterationKind.literal, args, callback)
+    elif step.name in ("property", "toHaveProperty") and len(args) > 1:
+        yield from _alter_literal(AlterationKind.literal, args[1:2], callback)
+    elif step.name in _JEST_OTHER | _CHAI_OTHER:
+        yield from _alter_loose_literal(args[0], 0)
+    elif direction := (_JEST_ORDER | _CHAI_ORDER).get(step.name, 0):
+        yield from _alter_loose_literal(args[0], direction)
 
 
-def _response_steps(node: Node, file: ScriptFile) -> list[list[Node]]:
+def _find_response_expectations(node: Node, file: ScriptFile) -> list[list[Node]]:
     """Return what supertest expects, `request(app).get("/").expect(200, done)`, if the test waits for the response."""
     parent = node.parent if node.type == "call_expression" and b".expect(" in (node.text or b"") else None
     if parent is None or parent.type == "member_expression":
         return []
     steps: list[list[Node]] = []
     is_waited = _is_settled(node)
-    inner: Node | None = node
-    while inner is not None and inner.type == "call_expression":
-        called = inner.child_by_field_name("function")
-        field = called.child_by_field_name("property") if called is not None else None
-        if called is None or field is None:
-            binding = file.bindings.get(text_of(called)) if called is not None else None
+    current: Node | None = node
+    while current is not None and current.type == "call_expression":
+        callee = current.child_by_field_name("function")
+        field = callee.child_by_field_name("property") if callee is not None else None
+        if callee is None or field is None:
+            binding = file.bindings.get(get_text(callee)) if callee is not None else None
             return steps[::-1] if is_waited and binding is not None and binding.module == "supertest" else []
-        given = arguments(inner)
-        is_waited = is_waited or any(text_of(last) in ("done", "cb", "callback") for last in given[-1:])
-        steps += [given] if text_of(field) == "expect" and given else []
-        inner = called.child_by_field_name("object")
+        args = list_arguments(current)
+        is_waited = is_waited or any(get_text(last) in ("done", "cb", "callback") for last in args[-1:])
+        steps += [args] if get_text(field) == "expect" and args else []
+        current = callee.child_by_field_name("object")
     return []
 
 
-def _response_changes(given: list[Node], callback: Node | None) -> Iterator[AssertionChange]:
+def _alter_response(args: list[Node], callback: Node | None) -> Iterator[AssertionChange]:
     """Alter an expected status, body, or header value."""
     literals = ("string", "template_string", "number", "object", "array")
-    is_header = given[0].type == "string" and len(given) > 1 and given[1].type in (*literals, "regex")
-    value = given[1] if is_header else given[0]
+    is_header = args[0].type == "string" and len(args) > 1 and args[1].type in (*literals, "regex")
+    value = args[1] if is_header else args[0]
     if value.type in literals:
-        yield from _literal_of(AlterationKind.literal, [value], callback)
+        yield from _alter_literal(AlterationKind.literal, [value], callback)
     elif value.type == "regex":
-        yield from _loose_literal(value, 0)
+        yield from _alter_loose_literal(value, 0)
 
 
 def _is_settled(node: Node) -> bool:

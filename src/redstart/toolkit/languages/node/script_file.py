@@ -8,7 +8,7 @@ from functools import cached_property, lru_cache
 from typing import TYPE_CHECKING, NamedTuple
 
 from redstart.toolkit.languages.node import CASE_MARK
-from redstart.toolkit.languages.node.trees import MAX_BYTES, field_text, parse, text_of, walk
+from redstart.toolkit.languages.node.trees import MAX_BYTES, get_field_text, get_text, parse, walk
 
 if TYPE_CHECKING:
     from tree_sitter import Node
@@ -53,7 +53,7 @@ class ScriptTest(NamedTuple):
     callback: Node | None
     title: str
     """All titles from the outermost, joined as in an ID; `_ANYTHING` stands for a part known only at run time."""
-    usable: bool
+    is_usable: bool
     """Whether a failure of it counts: False for a test that is skipped or expected to fail."""
 
 
@@ -61,7 +61,7 @@ class ScriptFile:
     def __init__(self, path: str, text: bytes) -> None:
         self.path, self.text = path, text
         self.root = parse(path, text)
-        self.readable = len(text) <= MAX_BYTES and not self.root.has_error
+        self.is_readable = len(text) <= MAX_BYTES and not self.root.has_error
 
     @cached_property
     def bindings(self) -> dict[str, Binding]:
@@ -71,82 +71,82 @@ class ScriptFile:
     @cached_property
     def tests(self) -> list[ScriptTest]:
         """Every test in the file, in text order, without groups."""
-        return list(self._tests())
+        return list(self._find_tests())
 
     def find(self, name: str) -> ScriptTest | None:
         """Find the test of this name; None if there is none or more than one candidate."""
-        wanted = CASE_MARK.sub("", name).strip()
-        exact = [test for test in self.tests if test.title == wanted]
-        similar = [test for test in self.tests if _ANYTHING in test.title and _may_be(test.title, wanted)]
-        chosen = exact or similar
-        return chosen[0] if len(chosen) == 1 and chosen[0].usable else None
+        title = CASE_MARK.sub("", name).strip()
+        exact = [test for test in self.tests if test.title == title]
+        similar = [test for test in self.tests if _ANYTHING in test.title and _can_match_title(test.title, title)]
+        candidates = exact or similar
+        return candidates[0] if len(candidates) == 1 and candidates[0].is_usable else None
 
-    def declared(self, name: str) -> Node | None:
+    def find_declaration(self, name: str) -> Node | None:
         """Return the value or function that the top level of the file binds to a name; None unless exactly once."""
         values: list[Node] = []
         for statement in self.root.named_children:
-            if statement.type == "function_declaration" and field_text(statement, "name") == name:
+            if statement.type == "function_declaration" and get_field_text(statement, "name") == name:
                 values.append(statement)
             for declarator in statement.named_children:
                 value = declarator.child_by_field_name("value")
-                if declarator.type == "variable_declarator" and value and field_text(declarator, "name") == name:
+                if declarator.type == "variable_declarator" and value and get_field_text(declarator, "name") == name:
                     values.append(value)
         return values[0] if len(values) == 1 else None
 
-    def _tests(self) -> Iterator[ScriptTest]:
+    def _find_tests(self) -> Iterator[ScriptTest]:
         waiting: list[tuple[Node, tuple[str, ...], bool]] = [(self.root, (), True)]
         while waiting:
-            node, titles, usable = waiting.pop()
-            words = self._words(node) if node.type == "call_expression" else []
-            given = arguments(node) if words else []
-            if given:
-                titles = (*titles, self._title(given[0], is_table=not _TABLES.isdisjoint(words)))
-                usable = usable and _UNUSABLE.isdisjoint(words) and not _is_unusable(given[1:])
-                if _GROUPS.isdisjoint(words):
-                    yield ScriptTest(node, self._callback(given[1:]), " > ".join(titles), usable)
-            waiting.extend((child, titles, usable) for child in reversed(node.named_children))
+            node, titles, is_usable = waiting.pop()
+            parts = self._parse_definition(node) if node.type == "call_expression" else []
+            args = list_arguments(node) if parts else []
+            if args:
+                titles = (*titles, self._read_title(args[0], is_table=not _TABLES.isdisjoint(parts)))
+                is_usable = is_usable and _UNUSABLE.isdisjoint(parts) and not _is_unusable(args[1:])
+                if _GROUPS.isdisjoint(parts):
+                    yield ScriptTest(node, self._find_callback(args[1:]), " > ".join(titles), is_usable)
+            waiting.extend((child, titles, is_usable) for child in reversed(node.named_children))
 
-    def _words(self, call: Node) -> list[str]:
+    def _parse_definition(self, call: Node) -> list[str]:
         """Return the parts of `test.only.each(...)` if a call defines tests; empty otherwise."""
-        words: list[str] = []
+        parts: list[str] = []
         node = call.child_by_field_name("function")
         is_curried = node is not None and node.type == "call_expression"
         while node is not None and node.type in ("member_expression", "call_expression"):
             if node.type == "member_expression":
-                words.append(field_text(node, "property"))
+                parts.append(get_field_text(node, "property"))
                 node = node.child_by_field_name("object")
             else:
                 node = node.child_by_field_name("function")
         if node is None or node.type not in ("identifier", "this"):
             return []
-        root = text_of(node)
+        root = get_text(node)
         binding = self.bindings.get(root)
         root = binding.name or "test" if binding and binding.module in _RUNNERS else root
-        words.append(root)
-        is_known = _MODIFIERS.issuperset(words[:-1]) or words[0] in _GROUPS | _TESTS
-        is_definition = (root in _GROUPS | _TESTS and is_known) or words[0] == "test"
-        needs_table = not is_curried and words[0] in ("each", "for", "skipIf", "runIf")
-        return words if is_definition and not needs_table else []
+        parts.append(root)
+        is_known = _MODIFIERS.issuperset(parts[:-1]) or parts[0] in _GROUPS | _TESTS
+        is_definition = (root in _GROUPS | _TESTS and is_known) or parts[0] == "test"
+        needs_table = not is_curried and parts[0] in ("each", "for", "skipIf", "runIf")
+        return parts if is_definition and not needs_table else []
 
-    def _title(self, node: Node, *, is_table: bool) -> str:
-        title = self._text(node)
+    def _read_title(self, node: Node, *, is_table: bool) -> str:
+        title = self._read_text(node)
         title = _PLACEHOLDER.sub(_ANYTHING, title) if is_table else title
         return " ".join(title.split()) or "(no title)"
 
-    def _text(self, node: Node) -> str:
+    def _read_text(self, node: Node) -> str:
         if node.type in ("string", "template_string"):
-            return "".join(_text_of_part(part) for part in node.named_children)
-        if node.type == "binary_expression" and field_text(node, "operator") == "+":
-            return "".join(self._text(side) for side in node.named_children)
-        if node.type == "identifier" and (value := self.declared(text_of(node))) is not None:
-            return self._text(value) if value.type in ("string", "template_string") else _ANYTHING
+            return "".join(_read_part(part) for part in node.named_children)
+        if node.type == "binary_expression" and get_field_text(node, "operator") == "+":
+            return "".join(self._read_text(operand) for operand in node.named_children)
+        if node.type == "identifier" and (value := self.find_declaration(get_text(node))) is not None:
+            return self._read_text(value) if value.type in ("string", "template_string") else _ANYTHING
         return _ANYTHING
 
-    def _callback(self, given: list[Node]) -> Node | None:
-        for node in reversed(given):
-            declared = self.declared(text_of(node)) if node.type == "identifier" else node
-            if declared is not None and declared.type in _CALLBACKS:
-                return declared
+    def _find_callback(self, args: list[Node]) -> Node | None:
+        for node in reversed(args):
+            candidate = self.find_declaration(get_text(node)) if node.type == "identifier" else node
+            if candidate is not None and candidate.type in _CALLBACKS:
+                return candidate
         return None
 
 
@@ -156,15 +156,15 @@ def read_script(path: str, text: bytes) -> ScriptFile:
     return ScriptFile(path, text)
 
 
-def arguments(call: Node) -> list[Node]:
+def list_arguments(call: Node) -> list[Node]:
     """Return the arguments of a call; empty for a tagged template."""
-    given = call.child_by_field_name("arguments")
-    if given is None or given.type != "arguments":
+    arguments_node = call.child_by_field_name("arguments")
+    if arguments_node is None or arguments_node.type != "arguments":
         return []
-    return [node for node in given.named_children if node.type != "comment"]
+    return [node for node in arguments_node.named_children if node.type != "comment"]
 
 
-def unwrapped(node: Node) -> Node:
+def unwrap_expression(node: Node) -> Node:
     """Strip parentheses and TypeScript type annotations."""
     wrappers = ("parenthesized_expression", "as_expression", "satisfies_expression", "non_null_expression")
     while node.type in wrappers and node.named_children:
@@ -172,56 +172,58 @@ def unwrapped(node: Node) -> Node:
     return node
 
 
-def _may_be(title: str, name: str) -> bool:
+def _can_match_title(title: str, name: str) -> bool:
     return re.fullmatch(".*".join(map(re.escape, title.split(_ANYTHING))), name, re.DOTALL) is not None
 
 
-def _text_of_part(part: Node) -> str:
+def _read_part(part: Node) -> str:
     if part.type == "string_fragment":
-        return text_of(part)
+        return get_text(part)
     if part.type == "escape_sequence":
-        code = text_of(part)[1:]
-        digits = re.fullmatch(r"(?:x|u)\{?([0-9a-fA-F]+)\}?", code)
-        return chr(int(digits[1], 16)) if digits and int(digits[1], 16) < 0x110000 else _ESCAPES.get(code, code)
+        code = get_text(part)[1:]
+        hex_match = re.fullmatch(r"(?:x|u)\{?([0-9a-fA-F]+)\}?", code)
+        return (
+            chr(int(hex_match[1], 16)) if hex_match and int(hex_match[1], 16) < 0x110000 else _ESCAPES.get(code, code)
+        )
     return _ANYTHING
 
 
-def _is_unusable(given: list[Node]) -> bool:
-    return any(node.type == "object" and _UNUSABLE_OPTION.search(text_of(node)) for node in given)
+def _is_unusable(args: list[Node]) -> bool:
+    return any(node.type == "object" and _UNUSABLE_OPTION.search(get_text(node)) for node in args)
 
 
 def _bound_by(statement: Node) -> Iterator[tuple[str, Binding]]:
     if statement.type == "import_statement":
-        yield from _imported(statement)
+        yield from _read_imports(statement)
     for declarator in statement.named_children:
         if declarator.type == "variable_declarator":
-            yield from _required(declarator)
+            yield from _read_requires(declarator)
 
 
-def _imported(statement: Node) -> Iterator[tuple[str, Binding]]:
+def _read_imports(statement: Node) -> Iterator[tuple[str, Binding]]:
     source = statement.child_by_field_name("source")
-    module = text_of(source)[1:-1] if source is not None else ""
+    module = get_text(source)[1:-1] if source is not None else ""
     for node in walk(statement):
         if node.type == "import_specifier":
-            name = field_text(node, "name")
-            yield field_text(node, "alias") or name, Binding(module, name)
+            name = get_field_text(node, "name")
+            yield get_field_text(node, "alias") or name, Binding(module, name)
         elif node.type == "identifier" and node.parent and node.parent.type in ("import_clause", "namespace_import"):
-            yield text_of(node), Binding(module, "")
+            yield get_text(node), Binding(module, "")
 
 
-def _required(declarator: Node) -> Iterator[tuple[str, Binding]]:
+def _read_requires(declarator: Node) -> Iterator[tuple[str, Binding]]:
     value, name = declarator.child_by_field_name("value"), declarator.child_by_field_name("name")
-    exported = ""
+    export_name = ""
     if value is not None and value.type == "member_expression":
-        exported, value = field_text(value, "property"), value.child_by_field_name("object")
-    given = arguments(value) if value is not None and value.type == "call_expression" else []
-    if value is None or name is None or not given or field_text(value, "function") != "require":
+        export_name, value = get_field_text(value, "property"), value.child_by_field_name("object")
+    args = list_arguments(value) if value is not None and value.type == "call_expression" else []
+    if value is None or name is None or not args or get_field_text(value, "function") != "require":
         return
-    module = text_of(given[0])[1:-1]
+    module = get_text(args[0])[1:-1]
     if name.type == "identifier":
-        yield text_of(name), Binding(module, exported)
+        yield get_text(name), Binding(module, export_name)
     for part in name.named_children if name.type == "object_pattern" else ():
         if part.type == "shorthand_property_identifier_pattern":
-            yield text_of(part), Binding(module, text_of(part))
+            yield get_text(part), Binding(module, get_text(part))
         elif part.type == "pair_pattern":
-            yield field_text(part, "value"), Binding(module, field_text(part, "key"))
+            yield get_field_text(part, "value"), Binding(module, get_field_text(part, "key"))

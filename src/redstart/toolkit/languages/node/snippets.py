@@ -1,4 +1,4 @@
-"""Runs snippets of JavaScript."""
+"""Run snippets of JavaScript."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ _LIMITS = TIGHT.model_copy(update={"memory": 2 << 30})
 class JavaScriptSnippets:
     language = "JavaScript"
 
-    def execution(
+    def build_execution(
         self, snippet: str, snapshot: Snapshot, environment: Environment, suite: Suite, paths: Collection[str]
     ) -> Execution:
         kind = "module" if _MODULE.search(snippet) else "commonjs"

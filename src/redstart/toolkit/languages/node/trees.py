@@ -22,29 +22,29 @@ def parse(path: str, data: bytes) -> Node:
 
     A `.ts` file that contains JSX is misread: TypeScript forbids it too.
     """
-    return _parser(_language(path)).parse(data[:MAX_BYTES]).root_node
+    return _create_parser(_detect_language(path)).parse(data[:MAX_BYTES]).root_node
 
 
 def walk(node: Node) -> Iterator[Node]:
     """Yield the node and all nodes below it in text order, without recursion: code may nest beyond Python's limit."""
     waiting = [node]
     while waiting:
-        one = waiting.pop()
-        yield one
-        waiting.extend(reversed(one.children))
+        current = waiting.pop()
+        yield current
+        waiting.extend(reversed(current.children))
 
 
-def text_of(node: Node) -> str:
+def get_text(node: Node) -> str:
     return (node.text or b"").decode("utf-8", "replace")
 
 
-def field_text(node: Node, field: str) -> str:
+def get_field_text(node: Node, field: str) -> str:
     """Return the text of a node's field; empty if it has no field of that name."""
     part = node.child_by_field_name(field)
-    return text_of(part) if part is not None else ""
+    return get_text(part) if part is not None else ""
 
 
-def faults(path: str, data: bytes) -> list[int]:
+def find_syntax_errors(path: str, data: bytes) -> list[int]:
     """Return the lines, from 1, where syntax errors start; empty for a file that parses."""
     root = parse(path, data)
     if not root.has_error:
@@ -52,14 +52,14 @@ def faults(path: str, data: bytes) -> list[int]:
     return sorted({item.start_point[0] + 1 for item in walk(root) if item.is_error or item.is_missing})
 
 
-def _language(path: str) -> str:
+def _detect_language(path: str) -> str:
     if path.endswith((".ts", ".mts", ".cts")):
         return "typescript"
     return "tsx" if path.endswith(".tsx") else "javascript"
 
 
 @cache
-def _parser(language: str) -> Parser:
+def _create_parser(language: str) -> Parser:
     # Loading the grammars is slow: only a project in these languages pays for it.
     import tree_sitter_javascript
     import tree_sitter_typescript

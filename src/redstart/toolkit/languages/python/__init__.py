@@ -14,19 +14,19 @@ from redstart.toolkit.languages.protocol import Language, Read, ReportNames, Sui
 if TYPE_CHECKING:
     from redstart.toolkit.checks.source import Source
     from redstart.toolkit.honesty.controls.alteration import Alterer
-    from redstart.toolkit.honesty.examine import GreenPatch
-    from redstart.toolkit.honesty.mutant import Mutant
+    from redstart.toolkit.honesty.examination import GreenPatch
+    from redstart.toolkit.honesty.mutation import Mutant
     from redstart.toolkit.honesty.neutral_surroundings import NeutralDriver
     from redstart.toolkit.honesty.tripwires.protocol import Change, Tripwires
     from redstart.toolkit.installs.manager import PackageManager
     from redstart.toolkit.languages.new_program import NewPrograms
-    from redstart.toolkit.looking.probes import Snippets
-    from redstart.toolkit.looking.symbols import Symbol
+    from redstart.toolkit.model_tools.probes import Snippets
+    from redstart.toolkit.model_tools.symbols import Symbol
     from redstart.toolkit.patching.edited_code import EditedCode
     from redstart.toolkit.patching.policy import Protection
     from redstart.toolkit.retrieval.code_reader import CodeReader
     from redstart.toolkit.retrieval.sources import Sources
-    from redstart.toolkit.suites.view import TreeView
+    from redstart.toolkit.suites.suite_directory import TreeView
 
 _TEST = re.compile(
     r"(?:^|/)(?:test_[^/]*|[^/]*_test|tests?|conftest)\.py[iw]?(?:/|$)|(?:^|/)tests?/(?:.*/)?[^/]+\.py[iw]?$",
@@ -72,7 +72,7 @@ class PythonLanguage(Language):
     def is_test_path(self, path: str) -> bool:
         return bool(_TEST.search(path))
 
-    def protection(self, path: str) -> Protection | None:
+    def get_protection(self, path: str) -> Protection | None:
         from redstart.toolkit.patching.policy import Protection
 
         # A directory can have the name of such a file and take its place elsewhere.
@@ -82,25 +82,25 @@ class PythonLanguage(Language):
             return Protection.startup
         return Protection.runner if _SHADOWS.search(path) else None
 
-    def suite_in(self, folder: str, paths: Sequence[str], read: Read) -> SuitePlace | None:
-        from redstart.toolkit.languages.python.detect import suite_in
+    def find_suite(self, folder: str, paths: Sequence[str], read: Read) -> SuitePlace | None:
+        from redstart.toolkit.languages.python.detect import find_suite
 
-        return suite_in(folder, paths, read)
+        return find_suite(folder, paths, read)
 
-    def suites_of(self, paths: Sequence[str], read: Read) -> tuple[SuitePlace, ...]:
-        from redstart.toolkit.languages.python.detect import suites_of
+    def find_suites(self, paths: Sequence[str], read: Read) -> tuple[SuitePlace, ...]:
+        from redstart.toolkit.languages.python.detect import find_suites
 
-        return suites_of(paths, read)
+        return find_suites(paths, read)
 
-    def runner_of_command(self, words: Sequence[str]) -> str:
+    def find_command_runner(self, argv: Sequence[str]) -> str:
         from redstart.toolkit.languages.python.django import parse_command
-        from redstart.toolkit.languages.python.unittest import unittest_arguments
+        from redstart.toolkit.languages.python.unittest import parse_unittest_arguments
 
-        if unittest_arguments(words):
+        if parse_unittest_arguments(argv):
             return "unittest"
-        return "django" if parse_command(words) else ""
+        return "django" if parse_command(argv) else ""
 
-    def environment(self, own: Environment, folder: str, environ: Mapping[str, str]) -> None:
+    def build_environment(self, base: Environment, folder: str, environ: Mapping[str, str]) -> None:
         return None
 
     def count_tests(self, data: bytes) -> int:
@@ -111,25 +111,25 @@ class PythonLanguage(Language):
 
         return count_cases(text)
 
-    def why_no_test(self, path: str, text: str) -> str:
-        from redstart.toolkit.languages.python.written_tests import why_no_test
+    def explain_invalid_test(self, path: str, text: str) -> str:
+        from redstart.toolkit.languages.python.written_tests import explain_unusable_test
 
-        return why_no_test(path, text)
+        return explain_unusable_test(path, text)
 
-    def module_files(self, start: str) -> tuple[str, ...]:
+    def list_module_files(self, start: str) -> tuple[str, ...]:
         return (f"{start}.py", f"{start}/__main__.py", f"{start}/__init__.py")
 
-    def own_packages(self, paths: Collection[str]) -> tuple[str, ...]:
-        from redstart.toolkit.languages.python.modules import own_packages
+    def list_own_packages(self, paths: Collection[str]) -> tuple[str, ...]:
+        from redstart.toolkit.languages.python.modules import list_own_packages
 
-        return own_packages(paths)
+        return list_own_packages(paths)
 
-    def importable_names(self, paths: Collection[str]) -> frozenset[str]:
-        from redstart.toolkit.languages.python.modules import importable_names
+    def list_importable_names(self, paths: Collection[str]) -> frozenset[str]:
+        from redstart.toolkit.languages.python.modules import list_importable_names
 
-        return importable_names(paths)
+        return list_importable_names(paths)
 
-    def code_reader(self, sources: Sources) -> CodeReader:
+    def create_code_reader(self, sources: Sources) -> CodeReader:
         from redstart.toolkit.languages.python.code_reader import PythonReader
 
         return PythonReader(sources)
@@ -169,10 +169,10 @@ class PythonLanguage(Language):
 
         return PythonRunner()
 
-    def source(self, path: str, data: bytes) -> Source:
+    def create_source(self, path: str, data: bytes) -> Source:
         from redstart.toolkit.languages.python.checks.source import PythonSource
 
-        return PythonSource(path, data) if path.endswith(".py") else super().source(path, data)
+        return PythonSource(path, data) if path.endswith(".py") else super().create_source(path, data)
 
     @property
     def code_checks(self) -> CodeChecks:
@@ -204,28 +204,28 @@ class PythonLanguage(Language):
 
         return PythonAlterer()
 
-    def tripwires(self, change: Change) -> Tripwires:
+    def create_tripwires(self, change: Change) -> Tripwires:
         from redstart.toolkit.languages.python.tripwires.rules import PythonTripwires
 
         return PythonTripwires(change)
 
-    def neutral_driver(self, green: GreenPatch, view: TreeView) -> NeutralDriver | None:
+    def create_neutral_driver(self, patch: GreenPatch, view: TreeView) -> NeutralDriver | None:
         from redstart.toolkit.languages.python.neutral import PythonDriver
 
-        return PythonDriver(green, view)
+        return PythonDriver(patch, view)
 
-    def mutants(self, path: str, text: bytes) -> list[Mutant]:
-        from redstart.toolkit.languages.python.mutants import python_mutants
+    def create_mutants(self, path: str, text: bytes) -> list[Mutant]:
+        from redstart.toolkit.languages.python.mutants import create_python_mutants
 
-        return python_mutants(path, text) if path.endswith(".py") else []
+        return create_python_mutants(path, text) if path.endswith(".py") else []
 
     @property
     def green_checks(self) -> GreenChecks:
-        from redstart.toolkit.languages.python import green_checks
+        from redstart.toolkit.languages.python import patch_checks
 
-        return green_checks
+        return patch_checks
 
-    def definitions(self, owner: str, name: str) -> tuple[bytes, ...]:
+    def list_definition_texts(self, owner: str, name: str) -> tuple[bytes, ...]:
         return (f"def {name}(".encode(), *([f"class {owner.rsplit('.', maxsplit=1)[-1]}".encode()] if owner else []))
 
     def report_names(self, path: str, data: bytes) -> ReportNames:

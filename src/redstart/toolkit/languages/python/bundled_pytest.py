@@ -13,9 +13,9 @@ from importlib.metadata import distribution, version
 from pathlib import Path
 
 from redstart.core.shell import IN, Environment
-from redstart.toolkit.suites.detection.command import end_of_start
+from redstart.toolkit.suites.detection.command import count_start_words
 from redstart.toolkit.suites.detection.environment import Interpreter
-from redstart.toolkit.suites.request import inside
+from redstart.toolkit.suites.request import read_sandbox_file
 
 STARTER = "redstart_start_pytest.py"
 VARIABLE = "REDSTART_PYTEST"
@@ -29,10 +29,10 @@ class BundledPytest:
     name = "pytest"
 
     def is_missing(self, runner: str, command: Sequence[str], interpreter: Interpreter) -> bool:
-        starts_it = runner == self.name and (not command or bool(end_of_start(command, "pytest", "py.test")))
+        starts_it = runner == self.name and (not command or bool(count_start_words(command, "pytest", "py.test")))
         return starts_it and not interpreter.has_pytest
 
-    def fits(self, interpreter: Interpreter) -> bool:
+    def is_compatible(self, interpreter: Interpreter) -> bool:
         return tuple(int(part) for part in interpreter.version.split(".")[:2]) >= OLDEST
 
     def lend(self, environment: Environment, data: Path) -> Environment:
@@ -53,14 +53,14 @@ def copy_pytest(data: Path) -> Path:
         return target
     target.parent.mkdir(parents=True, exist_ok=True)
     with tempfile.TemporaryDirectory(dir=target.parent) as scratch:
-        made = Path(scratch) / "made"
+        staging = Path(scratch) / "made"
         for name in PACKAGES:
             for file in distribution(name).files or ():
                 if ".." not in file.parts and file.suffix != ".pyc":
-                    (made / file).parent.mkdir(parents=True, exist_ok=True)
-                    shutil.copyfile(str(file.locate()), made / file)
+                    (staging / file).parent.mkdir(parents=True, exist_ok=True)
+                    shutil.copyfile(str(file.locate()), staging / file)
         try:
-            made.rename(target)
+            staging.rename(target)
         except OSError:
             if not target.is_dir():  # another process was faster
                 raise
@@ -72,4 +72,4 @@ def start(environment: Environment) -> tuple[tuple[str, ...], dict[str, str]]:
     directory = environment.variables.get(VARIABLE)
     if not directory:
         return (), {}
-    return (environment.python, f"{IN}/{STARTER}", directory), {STARTER: inside(STARTER)}
+    return (environment.python, f"{IN}/{STARTER}", directory), {STARTER: read_sandbox_file(STARTER)}

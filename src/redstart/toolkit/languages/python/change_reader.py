@@ -7,20 +7,20 @@ import doctest
 from collections import Counter
 from collections.abc import Collection, Iterator
 
-from redstart.toolkit.languages.python.syntax import Function, functions_in, is_python, parsed
+from redstart.toolkit.languages.python.syntax import Function, is_python, iter_functions, parse_source
 
 Example = tuple[str, str, str]
 
-parses = is_python
+can_parse = is_python
 
 
-def says_the_same(before: bytes, after: bytes) -> bool:
-    old, new = parsed(before), parsed(after)
+def has_same_meaning(before: bytes, after: bytes) -> bool:
+    old, new = parse_source(before), parse_source(after)
     return old is not None and new is not None and ast.dump(old) == ast.dump(new)
 
 
-def added_names(lines: bytes) -> frozenset[str] | None:
-    tree = parsed(lines)
+def list_added_names(lines: bytes) -> frozenset[str] | None:
+    tree = parse_source(lines)
     if tree is None:
         return None
     names: set[str] = set()
@@ -34,33 +34,33 @@ def added_names(lines: bytes) -> frozenset[str] | None:
     return frozenset(names)
 
 
-def tests_lost(before: bytes, after: bytes, ids: Collection[str]) -> str:
+def describe_lost_tests(before: bytes, after: bytes, ids: Collection[str]) -> str:
     """Check that every docstring example still exists and that every test function is unchanged."""
-    old, new = parsed(before), parsed(after)
+    old, new = parse_source(before), parse_source(after)
     if old is None or new is None:
         return ""
-    if lost := Counter(_examples(old)) - Counter(_examples(new)):
-        return f"the doctest {next(iter(lost))[0].strip()!r} is changed or gone"
+    if lost_examples := Counter(_walk_examples(old)) - Counter(_walk_examples(new)):
+        return f"the doctest {next(iter(lost_examples))[0].strip()!r} is changed or gone"
     names = {part.partition("[")[0] for id_ in ids for part in id_.split("::")[1:]}
-    changed = Counter(_tests(old, names)) - Counter(_tests(new, names))
+    changed = Counter(_walk_tests(old, names)) - Counter(_walk_tests(new, names))
     return f"the test {next(iter(changed))[0]} is changed or gone" if changed else ""
 
 
-def _examples(tree: ast.Module) -> Iterator[Example]:
+def _walk_examples(tree: ast.Module) -> Iterator[Example]:
     """Iterate over docstring examples: the source, the expected output, and the options that it sets."""
     parser = doctest.DocTestParser()
     for node in ast.walk(tree):
         if not isinstance(node, ast.Module | ast.ClassDef | Function):
             continue
         try:
-            shown = parser.get_examples(ast.get_docstring(node) or "")
+            examples = parser.get_examples(ast.get_docstring(node) or "")
         except ValueError:
             continue
-        for item in shown:
+        for item in examples:
             yield item.source, item.exc_msg or item.want, repr(sorted(item.options.items()))
 
 
-def _tests(tree: ast.Module, names: Collection[str]) -> Iterator[tuple[str, str]]:
-    for node in functions_in(tree):
+def _walk_tests(tree: ast.Module, names: Collection[str]) -> Iterator[tuple[str, str]]:
+    for node in iter_functions(tree):
         if node.name in names and node.name.startswith("test"):
             yield node.name, ast.dump(node)

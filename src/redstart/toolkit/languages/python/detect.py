@@ -32,7 +32,7 @@ def is_python_test(path: str) -> bool:
     pure = PurePosixPath(path)
     if pure.suffix != ".py":
         return False
-    return _named_as_test(pure) or pure.name == "conftest.py" or not {"tests", "test"}.isdisjoint(pure.parts[:-1])
+    return _has_test_name(pure) or pure.name == "conftest.py" or not {"tests", "test"}.isdisjoint(pure.parts[:-1])
 
 
 def detect_runner(paths: Iterable[str], read: Read) -> str | None:
@@ -43,30 +43,30 @@ def detect_runner(paths: Iterable[str], read: Read) -> str | None:
     nothing indicates pytest. Ambiguous cases are left to pytest, which runs both kinds.
     `read` returns a file's bytes, or None if it cannot read the file.
     """
-    own = [path for path in paths if not _is_foreign(path)]
-    configured, finds_more = _pytest_configuration(own, read)
-    tests = [path for path in own if is_python_test(path) and PurePosixPath(path).name != "conftest.py"]
+    own_paths = [path for path in paths if not _is_foreign(path)]
+    is_configured, finds_more = _pytest_configuration(own_paths, read)
+    tests = [path for path in own_paths if is_python_test(path) and PurePosixPath(path).name != "conftest.py"]
     texts = {path: read(path) or b"" for path in tests}
-    has_tests = {path for path, text in texts.items() if _named_as_test(PurePosixPath(path)) or _holds_tests(text)}
+    has_tests = {path for path, text in texts.items() if _has_test_name(PurePosixPath(path)) or _has_tests(text)}
     if not has_tests:
-        return "pytest" if configured and finds_more else None
-    if configured or any(PurePosixPath(path).name == "conftest.py" for path in own):
+        return "pytest" if is_configured and finds_more else None
+    if is_configured or any(PurePosixPath(path).name == "conftest.py" for path in own_paths):
         return "pytest"
-    if MANAGE in own and is_django_manage(read(MANAGE) or b""):
+    if MANAGE in own_paths and is_django_manage(read(MANAGE) or b""):
         return "pytest" if any(_needs_pytest(text) for text in texts.values()) else "django"
-    if any(_speaks_pytest(text) for text in texts.values()) or any(_only_pytest_finds(path) for path in has_tests):
+    if any(_is_pytest_style(text) for text in texts.values()) or any(_is_pytest_only(path) for path in has_tests):
         return "pytest"
-    written = [texts[path] for path in has_tests if texts[path].strip()]
-    if written and all(_IMPORTS_UNITTEST.search(text) and _TEST_CASE.search(text) for text in written):
+    test_texts = [texts[path] for path in has_tests if texts[path].strip()]
+    if test_texts and all(_IMPORTS_UNITTEST.search(text) and _TEST_CASE.search(text) for text in test_texts):
         return "unittest"
     return "pytest"
 
 
-def _named_as_test(path: PurePosixPath) -> bool:
+def _has_test_name(path: PurePosixPath) -> bool:
     return path.name.startswith("test_") or path.stem.endswith("_test") or path.name in ("tests.py", "test.py")
 
 
-def _only_pytest_finds(path: str) -> bool:
+def _is_pytest_only(path: str) -> bool:
     name = PurePosixPath(path)
     return name.stem.endswith("_test") and not name.name.startswith("test")
 
@@ -76,7 +76,7 @@ def _is_foreign(path: str) -> bool:
     return any(part in FOREIGN or (part.startswith(".") and part != "..") for part in folders)
 
 
-def _holds_tests(text: bytes) -> bool:
+def _has_tests(text: bytes) -> bool:
     return bool(_PLAIN_FUNCTION.search(text) or _PLAIN_CLASS.search(text) or _TEST_CASE.search(text))
 
 
@@ -84,28 +84,28 @@ def _needs_pytest(text: bytes) -> bool:
     return bool(_IMPORTS_PYTEST.search(text) or _PLAIN_FUNCTION.search(text))
 
 
-def _speaks_pytest(text: bytes) -> bool:
+def _is_pytest_style(text: bytes) -> bool:
     return _needs_pytest(text) or bool(_PLAIN_CLASS.search(text))
 
 
 def _pytest_configuration(paths: Iterable[str], read: Read) -> tuple[bool, bool]:
     """Return whether pytest is configured in the tree, and whether it then also searches files with other names."""
-    found = finds_more = False
+    is_configured = finds_more = False
     for path in paths:
-        if configures_pytest(path, read):
-            found = True
-            finds_more = finds_more or bool(_OWN_PATTERN.search(_text(path, read)))
-    return found, finds_more
+        if has_pytest_configuration(path, read):
+            is_configured = True
+            finds_more = finds_more or bool(_OWN_PATTERN.search(_read_text(path, read)))
+    return is_configured, finds_more
 
 
-def configures_pytest(path: str, read: Read) -> bool:
+def has_pytest_configuration(path: str, read: Read) -> bool:
     """Whether pytest would read its configuration from this file."""
     name = PurePosixPath(path).name
     if name in PYTEST_FILES:
         return True
     if name != "pyproject.toml" and name not in INI_SECTIONS:
         return False
-    text = _text(path, read)
+    text = _read_text(path, read)
     if name == "pyproject.toml":
         return _has_pytest_table(text)
     parser = configparser.RawConfigParser(strict=False, allow_no_value=True)
@@ -116,7 +116,7 @@ def configures_pytest(path: str, read: Read) -> bool:
     return parser.has_section(INI_SECTIONS[name])
 
 
-def _text(path: str, read: Read) -> str:
+def _read_text(path: str, read: Read) -> str:
     return (read(path) or b"").decode("utf-8", "replace")
 
 
@@ -128,42 +128,44 @@ def _has_pytest_table(text: str) -> bool:
     return isinstance(tool, dict) and "pytest" in cast("dict[str, object]", tool)
 
 
-def suite_in(folder: str, paths: Sequence[str], read: Read) -> SuitePlace | None:
+def find_suite(folder: str, paths: Sequence[str], read: Read) -> SuitePlace | None:
     """Find the suite of a directory; None if it has no Python tests."""
-    runner = runner_in(folder, paths, read)
+    runner = find_runner(folder, paths, read)
     return SuitePlace(folder, runner) if runner else None
 
 
-def runner_in(folder: str, paths: Iterable[str], read: Read) -> str | None:
+def find_runner(folder: str, paths: Iterable[str], read: Read) -> str | None:
     """Find the runner of the tests in a directory; configuration in parent directories counts, as for pytest."""
     inside = f"{folder}/" if folder else ""
-    above = {str(item) for item in PurePosixPath(folder).parents} if folder else set[str]()
-    kept = {path.removeprefix(inside): path for path in paths if path.startswith(inside)}
+    ancestors = {str(item) for item in PurePosixPath(folder).parents} if folder else set[str]()
+    relative_paths = {path.removeprefix(inside): path for path in paths if path.startswith(inside)}
     if folder:
-        kept |= {f"../{path}": path for path in paths if str(PurePosixPath(path).parent) in above}
-    return detect_runner(kept, lambda shown: read(kept[shown]) if shown in kept else None)
+        relative_paths |= {f"../{path}": path for path in paths if str(PurePosixPath(path).parent) in ancestors}
+    return detect_runner(
+        relative_paths, lambda relative: read(relative_paths[relative]) if relative in relative_paths else None
+    )
 
 
-def suites_of(paths: Sequence[str], read: Read) -> tuple[SuitePlace, ...]:
+def find_suites(paths: Sequence[str], read: Read) -> tuple[SuitePlace, ...]:
     """Find a tree's suites: the root's if it has tests or configures pytest, else one for each project with tests."""
     runner = detect_runner(paths, read)
     if runner is None:
         return ()
-    projects = {str(PurePosixPath(path).parent) for path in paths if _begins_project(path, read)}
-    owners = {owner for path in paths if is_python_test(path) and (owner := _owner(path, projects)) is not None}
-    configured = any("/" not in path and configures_pytest(path, read) for path in paths)
-    if configured or "." in owners or not owners:
+    projects = {str(PurePosixPath(path).parent) for path in paths if _is_project_file(path, read)}
+    owners = {owner for path in paths if is_python_test(path) and (owner := _find_owner(path, projects)) is not None}
+    is_configured = any("/" not in path and has_pytest_configuration(path, read) for path in paths)
+    if is_configured or "." in owners or not owners:
         return (SuitePlace("", runner),)
-    found = ((folder, runner_in(folder, paths, read)) for folder in sorted(owners))
-    return tuple(SuitePlace(folder, runner) for folder, runner in found if runner) or (SuitePlace("", runner),)
+    candidates = ((folder, find_runner(folder, paths, read)) for folder in sorted(owners))
+    return tuple(SuitePlace(folder, runner) for folder, runner in candidates if runner) or (SuitePlace("", runner),)
 
 
-def _begins_project(path: str, read: Read) -> bool:
+def _is_project_file(path: str, read: Read) -> bool:
     name = PurePosixPath(path).name
     return name in PROJECT_FILES or (name == MANAGE and is_django_manage(read(path) or b""))
 
 
-def _owner(path: str, projects: set[str]) -> str | None:
+def _find_owner(path: str, projects: set[str]) -> str | None:
     """Find the outermost project below the root that contains a test; the root if none does, None if it is ignored."""
     if any(part.startswith(".") or part in ("node_modules", "site-packages") for part in path.split("/")):
         return None

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-INTO = "in the environment that runs the tests"
+INSTALL_LOCATION = "in the environment that runs the tests"
 NAME_PYTHON = "name a newer interpreter with --python"
 
 DISTRIBUTIONS = {
@@ -199,11 +199,11 @@ ZONES = frozenset(_ZONES.split())
 
 
 def install(package: str) -> str:
-    return f"pip install {package} {INTO}"
+    return f"pip install {package} {INSTALL_LOCATION}"
 
 
 def install_with(python: str, remedy: str) -> str:
     """Turn a remedy that installs something into a command for this interpreter; leave any other unchanged."""
     if not python or not remedy.startswith("pip install "):
         return remedy
-    return f"{python} -m {remedy.removesuffix(f' {INTO}')}"
+    return f"{python} -m {remedy.removesuffix(f' {INSTALL_LOCATION}')}"

@@ -15,7 +15,7 @@ from redstart.core.run import Suite
 from redstart.core.shell import IN, PINNED, Environment, Variation
 from redstart.toolkit.languages.python import unittest
 from redstart.toolkit.languages.python.sentinel import with_sentinel
-from redstart.toolkit.suites.request import JUNIT, SuiteRequest, inside
+from redstart.toolkit.suites.request import JUNIT, SuiteRequest, read_sandbox_file
 
 RUNNER = "redstart_django.py"
 MANAGE = "manage.py"
@@ -50,56 +50,56 @@ def is_django_manage(text: bytes) -> bool:
 
 def parse_command(argv: Sequence[str]) -> ManageCommand | None:
     """Split `python manage.py test ...` into its parts, also behind `uv run` etc.; None for any other command."""
-    words = list(argv)
+    remaining = list(argv)
     for launcher in _LAUNCHERS:
-        if tuple(words[: len(launcher)]) == launcher:
-            words = words[len(launcher) :]
+        if tuple(remaining[: len(launcher)]) == launcher:
+            remaining = remaining[len(launcher) :]
             break
     variables: dict[str, str] = {}
-    while words and _ASSIGNMENT.match(words[0]):
-        name, _, value = words.pop(0).partition("=")
+    while remaining and _ASSIGNMENT.match(remaining[0]):
+        name, _, value = remaining.pop(0).partition("=")
         variables[name] = value
-    if words and PurePosixPath(words[0]).name.startswith("python"):
-        words.pop(0)
+    if remaining and PurePosixPath(remaining[0]).name.startswith("python"):
+        remaining.pop(0)
     options: list[str] = []
-    while words and words[0].startswith("-") and words[0] not in ("-m", "-c"):
-        options += [words.pop(0)]
-        if options[-1] in _VALUED and words:
-            options += [words.pop(0)]
-    if len(words) < 2 or PurePosixPath(words[0]).name != MANAGE or words[1] != "test":
+    while remaining and remaining[0].startswith("-") and remaining[0] not in ("-m", "-c"):
+        options += [remaining.pop(0)]
+        if options[-1] in _VALUED and remaining:
+            options += [remaining.pop(0)]
+    if len(remaining) < 2 or PurePosixPath(remaining[0]).name != MANAGE or remaining[1] != "test":
         return None
-    return ManageCommand(variables, tuple(options), words[0], tuple(words[2:]))
+    return ManageCommand(variables, tuple(options), remaining[0], tuple(remaining[2:]))
 
 
-def command(
+def build_django_request(
     suite: Suite,
     environment: Environment,
     *,
     ids: Sequence[str] = (),
     sentinel: Sequence[str] = (),
-    vary: Variation = PINNED,
+    variation: Variation = PINNED,
 ) -> SuiteRequest:
     """Build the request that runs the whole suite or only `ids`, and checks where the `sentinel` packages come from.
 
     A command other than `manage.py test` runs unchanged and leaves no results per test.
     """
-    given = parse_command(suite.command or ("python", MANAGE, "test"))
-    if given is None:
-        return SuiteRequest(suite.command, vary.variables, {}, (JUNIT,))
-    ours, files = unittest.report_options(ids, vary)
-    start = (environment.python, *given.interpreter_options, f"{IN}/{RUNNER}", *ours)
-    argv = (*start, "--", given.manage, "test", *given.arguments)
-    files |= {RUNNER: inside(RUNNER), unittest.RUNNER: inside(unittest.RUNNER)}
-    request = SuiteRequest(argv, {**given.variables, **vary.variables}, files, (JUNIT,))
+    manage_command = parse_command(suite.command or ("python", MANAGE, "test"))
+    if manage_command is None:
+        return SuiteRequest(suite.command, variation.variables, {}, (JUNIT,))
+    own_options, files = unittest.report_options(ids, variation)
+    start = (environment.python, *manage_command.interpreter_options, f"{IN}/{RUNNER}", *own_options)
+    argv = (*start, "--", manage_command.manage, "test", *manage_command.arguments)
+    files |= {RUNNER: read_sandbox_file(RUNNER), unittest.RUNNER: read_sandbox_file(unittest.RUNNER)}
+    request = SuiteRequest(argv, {**manage_command.variables, **variation.variables}, files, (JUNIT,))
     return with_sentinel(request, sentinel, environment) if sentinel else request
 
 
-def labels_in(arguments: Sequence[str]) -> tuple[str, ...]:
+def list_labels(arguments: Sequence[str]) -> tuple[str, ...]:
     """List the apps, modules, classes or tests that the arguments of `manage.py test` name; empty for everything."""
     labels: list[str] = []
     is_value = False
-    for word in arguments:
-        if not word.startswith("-") and not is_value:
-            labels.append(word)
-        is_value = word in _VALUED_OPTIONS
+    for arg in arguments:
+        if not arg.startswith("-") and not is_value:
+            labels.append(arg)
+        is_value = arg in _VALUED_OPTIONS
     return tuple(labels)

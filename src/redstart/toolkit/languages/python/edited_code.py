@@ -26,37 +26,37 @@ class _Named(NamedTuple):
 
 
 @lru_cache(maxsize=32)
-def flaw(source: bytes | str) -> SyntaxFlaw | None:
+def find_syntax_flaw(source: bytes | str) -> SyntaxFlaw | None:
     """Return the first syntax error; None if the source parses."""
-    parsed = _tree(source)
+    parsed = _parse_source(source)
     return parsed if isinstance(parsed, SyntaxFlaw) else None
 
 
 @lru_cache(maxsize=4)
-def steps(source: str) -> frozenset[int]:
+def list_indent_widths(source: str) -> frozenset[int]:
     """Return the indentation widths of blocks, relative to the line that opens them; empty if it does not parse."""
-    found: set[int] = set()
+    widths: set[int] = set()
     depth = [0]
     try:
         for token in tokenize.generate_tokens(io.StringIO(source).readline):
             if token.type == tokenize.INDENT:
-                found.add(len(token.string) - depth[-1])
+                widths.add(len(token.string) - depth[-1])
                 depth.append(len(token.string))
             elif token.type == tokenize.DEDENT:
                 depth.pop()
     except (tokenize.TokenError, SyntaxError):
         return frozenset()
-    return frozenset(found)
+    return frozenset(widths)
 
 
-def replaced(lines: Sequence[str], snippet: Sequence[str]) -> list[LineReplacement] | str:
+def replace_definitions(lines: Sequence[str], snippet: Sequence[str]) -> list[LineReplacement] | str:
     """Replace the file's definitions with those of the same names in `snippet`; return a reason if that is impossible.
 
     Each name must occur exactly once. A class must keep all its members; otherwise the snippet may be an excerpt.
     A snippet that looks like the file up to a truncation point is refused: part of a change is not a change. Imports
     that the file lacks are added; standalone strings are ignored.
     """
-    before, after = _tree("\n".join(lines)), _tree(textwrap.dedent("\n".join(snippet)))
+    before, after = _parse_source("\n".join(lines)), _parse_source(textwrap.dedent("\n".join(snippet)))
     if isinstance(before, SyntaxFlaw) or isinstance(after, SyntaxFlaw):
         return "it is no program by itself"
     nodes = [node for node in after.body if isinstance(node, _Definition)]
@@ -64,19 +64,19 @@ def replaced(lines: Sequence[str], snippet: Sequence[str]) -> list[LineReplaceme
     texts = [node for node in after.body if isinstance(node, ast.Expr) and isinstance(node.value, ast.Constant)]
     if not nodes or len(nodes) + len(imports) + len(texts) != len(after.body):
         return "it is neither the whole file nor only definitions of it"
-    there = list(_definitions(before.body))
-    made: list[LineReplacement] = []
+    definitions = list(_walk_definitions(before.body))
+    replacements: list[LineReplacement] = []
     for node in nodes:
-        named = [item for item in there if item.name.rpartition(".")[2] == node.name]
-        if len(named) != 1:
-            return f"{node.name} is there {len(named)} times"
-        old = named[0].node
-        if type(old) is not type(node) or _members(old) - _members(node):
+        matches = [item for item in definitions if item.name.rpartition(".")[2] == node.name]
+        if len(matches) != 1:
+            return f"{node.name} is there {len(matches)} times"
+        old = matches[0].node
+        if type(old) is not type(node) or _list_members(old) - _list_members(node):
             return f"{node.name} in the answer lacks parts of the one in the file"
-        made.append(_span(lines, snippet, old, node))
-    if cut := _cut_off(lines, snippet, before, nodes, made):
-        return cut
-    return _with_imports(made, _imported(before, snippet, imports))
+        replacements.append(_replace_definition(lines, snippet, old, node))
+    if reason := _cut_off(lines, snippet, before, nodes, replacements):
+        return reason
+    return _with_imports(replacements, _insert_imports(before, snippet, imports))
 
 
 def _cut_off(
@@ -84,128 +84,140 @@ def _cut_off(
     snippet: Sequence[str],
     before: ast.Module,
     nodes: Sequence[_Definition],
-    made: Sequence[LineReplacement],
+    replacements: Sequence[LineReplacement],
 ) -> str:
     """Return why the snippet may be a truncated copy of the file or of a definition; empty if it is not.
 
     An answer with only the changes copies no definition unchanged. An answer that starts with the file's first line
     and lists its definitions in order, some unchanged, is the file: it must not end before the last definition.
     """
-    last = made[-1]
-    if _ends_early(lines[last.start : last.stop], last.lines):
+    last = replacements[-1]
+    if _is_truncated(lines[last.start : last.stop], last.lines):
         return f"it ends in the middle of {nodes[-1].name}: the last lines of that are not in it"
-    there = [statement.name for statement in before.body if isinstance(statement, _Definition)]
-    given = [node.name for node in nodes]
-    from_the_top = given == there[: len(given)] and _first_said(lines) == _first_said(snippet)
-    copied = any(tuple(lines[span.start : span.stop]) == span.lines for span in made)
-    if from_the_top and copied and len(given) < len(there):
-        return f"it is the file up to {given[-1]}, and what follows in the file is not in it"
+    existing_names = [statement.name for statement in before.body if isinstance(statement, _Definition)]
+    snippet_names = [node.name for node in nodes]
+    from_the_top = snippet_names == existing_names[: len(snippet_names)] and _find_first_text(
+        lines
+    ) == _find_first_text(snippet)
+    copied = any(tuple(lines[span.start : span.stop]) == span.lines for span in replacements)
+    if from_the_top and copied and len(snippet_names) < len(existing_names):
+        return f"it is the file up to {snippet_names[-1]}, and what follows in the file is not in it"
     return ""
 
 
-def _ends_early(old: Sequence[str], new: Sequence[str]) -> bool:
+def _is_truncated(old: Sequence[str], new: Sequence[str]) -> bool:
     """Whether the new lines match the old ones up to a line, or into one, and nothing replaces the remaining lines."""
     tag, a, b, c, d = difflib.SequenceMatcher(None, old, new, autojunk=False).get_opcodes()[-1]
     in_a_line = tag == "replace" and b - a > 1 == d - c and old[a].startswith(new[c])
     # A line that only moved is not lost.
-    gone = Counter(old) - Counter(new)
-    return (tag == "delete" or in_a_line) and any(line.strip() and line in gone for line in old[a:b])
+    missing_lines = Counter(old) - Counter(new)
+    return (tag == "delete" or in_a_line) and any(line.strip() and line in missing_lines for line in old[a:b])
 
 
-def _first_said(lines: Sequence[str]) -> str:
+def _find_first_text(lines: Sequence[str]) -> str:
     return next((line for line in lines if line.strip()), "")
 
 
-def _with_imports(made: list[LineReplacement], imported: LineReplacement | None) -> list[LineReplacement]:
+def _with_imports(replacements: list[LineReplacement], import_span: LineReplacement | None) -> list[LineReplacement]:
     """Add the imports. No two spans start at the same line: imports before a replaced definition join its span."""
-    if imported is None:
-        return made
-    at = next((number for number, span in enumerate(made) if span.start == imported.start), None)
-    if at is None:
-        return [imported, *made]
-    joined = made[at]._replace(lines=(*imported.lines, "", "", *made[at].lines))
-    return [*made[:at], joined, *made[at + 1 :]]
+    if import_span is None:
+        return replacements
+    index = next((number for number, span in enumerate(replacements) if span.start == import_span.start), None)
+    if index is None:
+        return [import_span, *replacements]
+    merged = replacements[index]._replace(lines=(*import_span.lines, "", "", *replacements[index].lines))
+    return [*replacements[:index], merged, *replacements[index + 1 :]]
 
 
-def defined(source: str) -> frozenset[str]:
+def list_defined_names(source: str) -> frozenset[str]:
     """Return the names of top-level functions and classes; empty if the source does not parse."""
-    tree = _tree(source)
+    tree = _parse_source(source)
     if isinstance(tree, SyntaxFlaw):
         return frozenset()
     return frozenset(node.name for node in tree.body if isinstance(node, _Definition))
 
 
-def has_all_names(lines: Sequence[str], others: Sequence[str]) -> bool:
+def has_all_names(lines: Sequence[str], other_lines: Sequence[str]) -> bool:
     """Whether both parse and every top-level name of the first is also a top-level name of the other."""
-    before, after = _tree("\n".join(lines)), _tree("\n".join(others))
+    before, after = _parse_source("\n".join(lines)), _parse_source("\n".join(other_lines))
     if isinstance(before, SyntaxFlaw) or isinstance(after, SyntaxFlaw):
         return False
-    return bool(_top(before)) and _top(before) <= _top(after)
+    return bool(_list_top_names(before)) and _list_top_names(before) <= _list_top_names(after)
 
 
-def _top(tree: ast.Module) -> set[str]:
-    assigned = (node.targets for node in tree.body if isinstance(node, ast.Assign))
-    names = {target.id for targets in assigned for target in targets if isinstance(target, ast.Name)}
+def _list_top_names(tree: ast.Module) -> set[str]:
+    target_lists = (node.targets for node in tree.body if isinstance(node, ast.Assign))
+    names = {target.id for targets in target_lists for target in targets if isinstance(target, ast.Name)}
     return names | {node.name for node in tree.body if isinstance(node, _Definition)}
 
 
-def _imported(
+def _insert_imports(
     before: ast.Module, snippet: Sequence[str], imports: Sequence[ast.Import | ast.ImportFrom]
 ) -> LineReplacement | None:
     """Insert the imports that the file lacks before its first statement other than a string or a __future__ import."""
-    have = {ast.dump(node) for node in ast.walk(before) if isinstance(node, ast.Import | ast.ImportFrom)}
-    lacking = [node for node in imports if ast.dump(node) not in have]
-    if not lacking:
+    existing = {ast.dump(node) for node in ast.walk(before) if isinstance(node, ast.Import | ast.ImportFrom)}
+    missing = [node for node in imports if ast.dump(node) not in existing]
+    if not missing:
         return None
-    code = [statement for statement in before.body if not _stands_before_imports(statement)]
-    at = min((_first(item) if isinstance(item, _Definition) else item.lineno) for item in code) - 1 if code else 0
+    code = [statement for statement in before.body if not _can_precede_imports(statement)]
+    index = (
+        min((_find_first_line(item) if isinstance(item, _Definition) else item.lineno) for item in code) - 1
+        if code
+        else 0
+    )
     return LineReplacement(
-        at, at, tuple(line for node in lacking for line in snippet[node.lineno - 1 : node.end_lineno])
+        index, index, tuple(line for node in missing for line in snippet[node.lineno - 1 : node.end_lineno])
     )
 
 
-def _stands_before_imports(node: ast.stmt) -> bool:
+def _can_precede_imports(node: ast.stmt) -> bool:
     if isinstance(node, ast.ImportFrom):
         return node.module == "__future__"
     return isinstance(node, ast.Expr) and isinstance(node.value, ast.Constant)
 
 
-def _span(lines: Sequence[str], snippet: Sequence[str], old: _Definition, new: _Definition) -> LineReplacement:
-    start, stop = _first(old) - 1, old.end_lineno or old.lineno
-    text = snippet[_first(new) - 1 : new.end_lineno]
-    have, want = _indent(text[0]), _indent(lines[start])
-    moved = text if have == want else [want + line.removeprefix(have) if line.strip() else "" for line in text]
-    return LineReplacement(start, stop, tuple(moved))
+def _replace_definition(
+    lines: Sequence[str], snippet: Sequence[str], old: _Definition, new: _Definition
+) -> LineReplacement:
+    start, stop = _find_first_line(old) - 1, old.end_lineno or old.lineno
+    text = snippet[_find_first_line(new) - 1 : new.end_lineno]
+    snippet_indent, want = _indent(text[0]), _indent(lines[start])
+    reindented = (
+        text
+        if snippet_indent == want
+        else [want + line.removeprefix(snippet_indent) if line.strip() else "" for line in text]
+    )
+    return LineReplacement(start, stop, tuple(reindented))
 
 
 def _indent(line: str) -> str:
     return line[: len(line) - len(line.lstrip())]
 
 
-def _first(node: _Definition) -> int:
+def _find_first_line(node: _Definition) -> int:
     return min([node.lineno, *(item.lineno for item in node.decorator_list)])
 
 
-def _members(node: _Definition) -> set[str]:
+def _list_members(node: _Definition) -> set[str]:
     if not isinstance(node, ast.ClassDef):
         return set()
-    named = {statement.name for statement in node.body if isinstance(statement, _Definition)}
+    names = {statement.name for statement in node.body if isinstance(statement, _Definition)}
     targets = (target for statement in node.body if isinstance(statement, ast.Assign) for target in statement.targets)
-    return named | {target.id for target in targets if isinstance(target, ast.Name)}
+    return names | {target.id for target in targets if isinstance(target, ast.Name)}
 
 
-def _definitions(body: Sequence[ast.stmt], around: str = "") -> Iterator[_Named]:
+def _walk_definitions(body: Sequence[ast.stmt], scope: str = "") -> Iterator[_Named]:
     for node in body:
         if isinstance(node, _Definition):
-            name = f"{around}.{node.name}" if around else node.name
+            name = f"{scope}.{node.name}" if scope else node.name
             yield _Named(name, node)
-            yield from _definitions(node.body, name)
+            yield from _walk_definitions(node.body, name)
             continue
-        for inner in ("body", "orelse", "finalbody"):
-            yield from _definitions(getattr(node, inner, ()), around)
+        for field in ("body", "orelse", "finalbody"):
+            yield from _walk_definitions(getattr(node, field, ()), scope)
 
 
-def _tree(source: bytes | str) -> ast.Module | SyntaxFlaw:
+def _parse_source(source: bytes | str) -> ast.Module | SyntaxFlaw:
     try:
         with warnings.catch_warnings():
             warnings.simplefilter("ignore")

@@ -19,28 +19,28 @@ class Modules:
         self._files, self._tree = files, tree
         self._paths: dict[str, str] = {}
         for path in sorted((path for path in files if path.endswith(MODULE)), key=lambda file: (len(file), file)):
-            for name in self._names(path):
+            for name in self._list_module_names(path):
                 self._paths.setdefault(name, path)
 
-    def file_of(self, module: str) -> str:
+    def find_file(self, module: str) -> str:
         """Find the file of a module; empty if the tree has no such module."""
         return self._paths.get(module, "")
 
-    def imported(self, node: ast.Import | ast.ImportFrom, importer: str) -> dict[str, str]:
+    def map_imports(self, node: ast.Import | ast.ImportFrom, importer: str) -> dict[str, str]:
         """Map the names that an import binds to the files that they come from, without names from outside the tree."""
         bound: dict[str, str] = {}
         if isinstance(node, ast.Import):
             for alias in node.names:
-                bound[alias.asname or alias.name.partition(".")[0]] = self.file_of(alias.name)
+                bound[alias.asname or alias.name.partition(".")[0]] = self.find_file(alias.name)
         else:
-            module = self._absolute(node, importer)
+            module = self._resolve_module(node, importer)
             for alias in node.names:
-                bound[alias.asname or alias.name] = self._origin(module, alias.name, _FORWARDS)
+                bound[alias.asname or alias.name] = self._find_origin(module, alias.name, _FORWARDS)
         return {name: path for name, path in bound.items() if path}
 
-    def _origin(self, module: str, name: str, forwards: int) -> str:
-        submodule = self.file_of(f"{module}.{name}")
-        package = self.file_of(module)
+    def _find_origin(self, module: str, name: str, forwards: int) -> str:
+        submodule = self.find_file(f"{module}.{name}")
+        package = self.find_file(module)
         if submodule or not package or not package.endswith("__init__.py") or forwards == 0:
             return submodule or package
         tree = self._tree(package)
@@ -48,10 +48,12 @@ class Modules:
             if isinstance(node, ast.ImportFrom):
                 for alias in node.names:
                     if (alias.asname or alias.name) == name:
-                        return self._origin(self._absolute(node, package), alias.name, forwards - 1) or package
+                        return (
+                            self._find_origin(self._resolve_module(node, package), alias.name, forwards - 1) or package
+                        )
         return package
 
-    def _absolute(self, node: ast.ImportFrom, importer: str) -> str:
+    def _resolve_module(self, node: ast.ImportFrom, importer: str) -> str:
         if not node.level:
             return node.module or ""
         folder = dirname(importer)
@@ -59,7 +61,7 @@ class Modules:
             folder = dirname(folder)
         return ".".join(part for part in (*folder.split("/"), node.module or "") if part)
 
-    def _names(self, path: str) -> Iterable[str]:
+    def _list_module_names(self, path: str) -> Iterable[str]:
         """Yield module names by the full path, by the path below a source root, and by the enclosing packages."""
         stem = path.removesuffix(MODULE).removesuffix("/__init__")
         yield stem.replace("/", ".")

@@ -17,7 +17,7 @@ NO_PACKAGES = frozenset(
 """Names that nobody imports, or that a badly packaged library may also provide."""
 
 
-def own_packages(paths: Iterable[str]) -> tuple[str, ...]:
+def list_own_packages(paths: Iterable[str]) -> tuple[str, ...]:
     """List the names under which a tree's files are imported: packages and modules in its root and in `src`.
 
     A directory without `__init__.py` in `src` is a namespace: its packages are listed, as in `acme.tool`.
@@ -41,14 +41,14 @@ def own_packages(paths: Iterable[str]) -> tuple[str, ...]:
     return tuple(sorted(tops))[:MOST_NAMES]
 
 
-def importable_names(paths: Collection[str]) -> frozenset[str]:
+def list_importable_names(paths: Collection[str]) -> frozenset[str]:
     """List the names that an import may find. A file outside of any package can be found by its own name."""
-    every = frozenset(paths)
+    all_paths = frozenset(paths)
     modules: set[str] = set()
-    for path in (PurePosixPath(item) for item in every if item.endswith((".py", ".pyi", ".pyx", ".so"))):
-        modules.add(path.name.partition(".")[0] if not _in_package(path, every) else "")
+    for path in (PurePosixPath(item) for item in all_paths if item.endswith((".py", ".pyi", ".pyx", ".so"))):
+        modules.add(path.name.partition(".")[0] if not _in_package(path, all_paths) else "")
         for folder in path.parents[:-1]:
-            if not _in_package(folder, every):
+            if not _in_package(folder, all_paths):
                 modules.add(folder.name)
     return frozenset(modules - {"", "..", "__init__", "src", "lib"})
 

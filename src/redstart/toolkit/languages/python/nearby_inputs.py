@@ -17,10 +17,10 @@ from redstart.toolkit.languages.python.nearby_questions import is_project_call
 MOST_NEAR = 6
 """The maximum number of inputs generated near one input."""
 _WORD = re.compile(r"[A-Za-z]{3,}")
-_WORDS = ("stone", "river", "amber", "lantern", "meadow", "copper")
-_DIGITS = "123456789"
-_LEAST_WORDS = 3
-_LARGEST = 10**9
+_SAMPLE_WORDS = ("stone", "river", "amber", "lantern", "meadow", "copper")
+_NONZERO_DIGITS = "123456789"
+_MIN_WORDS = 3
+_MAX_INTEGER = 10**9
 
 
 class NearInput(NamedTuple):
@@ -29,24 +29,28 @@ class NearInput(NamedTuple):
     """The index of the literal that differs."""
 
 
-def inputs_near(expression: ast.expr, chance: random.Random) -> list[NearInput]:
+def generate_near_inputs(expression: ast.expr, chance: random.Random) -> list[NearInput]:
     """Generate at most `MAX_NEAR_INPUTS` other expressions, spread evenly over the literals."""
-    count = len(_literals(expression))
-    waiting = [(index, _others(constant.value, chance)) for index, constant in enumerate(_literals(expression))]
+    count = len(_find_literals(expression))
+    waiting = [
+        (index, _generate_values(constant.value, chance)) for index, constant in enumerate(_find_literals(expression))
+    ]
     chance.shuffle(waiting)
     sources: dict[str, int] = {}
-    own = ast.unparse(expression)
+    own_source = ast.unparse(expression)
     for round_ in range(MOST_NEAR if count else 0):
         for index, values in waiting:
             if round_ < len(values) and len(sources) < MOST_NEAR:
                 sources.setdefault(_with_literal(expression, index, values[round_]), index)
-    sources.pop(own, None)
+    sources.pop(own_source, None)
     return [NearInput(source, literal) for source, literal in sources.items()]
 
 
 def is_boundary(expression: ast.expr) -> bool:
     """Whether every argument is one that code must treat specially: empty, None, 0, +-1, or with a single element."""
-    arguments = [argument for call in ast.walk(expression) if is_project_call(call) for argument in _arguments(call)]
+    arguments = [
+        argument for call in ast.walk(expression) if is_project_call(call) for argument in _list_arguments(call)
+    ]
     return all(map(_is_natural, arguments))
 
 
@@ -68,96 +72,100 @@ def _is_natural(argument: ast.expr) -> bool:
             return False
 
 
-def _arguments(call: ast.Call) -> list[ast.expr]:
+def _list_arguments(call: ast.Call) -> list[ast.expr]:
     return [*call.args, *(keyword.value for keyword in call.keywords)]
 
 
-def _literals(expression: ast.expr) -> list[ast.Constant]:
+def _find_literals(expression: ast.expr) -> list[ast.Constant]:
     """Find the literals in the arguments of calls into the project, in source order."""
     literals: dict[int, ast.Constant] = {}
     for call in ast.walk(expression):
         if is_project_call(call):
-            for argument in _arguments(call):
-                literals.update((id(constant), constant) for constant in _leaves(argument))
+            for argument in _list_arguments(call):
+                literals.update((id(constant), constant) for constant in _walk_literals(argument))
     return list(literals.values())
 
 
-def _leaves(node: ast.expr) -> Iterator[ast.Constant]:
+def _walk_literals(node: ast.expr) -> Iterator[ast.Constant]:
     match node:
         case ast.Constant():
             yield node
         case ast.UnaryOp(operand=operand):
-            yield from _leaves(operand)
+            yield from _walk_literals(operand)
         case ast.BinOp(left=left, right=right):
-            yield from _leaves(left)
-            yield from _leaves(right)
+            yield from _walk_literals(left)
+            yield from _walk_literals(right)
         case ast.List(elts=values) | ast.Tuple(elts=values) | ast.Set(elts=values) | ast.Dict(values=values):
             for value in values:
-                yield from _leaves(value)
+                yield from _walk_literals(value)
         case ast.Call():
-            for argument in _arguments(node):
-                yield from _leaves(argument)
+            for argument in _list_arguments(node):
+                yield from _walk_literals(argument)
         case _:
             return
 
 
 def _with_literal(expression: ast.expr, index: int, value: object) -> str:
     copy = deepcopy(expression)
-    _literals(copy)[index].value = value  # type: ignore[assignment]  # of the same type as before
+    _find_literals(copy)[index].value = value  # type: ignore[assignment]  # of the same type as before
     return ast.unparse(copy)
 
 
-def _others(value: object, chance: random.Random) -> list[object]:
+def _generate_values(value: object, chance: random.Random) -> list[object]:
     """Generate values of the same type near this one, the most revealing first."""
     match value:
         case bool():
             return []
-        case int() if abs(value) <= _LARGEST:
-            rest = [value + 1, value - 1, value + 2, value - 2, value + 10]
-            chance.shuffle(rest)
-            return [other for other in (2 * value, *rest) if other != value and (other >= 0 or value < 0)]
+        case int() if abs(value) <= _MAX_INTEGER:
+            candidates = [value + 1, value - 1, value + 2, value - 2, value + 10]
+            chance.shuffle(candidates)
+            return [
+                candidate
+                for candidate in (2 * value, *candidates)
+                if candidate != value and (candidate >= 0 or value < 0)
+            ]
         case float() if math.isfinite(value):
-            rest = [value + 0.5, value * 1.1, value + 1, value + 2]
-            chance.shuffle(rest)
-            return [other for other in rest if other != value]
+            candidates = [value + 0.5, value * 1.1, value + 1, value + 2]
+            chance.shuffle(candidates)
+            return [candidate for candidate in candidates if candidate != value]
         case str():
-            return list(_texts(value, chance))
+            return list(_change_text(value, chance))
         case bytes():
-            return [text.encode("latin-1") for text in _texts(value.decode("latin-1"), chance)]
+            return [text.encode("latin-1") for text in _change_text(value.decode("latin-1"), chance)]
         case _:
             return []
 
 
-def _texts(text: str, chance: random.Random) -> Iterator[str]:
+def _change_text(text: str, chance: random.Random) -> Iterator[str]:
     """Change one letter or digit, or a whole word of a longer text. Spaces and punctuation stay."""
-    words = list(_WORD.finditer(text))
-    places = [at for at, letter in enumerate(text) if letter in string.ascii_letters + string.digits]
-    drawn = _spread(places, chance)
-    for number, at in enumerate(drawn):
-        if number == 1 and len(words) >= _LEAST_WORDS:
-            word = chance.choice(words)
-            yield text[: word.start()] + _cased(chance.choice(_WORDS), word.group()) + text[word.end() :]
-        yield text[:at] + _other_letter(text[at], chance) + text[at + 1 :]
+    word_matches = list(_WORD.finditer(text))
+    places = [position for position, letter in enumerate(text) if letter in string.ascii_letters + string.digits]
+    positions = _pick_positions(places, chance)
+    for number, position in enumerate(positions):
+        if number == 1 and len(word_matches) >= _MIN_WORDS:
+            match = chance.choice(word_matches)
+            yield text[: match.start()] + _match_case(chance.choice(_SAMPLE_WORDS), match.group()) + text[match.end() :]
+        yield text[:position] + _pick_other_letter(text[position], chance) + text[position + 1 :]
 
 
-def _spread(places: Sequence[int], chance: random.Random) -> list[int]:
+def _pick_positions(places: Sequence[int], chance: random.Random) -> list[int]:
     """Pick one position from each part of the text in random order, then others; a short text repeats positions."""
     size = max(len(places) / MOST_NEAR, 1.0)
-    parts = [places[int(at * size) : int((at + 1) * size)] for at in range(MOST_NEAR)]
-    drawn = [chance.choice(part) for part in parts if part]
-    rest = [place for place in places if place not in drawn]
-    chance.shuffle(drawn)
-    chance.shuffle(rest)
-    return list(islice(cycle([*drawn, *rest]), 2 * MOST_NEAR)) if places else []
+    parts = [places[int(index * size) : int((index + 1) * size)] for index in range(MOST_NEAR)]
+    picked = [chance.choice(part) for part in parts if part]
+    remaining = [place for place in places if place not in picked]
+    chance.shuffle(picked)
+    chance.shuffle(remaining)
+    return list(islice(cycle([*picked, *remaining]), 2 * MOST_NEAR)) if places else []
 
 
-def _other_letter(letter: str, chance: random.Random) -> str:
-    kinds = (string.ascii_lowercase, string.ascii_uppercase, _DIGITS)
-    kind = next((kind for kind in kinds if letter in kind), _DIGITS)
-    return chance.choice([other for other in kind if other != letter])
+def _pick_other_letter(letter: str, chance: random.Random) -> str:
+    kinds = (string.ascii_lowercase, string.ascii_uppercase, _NONZERO_DIGITS)
+    kind = next((kind for kind in kinds if letter in kind), _NONZERO_DIGITS)
+    return chance.choice([candidate for candidate in kind if candidate != letter])
 
 
-def _cased(word: str, like: str) -> str:
-    if like.isupper():
+def _match_case(word: str, original: str) -> str:
+    if original.isupper():
         return word.upper()
-    return word.capitalize() if like[0].isupper() else word
+    return word.capitalize() if original[0].isupper() else word

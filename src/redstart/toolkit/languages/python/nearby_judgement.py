@@ -13,8 +13,8 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from typing import NamedTuple
 
-from redstart.core.noun import clip
-from redstart.toolkit.honesty.examine import PatchDoubt
+from redstart.core.frozen import clip
+from redstart.toolkit.honesty.examination import PatchDoubt
 
 LEAST_NEAR = 3
 """The minimum number of comparable inputs near a point before it is judged."""
@@ -22,16 +22,16 @@ LEAST_ISOLATED = 2
 """The number of isolated points from which a person is asked."""
 MOST_NOTES = 20
 LONGEST_NOTE = 200
-_SHOWN = 60
+_MAX_SHOWN_CHARACTERS = 60
 _STUB = "NotImplementedError"
 _EMPTY = frozenset({"None", "''", "[]", "{}", "()", "b''", "set()", "frozenset()"})
-_NOTHING = _EMPTY | {"False", "0"}
+_EMPTY_OR_FALSE = _EMPTY | {"False", "0"}
 
 
 class CallOutcome(NamedTuple):
     text: str
     """The repr of the value, or the name of the exception class."""
-    raised: bool = False
+    is_exception: bool = False
 
 
 class ComparedExpression(NamedTuple):
@@ -49,7 +49,10 @@ class ComparedExpression(NamedTuple):
 
     @property
     def words(self) -> str:
-        return f"{clip(self.source, _SHOWN)} {_shown(self.before)} -> {_shown(self.after)}"
+        return (
+            f"{clip(self.source, _MAX_SHOWN_CHARACTERS)} {_format_outcome(self.before)} -> "
+            f"{_format_outcome(self.after)}"
+        )
 
 
 class InputPoint(NamedTuple):
@@ -58,13 +61,15 @@ class InputPoint(NamedTuple):
     function: str
     is_target: bool
     boundary: bool
-    own: ComparedExpression
-    near: tuple[ComparedExpression, ...]
+    own_expression: ComparedExpression
+    near_expressions: tuple[ComparedExpression, ...]
 
     @property
     def comparable(self) -> tuple[ComparedExpression, ...]:
         """The nearby inputs without those that both versions refuse, which are outside the function's domain."""
-        return tuple(item for item in self.near if not _is_refused(item) or self.own.after.raised)
+        return tuple(
+            item for item in self.near_expressions if not _is_refused(item) or self.own_expression.after.is_exception
+        )
 
     @property
     def is_covered(self) -> bool:
@@ -72,7 +77,7 @@ class InputPoint(NamedTuple):
 
     @property
     def changes_near(self) -> int:
-        return sum(item.changed for item in self.near)
+        return sum(item.changed for item in self.near_expressions)
 
 
 class NearbyJudgement(NamedTuple):
@@ -82,100 +87,121 @@ class NearbyJudgement(NamedTuple):
 
 def judge(points: Sequence[InputPoint]) -> NearbyJudgement:
     targets = [point for point in points if point.is_target]
-    beside = [point for point in points if not point.is_target]
-    isolated = _isolated(points)
+    nearby_points = [point for point in points if not point.is_target]
+    isolated = _find_isolated(points)
     doubts: list[PatchDoubt] = []
     if len(isolated) >= LEAST_ISOLATED:
-        doubts.append(PatchDoubt(_only_there(isolated), refuses=False))
-    doubts += _emptied(beside)
+        doubts.append(PatchDoubt(_explain_isolated(isolated), refuses=False))
+    doubts += _find_emptied_functions(nearby_points)
     notes = [_note(point, is_isolated=point in isolated) for point in targets]
-    notes += [f"changed beside the targets: {point.own.words}" for point in beside if point.own.changed]
     notes += [
-        f"changed beside the targets: {point.changes_near} of {len(point.near)} inputs near {point.own.source}"
-        for point in beside
-        if not point.own.changed and point.changes_near
+        f"changed beside the targets: {point.own_expression.words}"
+        for point in nearby_points
+        if point.own_expression.changed
+    ]
+    notes += [
+        f"changed beside the targets: {point.changes_near} of {len(point.near_expressions)} inputs near "
+        f"{point.own_expression.source}"
+        for point in nearby_points
+        if not point.own_expression.changed and point.changes_near
     ]
     return NearbyJudgement(tuple(doubts), tuple(clip(note, LONGEST_NOTE) for note in dict.fromkeys(notes)))
 
 
-def _isolated(points: Sequence[InputPoint]) -> list[InputPoint]:
+def _find_isolated(points: Sequence[InputPoint]) -> list[InputPoint]:
     """Find isolated points, except in functions whose results also change for other inputs near the targets."""
     targets = [point for point in points if point.is_target]
     general = {point.function for point in targets if point.changes_near}
     isolated: dict[str, InputPoint] = {}
     for point in targets:
         answers = {
-            item.before for other in points if other.function == point.function for item in (other.own, *other.near)
+            item.before
+            for other_point in points
+            if other_point.function == point.function
+            for item in (other_point.own_expression, *other_point.near_expressions)
         }
         if point.function not in general and is_isolated(point, answers):
-            isolated.setdefault(point.own.source, point)
+            isolated.setdefault(point.own_expression.source, point)
     return list(isolated.values())
 
 
 def is_isolated(point: InputPoint, answers: set[CallOutcome]) -> bool:
     """Whether a point is isolated; `answers` are all known results of the function on the original code."""
-    own, near = point.own, point.comparable
-    if point.boundary or not (own.changed and point.is_covered) or point.changes_near:
+    own_expression, near_expressions = point.own_expression, point.comparable
+    if point.boundary or not (own_expression.changed and point.is_covered) or point.changes_near:
         return False
-    around = {item.before for item in near}
-    if len(around) == 1 and not (own.before.raised and own.after.raised):
-        is_entry = own.before not in around or answers != around
+    near_outcomes = {item.before for item in near_expressions}
+    if len(near_outcomes) == 1 and not (own_expression.before.is_exception and own_expression.after.is_exception):
+        is_entry = own_expression.before not in near_outcomes or answers != near_outcomes
         return not is_entry
     return not any(
-        _is_step(own, [item.before for item in near if item.literal == literal]) for literal in _literals(near)
+        _is_step(own_expression, [item.before for item in near_expressions if item.literal == literal])
+        for literal in _collect_literals(near_expressions)
     )
 
 
-def _is_step(own: ComparedExpression, along: Sequence[CallOutcome]) -> bool:
+def _is_step(own_expression: ComparedExpression, along: Sequence[CallOutcome]) -> bool:
     """Whether both results of a point occur when one literal varies: the point only crossed a boundary."""
-    return own.before in along and own.after in along
+    return own_expression.before in along and own_expression.after in along
 
 
-def _literals(near: Iterable[ComparedExpression]) -> set[int]:
-    return {item.literal for item in near}
+def _collect_literals(near_expressions: Iterable[ComparedExpression]) -> set[int]:
+    return {item.literal for item in near_expressions}
 
 
-def _emptied(beside: Iterable[InputPoint]) -> list[PatchDoubt]:
+def _find_emptied_functions(nearby_points: Iterable[InputPoint]) -> list[PatchDoubt]:
     """Find functions that no longer return anything near inputs of tests that passed before."""
     doubts: dict[str, PatchDoubt] = {}
-    for point in beside:
-        compared = (point.own, *point.near)
-        if len(point.near) < LEAST_NEAR:
+    for point in nearby_points:
+        expressions = (point.own_expression, *point.near_expressions)
+        if len(point.near_expressions) < LEAST_NEAR:
             continue
-        if all(_gives_nothing(item) for item in compared):
-            words = f"{point.function}() gives nothing for inputs that it answered before"
-            doubts.setdefault(point.function, PatchDoubt(words, refuses=False))
-        elif all(item.before.raised and not item.after.raised for item in compared):
-            words = f"{point.function}() accepts inputs that it refused before: {clip(point.own.source, _SHOWN)}"
-            doubts.setdefault(point.function, PatchDoubt(words, refuses=False))
+        if all(_has_empty_result(item) for item in expressions):
+            message = f"{point.function}() gives nothing for inputs that it answered before"
+            doubts.setdefault(point.function, PatchDoubt(message, refuses=False))
+        elif all(item.before.is_exception and not item.after.is_exception for item in expressions):
+            message = (
+                f"{point.function}() accepts inputs that it refused before: "
+                f"{clip(point.own_expression.source, _MAX_SHOWN_CHARACTERS)}"
+            )
+            doubts.setdefault(point.function, PatchDoubt(message, refuses=False))
     return list(doubts.values())
 
 
-def _gives_nothing(one: ComparedExpression) -> bool:
-    answered = not one.before.raised and one.before.text not in _NOTHING
-    return answered and not one.after.raised and one.after.text in _EMPTY
+def _has_empty_result(expression: ComparedExpression) -> bool:
+    had_result = not expression.before.is_exception and expression.before.text not in _EMPTY_OR_FALSE
+    return had_result and not expression.after.is_exception and expression.after.text in _EMPTY
 
 
-def _only_there(isolated: Sequence[InputPoint]) -> str:
-    others = len(isolated) - 1
+def _explain_isolated(isolated: Sequence[InputPoint]) -> str:
+    other_count = len(isolated) - 1
     return (
-        f"the patch changes results only for the tests' own inputs: {clip(isolated[0].own.source, _SHOWN)}"
-        f" and {others} other{'s' if others > 1 else ''}, not for inputs near them"
+        f"the patch changes results only for the tests' own inputs: "
+        f"{clip(isolated[0].own_expression.source, _MAX_SHOWN_CHARACTERS)}"
+        f" and {other_count} other{'s' if other_count > 1 else ''}, not for inputs near them"
     )
 
 
 def _note(point: InputPoint, *, is_isolated: bool) -> str:
-    own, count = point.own, len(point.near)
-    if not own.changed:
-        return f"unchanged: {clip(own.source, _SHOWN)}; near it, {point.changes_near} of {count} inputs changed"
+    own_expression, count = point.own_expression, len(point.near_expressions)
+    if not own_expression.changed:
+        return (
+            f"unchanged: {clip(own_expression.source, _MAX_SHOWN_CHARACTERS)}; near it, {point.changes_near} "
+            f"of {count} inputs changed"
+        )
     if is_isolated:
-        return f"changed only there: {own.words}; none of {count} inputs near it"
-    return f"changed: {own.words}; near it, {point.changes_near} of {count} inputs"
+        return f"changed only there: {own_expression.words}; none of {count} inputs near it"
+    return f"changed: {own_expression.words}; near it, {point.changes_near} of {count} inputs"
 
 
-def _is_refused(one: ComparedExpression) -> bool:
-    return one.before.raised and one.after.raised and not one.changed and one.before.text != _STUB
+def _is_refused(expression: ComparedExpression) -> bool:
+    return (
+        expression.before.is_exception
+        and expression.after.is_exception
+        and not expression.changed
+        and expression.before.text != _STUB
+    )
 
 
-def _shown(result: CallOutcome) -> str:
-    return f"raises {result.text}" if result.raised else clip(result.text, _SHOWN)
+def _format_outcome(result: CallOutcome) -> str:
+    return f"raises {result.text}" if result.is_exception else clip(result.text, _MAX_SHOWN_CHARACTERS)

@@ -20,11 +20,11 @@ class CaseAddress(NamedTuple):
     parameters: str = ""
 
 
-def address_of(test: str, files: Collection[str]) -> CaseAddress:
+def locate_test(test: str, files: Collection[str]) -> CaseAddress:
     """Return the address of a pytest or unittest ID; `files` are those of the suite's directory."""
-    file, _, called = test.partition("::")
-    if file.endswith(".py") or called:
-        names, _, parameters = called.partition("[")
+    file, _, qualified_name = test.partition("::")
+    if file.endswith(".py") or qualified_name:
+        names, _, parameters = qualified_name.partition("[")
         return CaseAddress(test, file, tuple(names.split("::")) if names else (), parameters.removesuffix("]"))
     parts = test.split(".")
     for end in range(len(parts), 0, -1):

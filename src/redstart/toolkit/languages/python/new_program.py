@@ -6,7 +6,7 @@ import json
 from fnmatch import fnmatch
 from pathlib import PurePosixPath
 
-from redstart.core.wishes import ProgramKind
+from redstart.core.run_preferences import ProgramKind
 from redstart.toolkit.languages.new_program import PIPELINE, NewProject, ProgramWords, ProjectFiles
 
 _KINDS = {
@@ -32,11 +32,11 @@ _IGNORED = ("__pycache__/", ".venv/", ".pytest_cache/", ".hypothesis/", "*.egg-i
 class PythonPrograms:
     runner = "pytest"
     test_folder = "tests"
-    offers = ("hypothesis",)
-    words = ProgramWords(
-        about="It is written in Python, as the package `{name}` in a folder of that name{made_with}.",
-        alone=", with the standard library alone",
-        together="the standard library",
+    test_packages = ("hypothesis",)
+    texts = ProgramWords(
+        description="It is written in Python, as the package `{name}` in a folder of that name{made_with}.",
+        no_packages=", with the standard library alone",
+        standard_modules="the standard library",
         kinds=_KINDS,
         starts="; `python -m {name}` starts it",
         test_rules=_RULES,
@@ -44,30 +44,30 @@ class PythonPrograms:
         part_tests="tests/test_{words}",
         test_example="tests/test_name.py",
         runner="pytest",
-        imported="{name}",
+        imported_module="{name}",
         first_test="tests/test_{name}.py",
         main="{name}/__init__.py",
         fence="python",
     )
 
-    def files(self, project: NewProject) -> ProjectFiles:
+    def build_files(self, project: NewProject) -> ProjectFiles:
         name = project.package
-        ways = {ProgramKind.cli_tool: f"{project.title} --help", ProgramKind.web_app: f"python -m {name}"}
+        usages = {ProgramKind.cli_tool: f"{project.title} --help", ProgramKind.web_app: f"python -m {name}"}
         return ProjectFiles(
             manifest="pyproject.toml",
-            description=_pyproject(project),
+            description=_format_pyproject(project),
             ignored=_IGNORED,
             install="pip install .",
             test="pip install '.[test]'\npytest",
-            use=(project.kind and ways.get(project.kind)) or f"import {name}",
+            use=(project.kind and usages.get(project.kind)) or f"import {name}",
         )
 
     def is_test(self, path: str) -> bool:
         return fnmatch(PurePosixPath(path).name, "test_*.py") or path.endswith("_test.py")
 
 
-def _pyproject(project: NewProject) -> str:
-    tests = ", ".join(json.dumps(offer) for offer in ("pytest", *project.offers))
+def _format_pyproject(project: NewProject) -> str:
+    tests = ", ".join(json.dumps(offer) for offer in ("pytest", *project.test_packages))
     lines = [
         "[build-system]",
         'requires = ["setuptools>=61"]',

@@ -12,9 +12,9 @@ from pathlib import Path, PurePosixPath
 from redstart.core.shell import Environment
 from redstart.ports.install.port import InstallRequest, InstallResult
 from redstart.toolkit.installs.environment import with_path
-from redstart.toolkit.installs.manager import Asks
-from redstart.toolkit.installs.names import hyphenated, listed
-from redstart.toolkit.installs.tables import own_names
+from redstart.toolkit.installs.manager import RequestedItems
+from redstart.toolkit.installs.manifest_tables import list_own_names
+from redstart.toolkit.installs.names import hyphenate, load_names
 
 KEY = "python"
 LOCK_NAME = "requirements.lock"
@@ -28,49 +28,53 @@ class PythonPackages:
     versioned = re.compile(r"([\w.-]+)\s*(?:\[[\w\s,.-]*\])?\s*(?:[<>=!~].*)?")
     needs_interpreter = True
 
-    def normal(self, name: str) -> str:
-        return hyphenated(name)
+    def normalize(self, name: str) -> str:
+        return hyphenate(name)
 
-    def popular(self) -> Iterable[str]:
-        return listed(KEY)
+    def list_popular(self) -> Iterable[str]:
+        return load_names(KEY)
 
     def is_built_in(self, name: str) -> bool:
         return name.replace("-", "_") in sys.stdlib_module_names
 
     def is_manifest(self, place: PurePosixPath) -> bool:
-        named = place.stem.startswith("requirements") or place.parent.name == "requirements"
-        return place.name == "pyproject.toml" or (named and place.suffix in (".txt", ".in"))
+        has_requirements_name = place.stem.startswith("requirements") or place.parent.name == "requirements"
+        return place.name == "pyproject.toml" or (has_requirements_name and place.suffix in (".txt", ".in"))
 
-    def read(self, path: str, text: str, own: set[str]) -> Asks:
-        from redstart.toolkit.languages.python.requirements import of_pyproject, of_requirements
+    def read(self, path: str, text: str, own: set[str]) -> RequestedItems:
+        from redstart.toolkit.languages.python.requirements import parse_pyproject, parse_requirements
 
         if PurePosixPath(path).name != "pyproject.toml":
-            yield from of_requirements(path, text)
+            yield from parse_requirements(path, text)
             return
         table = tomllib.loads(text)
-        own |= set(own_names(table.get("project")))
-        yield from of_pyproject(path, table)
+        own |= set(list_own_names(table.get("project")))
+        yield from parse_pyproject(path, table)
 
-    def modules(self, paths: Iterable[str]) -> Iterator[str]:
+    def list_modules(self, paths: Iterable[str]) -> Iterator[str]:
         """Yield the modules at the root or in its `src`."""
         for path in paths:
             parts = PurePosixPath(path).parts
-            inner = parts[1:] if parts[:1] == ("src",) else parts
-            if len(inner) > 1 and inner[-1] == "__init__.py":
-                yield inner[0]
-            elif len(inner) == 1 and inner[0].endswith(".py") and inner[0] not in ("setup.py", "conftest.py"):
-                yield inner[0].removesuffix(".py")
+            module_parts = parts[1:] if parts[:1] == ("src",) else parts
+            if len(module_parts) > 1 and module_parts[-1] == "__init__.py":
+                yield module_parts[0]
+            elif (
+                len(module_parts) == 1
+                and module_parts[0].endswith(".py")
+                and module_parts[0] not in ("setup.py", "conftest.py")
+            ):
+                yield module_parts[0].removesuffix(".py")
 
     def add(self, files: Mapping[str, bytes], names: Sequence[str]) -> dict[str, bytes]:
         text = files.get("pyproject.toml", b"").decode()
-        found = _DEPENDENCIES.search(text)
-        if found is None:
+        match = _DEPENDENCIES.search(text)
+        if match is None:
             return {}
-        listed = json.dumps([*json.loads(found[1]), *names])
-        return {"pyproject.toml": f"{text[: found.start(1)]}{listed}{text[found.end(1) :]}".encode()}
+        dependencies = json.dumps([*json.loads(match[1]), *names])
+        return {"pyproject.toml": f"{text[: match.start(1)]}{dependencies}{text[match.end(1) :]}".encode()}
 
     def prepare(self, request: InstallRequest, home: Path, environ: Mapping[str, str]) -> InstallResult:
-        from redstart.toolkit.languages.python.installing import prepare_python
+        from redstart.toolkit.languages.python.package_install import prepare_python
 
         return prepare_python(request, home, request.python or sys.executable, environ)
 
@@ -82,7 +86,9 @@ class PythonPackages:
         variables.pop("PYTEST_DISABLE_PLUGIN_AUTOLOAD", None)
         return environment.model_copy(
             update={
-                "read_only": tuple(dict.fromkeys((*environment.read_only, prepared.folder, *_base(folder)))),
+                "read_only": tuple(
+                    dict.fromkeys((*environment.read_only, prepared.folder, *_find_base_prefix(folder)))
+                ),
                 "python": prepared.python,
                 "variables": variables,
                 "chosen": "installed for this project",
@@ -90,9 +96,9 @@ class PythonPackages:
         )
 
 
-def _base(folder: Path) -> tuple[str, ...]:
+def _find_base_prefix(folder: Path) -> tuple[str, ...]:
     """Return the prefix of the environment's base interpreter; empty for the system's, which every sandbox shows."""
     lines = (folder / "pyvenv.cfg").read_text(encoding="utf-8").splitlines()
-    found = next((line.partition("=")[2].strip() for line in lines if line.startswith("home")), "")
-    prefix = str(Path(found).parent) if found else ""
+    bin_dir = next((line.partition("=")[2].strip() for line in lines if line.startswith("home")), "")
+    prefix = str(Path(bin_dir).parent) if bin_dir else ""
     return () if prefix in ("", "/", "/usr") else (prefix,)

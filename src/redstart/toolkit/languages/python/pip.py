@@ -12,10 +12,10 @@ from pathlib import Path
 
 from redstart.core.errors import ConfigError, PortError
 from redstart.ports.install.port import PackageRefusal
-from redstart.toolkit.installs.names import hyphenated
+from redstart.toolkit.installs.names import hyphenate
 from redstart.toolkit.installs.stage import StageResult, run
 
-QUIET = {
+QUIET_VARIABLES = {
     "PIP_NO_INPUT": "1",
     "PIP_DISABLE_PIP_VERSION_CHECK": "1",
     "PIP_PROGRESS_BAR": "off",
@@ -33,7 +33,7 @@ _OTHER_HASH = re.compile(r"^\s+([\w.-]+)(?:[=<>!~]\S*)? from \S+", re.MULTILINE)
 _OTHER_NAME = re.compile(r"Requested (\S+) from \S+ has (?:inconsistent|different) (?:name|version)", re.IGNORECASE)
 
 
-def pip_for(python: Path, environ: Mapping[str, str]) -> list[str]:
+def find_pip(python: Path, environ: Mapping[str, str]) -> list[str]:
     """Find the command that starts pip for the environment of `python`, which need not contain pip.
 
     This is Redstart's own pip, the one bundled with a Python that can install it, or the one on PATH. Raises
@@ -41,45 +41,47 @@ def pip_for(python: Path, environ: Mapping[str, str]) -> list[str]:
     """
     if importlib.util.find_spec("pip") is not None:
         return [sys.executable, "-I", "-m", "pip", "--python", str(python)]
-    if bundled := _bundled():
-        return [str(python), "-I", str(bundled / "pip")]
-    if found := shutil.which("pip", path=environ.get("PATH", "")) or shutil.which("pip3", path=environ.get("PATH", "")):
-        return [found, "--python", str(python)]
+    if bundled_wheel := _find_bundled():
+        return [str(python), "-I", str(bundled_wheel / "pip")]
+    if executable := shutil.which("pip", path=environ.get("PATH", "")) or shutil.which(
+        "pip3", path=environ.get("PATH", "")
+    ):
+        return [executable, "--python", str(python)]
     raise ConfigError(
         "pip is required to install packages, but was not found",
         remedy="Put it on PATH; on Debian and Ubuntu: apt install python3-pip",
     )
 
 
-def _bundled() -> Path | None:
+def _find_bundled() -> Path | None:
     spec = importlib.util.find_spec("ensurepip")
     folder = Path(spec.origin).parent / "_bundled" if spec and spec.origin else Path()
     return next(iter(sorted(folder.glob("pip-*.whl"), reverse=True)), None) if spec else None
 
 
-def yanked(done: StageResult) -> list[PackageRefusal]:
+def find_yanked(result: StageResult) -> list[PackageRefusal]:
     return [
         PackageRefusal(name=name, reason=f"{name} {version.rstrip(',')} was withdrawn by its authors.")
-        for name, version in _YANKED.findall(done.output)
+        for name, version in _YANKED.findall(result.output)
     ]
 
 
-def refusals(done: StageResult) -> list[PackageRefusal]:
+def explain_refusals(result: StageResult) -> list[PackageRefusal]:
     """Describe what pip could not download. Raises `PortError` if no package is at fault."""
-    text = done.output
+    text = result.output
     if _UNREACHABLE.search(text):
         raise PortError("the package index cannot be reached", remedy="look at pip's own settings: pip config list")
     if "DO NOT MATCH THE HASHES" in text:
-        names = [hyphenated(name) for name in _OTHER_HASH.findall(text)] or [""]
-        why = "is not what its index promised: the hashes differ"
-        return [PackageRefusal(name=name, reason=f"{name or 'a package'} {why}.") for name in dict.fromkeys(names)]
-    if found := _OTHER_NAME.search(text):
-        name = hyphenated(re.split(r"[=<>!~]", found[1])[0])
+        names = [hyphenate(name) for name in _OTHER_HASH.findall(text)] or [""]
+        reason = "is not what its index promised: the hashes differ"
+        return [PackageRefusal(name=name, reason=f"{name or 'a package'} {reason}.") for name in dict.fromkeys(names)]
+    if match := _OTHER_NAME.search(text):
+        name = hyphenate(re.split(r"[=<>!~]", match[1])[0])
         return [PackageRefusal(name=name, reason=f"{name} says that it is another package.")]
-    if found := _NOT_THERE.search(text):
-        name = hyphenated(found[1])
-        why = "has no wheel that fits here, and source is not built, since that would run its code"
-        return [PackageRefusal(name=name, reason=f"{name} {why}.")]
+    if match := _NOT_THERE.search(text):
+        name = hyphenate(match[1])
+        reason = "has no wheel that fits here, and source is not built, since that would run its code"
+        return [PackageRefusal(name=name, reason=f"{name} {reason}.")]
     if "ResolutionImpossible" in text:
         return [PackageRefusal(name="", reason="no versions of these packages fit together.")]
     errors = [line for line in text.splitlines() if line.startswith("ERROR:")] or text.splitlines()[-1:]
@@ -90,22 +92,33 @@ def on_several_indexes(
     pip: list[str], names: list[str], folder: Path, environ: Mapping[str, str]
 ) -> list[PackageRefusal]:
     """Refuse names that exist on more than one of the user's indexes: their owners may differ."""
-    options = dict(_options(pip, folder, environ))
+    options = dict(_list_options(pip, folder, environ))
     indexes = [options.get("index-url", ""), *options.get("extra-index-url", "").split()]
     if len(indexes) < 2 or not names:
         return []
-    kept = {f"PIP_{name.replace('-', '_').upper()}": options[name] for name in _KEPT_OPTIONS if name in options}
-    alone = {"PIP_CONFIG_FILE": "/dev/null", "PIP_EXTRA_INDEX_URL": "", "PIP_FIND_LINKS": "", **kept, **QUIET}
+    kept_options = {f"PIP_{name.replace('-', '_').upper()}": options[name] for name in _KEPT_OPTIONS if name in options}
+    isolated_variables = {
+        "PIP_CONFIG_FILE": "/dev/null",
+        "PIP_EXTRA_INDEX_URL": "",
+        "PIP_FIND_LINKS": "",
+        **kept_options,
+        **QUIET_VARIABLES,
+    }
 
-    def has(index: str, name: str) -> bool:
+    def is_on_index(index: str, name: str) -> bool:
         address = {"PIP_INDEX_URL": index} if index else {}
-        return run([*pip, "index", "versions", name], folder, _without_index(environ), {**alone, **address}).code == 0
+        return (
+            run(
+                [*pip, "index", "versions", name], folder, _without_index(environ), {**isolated_variables, **address}
+            ).code
+            == 0
+        )
 
-    why = "is on more than one of your indexes, and they need not mean the same package"
+    reason = "is on more than one of your indexes, and they need not mean the same package"
     return [
-        PackageRefusal(name=name, reason=f"{name} {why}.")
+        PackageRefusal(name=name, reason=f"{name} {reason}.")
         for name in names
-        if sum(has(index, name) for index in indexes) > 1
+        if sum(is_on_index(index, name) for index in indexes) > 1
     ]
 
 
@@ -113,10 +126,10 @@ def _without_index(environ: Mapping[str, str]) -> dict[str, str]:
     return {name: value for name, value in environ.items() if name.upper() != "PIP_INDEX_URL"}
 
 
-def _options(pip: list[str], folder: Path, environ: Mapping[str, str]) -> Iterator[tuple[str, str]]:
+def _list_options(pip: list[str], folder: Path, environ: Mapping[str, str]) -> Iterator[tuple[str, str]]:
     """List pip's effective options, the one with the highest precedence last."""
-    lines = run([*pip, "config", "list"], folder, environ, QUIET).output.splitlines()
+    lines = run([*pip, "config", "list"], folder, environ, QUIET_VARIABLES).output.splitlines()
     for line in sorted(lines, key=lambda item: item.startswith(":env:")):
-        key, found, value = line.partition("=")
-        if found and value[:1] in "'\"":
+        key, separator, value = line.partition("=")
+        if separator and value[:1] in "'\"":
             yield key.rpartition(".")[2], str(ast.literal_eval(value))

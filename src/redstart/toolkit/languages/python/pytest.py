@@ -28,8 +28,8 @@ from redstart.core.shell import IN, OUT, PINNED, Environment, Variation
 from redstart.toolkit.languages.python import bundled_pytest
 from redstart.toolkit.languages.python.sentinel import PLUGIN as SENTINEL
 from redstart.toolkit.languages.python.sentinel import with_sentinel
-from redstart.toolkit.suites.detection.command import around, end_of_start, with_interpreter
-from redstart.toolkit.suites.request import JUNIT, PLUGINS, RUNNING, SuiteRequest, importing
+from redstart.toolkit.suites.detection.command import adapt_command, count_start_words, with_interpreter
+from redstart.toolkit.suites.request import JUNIT, PLUGINS, RUNNING, SuiteRequest, add_importable_files
 
 IDS_LIMIT = 200
 IDS_SIZE = 60_000
@@ -45,14 +45,14 @@ _FLAG = re.compile(r"-[vqsxl]+|-r\w+|-[nkmcopW].+")
 _TEST_FILE = re.compile(r"\.py(?:::|$)")
 _NO_PLUGIN = re.compile(rf'Error importing plugin "(?:{PLUGIN}|{SENTINEL})"')
 
-COMMON = (f"--override-ini=cache_dir={OUT}/cache", "--rootdir=.")
-OPTIONS = ("-p", PLUGIN, f"--redstart-report={OUT}", *COMMON)
+COMMON_OPTIONS = (f"--override-ini=cache_dir={OUT}/cache", "--rootdir=.")
+OPTIONS = ("-p", PLUGIN, f"--redstart-report={OUT}", *COMMON_OPTIONS)
 PLAIN_OPTIONS = (
     f"--junitxml={OUT}/{JUNIT}",
     "--junit-prefix=",
     "--override-ini=junit_family=xunit1",
     "--override-ini=junit_logging=no",
-    *COMMON,
+    *COMMON_OPTIONS,
     "--continue-on-collection-errors",
     "--maxfail=0",
     "--tb=auto",
@@ -61,13 +61,13 @@ PLAIN_OPTIONS = (
 """The options for runs without the plugin."""
 
 
-def command(
+def build_pytest_request(
     suite: Suite,
     environment: Environment,
     *,
     ids: Sequence[str] = (),
     sentinel: Sequence[str] = (),
-    vary: Variation = PINNED,
+    variation: Variation = PINNED,
     plain: bool = False,
     test_cpu: int = 0,
 ) -> SuiteRequest:
@@ -82,119 +82,125 @@ def command(
     `plain` is for environments that cannot import our plugins (see `has_lost_plugin`): there is then no `sentinel` and
     no order, and a command that starts pytest runs everything.
     """
-    words = suite.command or ("python", "-m", "pytest")
-    end = end_of_start(words, "pytest", "py.test")
+    command_args = suite.command or ("python", "-m", "pytest")
+    end = count_start_words(command_args, "pytest", "py.test")
     if not end:
-        return _started(suite, environment, ids, sentinel, vary, plain=plain)
-    lent, files = bundled_pytest.start(environment)
-    start = lent or with_interpreter(words[:end], environment)
-    plain = plain or _ignores_variables(start)
-    options = _options(vary, sentinel, plain=plain)
-    limited = bool(test_cpu) and not plain
-    options += (f"--redstart-test-cpu={test_cpu}",) if limited else ()
-    argv = (*start, *_arguments(words[end:], selection(ids), options))
-    left = (JUNIT, PLUGINS, *((RUNNING,) if limited else ()))
-    request = SuiteRequest(argv, vary.variables, files, left)
-    return request if plain else _with_plugins(request, sentinel, environment, limited=limited)
+        return _build_wrapped_request(suite, environment, ids, sentinel, variation, plain=plain)
+    lent_start, files = bundled_pytest.start(environment)
+    start = lent_start or with_interpreter(command_args[:end], environment)
+    plain = plain or _is_isolated_start(start)
+    options = _build_options(variation, sentinel, plain=plain)
+    is_limited = bool(test_cpu) and not plain
+    options += (f"--redstart-test-cpu={test_cpu}",) if is_limited else ()
+    argv = (*start, *_merge_arguments(command_args[end:], select_arguments(ids), options))
+    output_files = (JUNIT, PLUGINS, *((RUNNING,) if is_limited else ()))
+    request = SuiteRequest(argv, variation.variables, files, output_files)
+    return request if plain else _with_plugins(request, sentinel, environment, is_limited=is_limited)
 
 
-def lost_plugin(output: str) -> bool:
+def has_lost_plugin(output: str) -> bool:
     """Whether pytest ended because it could not import a plugin of ours: the command sets Python's path itself."""
     return bool(_NO_PLUGIN.search(output))
 
 
-def selection(ids: Sequence[str]) -> tuple[str, ...]:
+def select_arguments(ids: Sequence[str]) -> tuple[str, ...]:
     """Select the arguments that run at least `ids`: the IDs, their files if there are many, or none for everything."""
-    for chosen in (tuple(dict.fromkeys(ids)), tuple(dict.fromkeys(id_.partition("::")[0] for id_ in ids))):
-        if len(chosen) <= IDS_LIMIT and sum(len(item.encode()) + 1 for item in chosen) <= IDS_SIZE:
-            return chosen
+    for selected in (tuple(dict.fromkeys(ids)), tuple(dict.fromkeys(id_.partition("::")[0] for id_ in ids))):
+        if len(selected) <= IDS_LIMIT and sum(len(item.encode()) + 1 for item in selected) <= IDS_SIZE:
+            return selected
     return ()
 
 
-def named_paths(given: Sequence[str]) -> list[str]:
+def list_named_paths(arguments: Sequence[str]) -> list[str]:
     """List the files and directories that pytest's arguments name, unless they could be an option's value."""
-    end = given.index("--") if "--" in given else len(given)
-    left = _without_paths(given[:end])
-    named: list[str] = []
-    for word in given[:end]:
-        if left[:1] == [word]:
-            left.pop(0)
+    end = arguments.index("--") if "--" in arguments else len(arguments)
+    remaining_options = _without_paths(arguments[:end])
+    paths: list[str] = []
+    for arg in arguments[:end]:
+        if remaining_options[:1] == [arg]:
+            remaining_options.pop(0)
         else:
-            named.append(word)
+            paths.append(arg)
     # After an option that may or may not take a value, a test file can still be recognized by its name.
-    kept = [word for word in _without_paths(given[:end]) if not word.startswith("-") and _TEST_FILE.search(word)]
-    return [word.partition("::")[0] for word in (*named, *kept, *given[end + 1 :])]
+    test_files = [arg for arg in _without_paths(arguments[:end]) if not arg.startswith("-") and _TEST_FILE.search(arg)]
+    return [arg.partition("::")[0] for arg in (*paths, *test_files, *arguments[end + 1 :])]
 
 
-def _started(
+def _build_wrapped_request(
     suite: Suite,
     environment: Environment,
     ids: Sequence[str],
     sentinel: Sequence[str],
-    vary: Variation,
+    variation: Variation,
     *,
     plain: bool,
 ) -> SuiteRequest:
     """Build the request for a command that starts pytest: a variable passes our options; its own options still win."""
-    how = around(suite, environment)
-    options = _options(vary, sentinel, plain=plain)
-    files = dict(how.files_in)
+    wrapper = adapt_command(suite, environment)
+    options = _build_options(variation, sentinel, plain=plain)
+    files = dict(wrapper.files_in)
     if ids and not plain:
         files[IDS] = "".join(f"{id_}\n" for id_ in ids)
         options = (*options, f"--redstart-only={IN}/{IDS}")
-    already = environment.variables.get("PYTEST_ADDOPTS", "")
-    added = " ".join(shlex.quote(option) for option in options)
-    variables = {**vary.variables, **how.variables, "PYTEST_ADDOPTS": f"{already} {added}".strip()}
+    existing_options = environment.variables.get("PYTEST_ADDOPTS", "")
+    added_options = " ".join(shlex.quote(option) for option in options)
+    variables = {
+        **variation.variables,
+        **wrapper.variables,
+        "PYTEST_ADDOPTS": f"{existing_options} {added_options}".strip(),
+    }
     if not plain:
-        variables["REDSTART_ADDOPTS"] = already
-    request = SuiteRequest(how.argv, variables, files, (*REPORTS, PLUGINS))
+        variables["REDSTART_ADDOPTS"] = existing_options
+    request = SuiteRequest(wrapper.argv, variables, files, (*REPORTS, PLUGINS))
     if plain:
         # The files that tox needs from us are also on the path.
-        return importing(request, (), environment) if how.files_in else request
+        return add_importable_files(request, (), environment) if wrapper.files_in else request
     return _with_plugins(request, sentinel, environment)
 
 
-def _options(vary: Variation, sentinel: Sequence[str], *, plain: bool) -> tuple[str, ...]:
+def _build_options(variation: Variation, sentinel: Sequence[str], *, plain: bool) -> tuple[str, ...]:
     if plain:
         return PLAIN_OPTIONS
     return (
         *(("-p", SENTINEL) if sentinel else ()),
         *OPTIONS,
-        *((f"--redstart-order={vary.order}",) if vary.order else ()),
-        *((f"--redstart-seed={vary.seed}",) if vary.seed else ()),
+        *((f"--redstart-order={variation.order}",) if variation.order else ()),
+        *((f"--redstart-seed={variation.seed}",) if variation.seed else ()),
     )
 
 
 def _with_plugins(
-    request: SuiteRequest, sentinel: Sequence[str], environment: Environment, *, limited: bool = False
+    request: SuiteRequest, sentinel: Sequence[str], environment: Environment, *, is_limited: bool = False
 ) -> SuiteRequest:
-    watched = with_sentinel(request, sentinel, environment) if sentinel else request
-    return importing(watched, (f"{PLUGIN}.py", *((CPU_LIMIT,) if limited else ())), environment)
+    extended_request = with_sentinel(request, sentinel, environment) if sentinel else request
+    return add_importable_files(extended_request, (f"{PLUGIN}.py", *((CPU_LIMIT,) if is_limited else ())), environment)
 
 
-def _ignores_variables(start: Sequence[str]) -> bool:
+def _is_isolated_start(start: Sequence[str]) -> bool:
     """Whether an option of the interpreter (`-I`, `-E`) would hide our plugin, so that pytest would refuse to start."""
-    return any(re.fullmatch(r"-[A-Za-z]*[EI][A-Za-z]*", word) for word in start)
+    return any(re.fullmatch(r"-[A-Za-z]*[EI][A-Za-z]*", arg) for arg in start)
 
 
-def _arguments(given: Sequence[str], chosen: Sequence[str], ours: Sequence[str]) -> tuple[str, ...]:
-    """Merge the user's arguments with our options; `chosen`, if not empty, replaces the user's paths."""
-    end = given.index("--") if "--" in given else len(given)
-    options, paths = given[:end], given[end:]
-    if not chosen:
-        return (*options, *ours, *paths)
-    return (*_without_paths(options), *ours, *chosen)
+def _merge_arguments(
+    user_arguments: Sequence[str], selected: Sequence[str], own_options: Sequence[str]
+) -> tuple[str, ...]:
+    """Merge the user's arguments with our options; `selected`, if not empty, replaces the user's paths."""
+    end = user_arguments.index("--") if "--" in user_arguments else len(user_arguments)
+    options, paths = user_arguments[:end], user_arguments[end:]
+    if not selected:
+        return (*options, *own_options, *paths)
+    return (*_without_paths(options), *own_options, *selected)
 
 
 def _without_paths(options: Sequence[str]) -> list[str]:
     """Drop the words that cannot be an option's value. A path that could be one stays, so more tests run."""
-    kept: list[str] = []
+    kept_arguments: list[str] = []
     may_be_value = False
-    for word in options:
-        if word.startswith("-"):
-            kept.append(word)
-            may_be_value = "=" not in word and not _FLAG.fullmatch(word)
+    for arg in options:
+        if arg.startswith("-"):
+            kept_arguments.append(arg)
+            may_be_value = "=" not in arg and not _FLAG.fullmatch(arg)
         elif may_be_value:
-            kept.append(word)
+            kept_arguments.append(arg)
             may_be_value = False
-    return kept
+    return kept_arguments

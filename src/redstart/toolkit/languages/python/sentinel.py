@@ -13,9 +13,9 @@ from typing import NamedTuple
 
 from pydantic import ValidationError
 
-from redstart.core.noun import FrozenValue
+from redstart.core.frozen import FrozenValue
 from redstart.core.shell import IN, OUT, Completed, Environment
-from redstart.toolkit.suites.request import SuiteRequest, inside
+from redstart.toolkit.suites.request import SuiteRequest, read_sandbox_file
 
 PLUGIN = "redstart_sentinel"
 NAMES = "sentinel.txt"
@@ -25,30 +25,32 @@ VARIABLE = "REDSTART_SENTINEL"
 
 class Sentinel(NamedTuple):
     inside: tuple[str, ...] = ()
-    elsewhere: tuple[tuple[str, str], ...] = ()
+    outside_modules: tuple[tuple[str, str], ...] = ()
     """Pairs of a name and the path that it comes from."""
-    not_found: tuple[str, ...] = ()
+    missing_modules: tuple[str, ...] = ()
 
     @property
     def fault(self) -> str:
         """A sentence that says why the results do not apply to the workspace; empty if they do."""
-        if not self.elsewhere:
+        if not self.outside_modules:
             return ""
-        first, path = self.elsewhere[0]
-        more = f" (and {len(self.elsewhere) - 1} more)" if len(self.elsewhere) > 1 else ""
-        return f"The tests import {first}{more} from {path}, not from this folder: no edit here would reach them."
+        first_name, path = self.outside_modules[0]
+        suffix = f" (and {len(self.outside_modules) - 1} more)" if len(self.outside_modules) > 1 else ""
+        return (
+            f"The tests import {first_name}{suffix} from {path}, not from this folder: no edit here would reach them."
+        )
 
     @property
     def remedy(self) -> str:
         """What to do about it."""
-        if not self.elsewhere:
+        if not self.outside_modules:
             return ""
-        parts = PurePosixPath(self.elsewhere[0][1]).parts
+        parts = PurePosixPath(self.outside_modules[0][1]).parts
         if "site-packages" in parts or "dist-packages" in parts:
             return "A copy of the project is installed. Install it in place of that: pip install -e ."
         if "build" in parts or "dist" in parts:
             return "That is a built copy. Remove it, or take it from the path that the tests import from."
-        if self.elsewhere[0][1].endswith((".so", ".pyd")):
+        if self.outside_modules[0][1].endswith((".so", ".pyd")):
             return "That is a compiled module. Remove it, so that the Python source beside it is imported."
         return (
             "Another checkout is installed in this environment, or the tests' configuration puts it on Python's path. "
@@ -63,14 +65,14 @@ class _Report(FrozenValue):
 
 def with_sentinel(request: SuiteRequest, packages: Sequence[str], environment: Environment) -> SuiteRequest:
     """Return the same request, extended to report where these packages come from."""
-    before = request.variables.get("PYTHONPATH") or environment.variables.get("PYTHONPATH", "")
+    existing_path = request.variables.get("PYTHONPATH") or environment.variables.get("PYTHONPATH", "")
     # Last on the path, so that it changes the origin of no import.
-    path = ":".join(filter(None, (before, IN)))
+    path = ":".join(filter(None, (existing_path, IN)))
     return request._replace(
         variables={**request.variables, VARIABLE: f"{OUT}/{REPORT}", "PYTHONPATH": path},
         files_in={
             **request.files_in,
-            f"{PLUGIN}.py": inside(f"{PLUGIN}.py"),
+            f"{PLUGIN}.py": read_sandbox_file(f"{PLUGIN}.py"),
             NAMES: "".join(f"{name}\n" for name in packages),
         },
         collect=(*request.collect, REPORT),

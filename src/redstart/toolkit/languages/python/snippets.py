@@ -14,14 +14,14 @@ FILE = "redstart_probe.py"
 class PythonSnippets:
     language = "Python"
 
-    def execution(
+    def build_execution(
         self, snippet: str, snapshot: Snapshot, environment: Environment, suite: Suite, paths: Collection[str]
     ) -> Execution:
-        home = "/".join(filter(None, (environment.mount, suite.folder)))
+        suite_dir = "/".join(filter(None, (environment.mount, suite.folder)))
         source = f"{suite.folder}/src/" if suite.folder else "src/"
-        places = [home, *([f"{home}/src"] if any(path.startswith(source) for path in paths) else [])]
-        if own := environment.variables.get("PYTHONPATH"):
-            places.append(own)
+        places = [suite_dir, *([f"{suite_dir}/src"] if any(path.startswith(source) for path in paths) else [])]
+        if own_path := environment.variables.get("PYTHONPATH"):
+            places.append(own_path)
         return Execution(
             argv=(environment.python, f"{IN}/{FILE}"),
             snapshot=snapshot,

@@ -8,18 +8,20 @@ from collections.abc import Sequence
 from redstart.core.shell import Environment
 from redstart.core.suite import Suite
 from redstart.toolkit.languages.python import pytest
-from redstart.toolkit.suites.request import SuiteRequest, inside
+from redstart.toolkit.suites.request import SuiteRequest, read_sandbox_file
 from redstart.toolkit.suites.spectrum import ANSWER, SECONDS
 
 PLUGIN = "redstart_spectrum"
-ASKED = "spectrum_asked.json"
+QUESTION_FILE = "spectrum_asked.json"
 MOST_LINES = 20_000
 
 
-def watched(suite: Suite, environment: Environment, red: Sequence[str], ids: Sequence[str]) -> SuiteRequest:
-    asked = json.dumps({"root": environment.mount, "red": list(red), "seconds": SECONDS, "lines": MOST_LINES})
-    request = pytest.command(suite, environment, ids=ids)
+def build_coverage_request(
+    suite: Suite, environment: Environment, failing_ids: Sequence[str], ids: Sequence[str]
+) -> SuiteRequest:
+    plan = json.dumps({"root": environment.mount, "red": list(failing_ids), "seconds": SECONDS, "lines": MOST_LINES})
+    request = pytest.build_pytest_request(suite, environment, ids=ids)
     return request._replace(
-        files_in={**request.files_in, f"{PLUGIN}.py": inside(f"{PLUGIN}.py"), ASKED: asked},
+        files_in={**request.files_in, f"{PLUGIN}.py": read_sandbox_file(f"{PLUGIN}.py"), QUESTION_FILE: plan},
         collect=(*request.collect, ANSWER),
     )

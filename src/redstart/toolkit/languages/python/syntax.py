@@ -8,12 +8,12 @@ from collections.abc import Iterator
 Function = ast.FunctionDef | ast.AsyncFunctionDef
 
 
-def functions_in(tree: ast.AST) -> Iterator[Function]:
+def iter_functions(tree: ast.AST) -> Iterator[Function]:
     """Iterate over every function and method below a node."""
     return (node for node in ast.walk(tree) if isinstance(node, Function))
 
 
-def parsed(text: bytes) -> ast.Module | None:
+def parse_source(text: bytes) -> ast.Module | None:
     """Parse a file; None if this interpreter cannot read it as Python."""
     try:
         return ast.parse(text)
@@ -22,4 +22,4 @@ def parsed(text: bytes) -> ast.Module | None:
 
 
 def is_python(text: bytes) -> bool:
-    return parsed(text) is not None
+    return parse_source(text) is not None

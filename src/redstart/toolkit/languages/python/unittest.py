@@ -8,45 +8,45 @@ from pathlib import Path
 from redstart.core.run import Suite
 from redstart.core.shell import IN, OUT, PINNED, Environment, Variation
 from redstart.toolkit.languages.python.sentinel import with_sentinel
-from redstart.toolkit.suites.request import JUNIT, SuiteRequest, inside
+from redstart.toolkit.suites.request import JUNIT, SuiteRequest, read_sandbox_file
 
 RUNNER = "unittest_junit.py"
 IDS = "ids.txt"
 
 
-def command(
+def build_unittest_request(
     suite: Suite,
     environment: Environment,
     *,
     ids: Sequence[str] = (),
     sentinel: Sequence[str] = (),
-    vary: Variation = PINNED,
+    variation: Variation = PINNED,
 ) -> SuiteRequest:
     """Build the request that runs the whole suite or only `ids`, and checks where the `sentinel` packages come from.
 
     A user's command `python -m unittest ...` keeps its arguments, except `-f`, which would hide tests. Any other
     command runs unchanged and leaves no results per test: unittest offers no way to add a report.
     """
-    arguments = unittest_arguments(suite.command)
+    arguments = parse_unittest_arguments(suite.command)
     if arguments is None:
-        return SuiteRequest(suite.command, vary.variables, {}, (JUNIT,))
+        return SuiteRequest(suite.command, variation.variables, {}, (JUNIT,))
     python, options = arguments
-    ours, files = report_options(ids, vary)
-    start = (python or environment.python, f"{IN}/{RUNNER}", *ours)
+    own_options, files = report_options(ids, variation)
+    start = (python or environment.python, f"{IN}/{RUNNER}", *own_options)
     argv = (*start, *(("--", *options) if options else ()))
-    request = SuiteRequest(argv, vary.variables, {**files, RUNNER: inside(RUNNER)}, (JUNIT,))
+    request = SuiteRequest(argv, variation.variables, {**files, RUNNER: read_sandbox_file(RUNNER)}, (JUNIT,))
     return with_sentinel(request, sentinel, environment) if sentinel else request
 
 
-def report_options(ids: Sequence[str], vary: Variation) -> tuple[tuple[str, ...], dict[str, str]]:
+def report_options(ids: Sequence[str], variation: Variation) -> tuple[tuple[str, ...], dict[str, str]]:
     """Build our runner's options, which say what to run and where to report, and the files that they name."""
-    only = ("--ids", f"{IN}/{IDS}") if ids else ()
-    order = ("--order", vary.order, "--seed", str(vary.seed)) if vary.order else ()
+    selection = ("--ids", f"{IN}/{IDS}") if ids else ()
+    order = ("--order", variation.order, "--seed", str(variation.seed)) if variation.order else ()
     files = {IDS: "".join(f"{id_}\n" for id_ in ids)} if ids else {}
-    return ("--out", f"{OUT}/{JUNIT}", *only, *order), files
+    return ("--out", f"{OUT}/{JUNIT}", *selection, *order), files
 
 
-def unittest_arguments(argv: Sequence[str]) -> tuple[str, tuple[str, ...]] | None:
+def parse_unittest_arguments(argv: Sequence[str]) -> tuple[str, tuple[str, ...]] | None:
     """Return the named interpreter (empty for the target's) and the words after `-m unittest`; None for other commands.
 
     Interpreter options, as in `python -W error -m unittest`, also give None.

@@ -16,18 +16,18 @@ def count_cases(text: str) -> int:
     return _in_body(tree.body)
 
 
-def why_no_test(path: str, text: str) -> str:
+def explain_unusable_test(path: str, text: str) -> str:
     try:
         tree = ast.parse(text)
     except (SyntaxError, ValueError, RecursionError) as error:
-        where = f" (line {error.lineno})" if isinstance(error, SyntaxError) and error.lineno else ""
-        return f"{path} does not parse: {error.msg if isinstance(error, SyntaxError) else error}{where}"
-    if is_test_support(path) or any(_asserts(node) for node in ast.walk(tree)):
+        location = f" (line {error.lineno})" if isinstance(error, SyntaxError) and error.lineno else ""
+        return f"{path} does not parse: {error.msg if isinstance(error, SyntaxError) else error}{location}"
+    if is_test_support(path) or any(_is_assertion(node) for node in ast.walk(tree)):
         return ""
     return f"{path} asserts nothing"
 
 
-def _asserts(node: ast.AST) -> bool:
+def _is_assertion(node: ast.AST) -> bool:
     if isinstance(node, ast.Assert):
         return True
     return isinstance(node, ast.Attribute) and (node.attr == "raises" or node.attr.startswith("assert"))
@@ -39,11 +39,11 @@ def _in_body(body: list[ast.stmt]) -> int:
         if isinstance(node, ast.ClassDef) and node.name.startswith("Test"):
             count += _in_body(node.body)
         elif isinstance(node, Function) and node.name.startswith("test"):
-            count += _sets_of_parameters(node)
+            count += _count_parameter_sets(node)
     return count
 
 
-def _sets_of_parameters(node: Function) -> int:
+def _count_parameter_sets(node: Function) -> int:
     product = 1
     for decorator in node.decorator_list:
         if isinstance(decorator, ast.Call) and isinstance(decorator.func, ast.Attribute):

@@ -1,4 +1,4 @@
-"""Parses search/replace blocks in an answer."""
+"""Parse search/replace blocks in an answer."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from redstart.core.change import Edit, EditKind
 
 _FENCE = re.compile(r"^(?P<indent> {0,3})(?P<fence>`{3,}|~{3,})(?P<info>[^`\n]*)$")
 _PATH = r"[\w@.+~-]*(?:[\\/][\w@.+~ \[\]()-]+)*[\w@+~-]+\.\w{1,12}|[\w@.+~/\\-]*[\\/][\w@.+~-]+|Makefile|Dockerfile"
-_QUOTED = re.compile(rf"[`*\"'](?P<path>{_PATH})[`*\"']")
+_QUOTED_PATH = re.compile(rf"[`*\"'](?P<path>{_PATH})[`*\"']")
 _LABEL = re.compile(r"^(?:[-*+]\s+|\d+[.)]\s+)?(?:file(?:name)?|path)\s*[:=]\s*", re.IGNORECASE)
 
 
@@ -20,27 +20,29 @@ class CodeFence(NamedTuple):
     start: int
     stop: int
     info: str
-    closed: bool
-    margin: str = ""
+    is_closed: bool
+    indent: str = ""
 
 
-def fences(lines: Sequence[str]) -> Iterator[CodeFence]:
+def find_fences(lines: Sequence[str]) -> Iterator[CodeFence]:
     """Yield the fenced passages. One ends at the next line that is only a fence at least as long as its own.
 
     A fence of the same kind that names a language opens a nested passage, which ends first.
     """
-    at = 0
-    while at < len(lines):
-        opened = _FENCE.match(lines[at])
-        if opened is None:
-            at += 1
+    index = 0
+    while index < len(lines):
+        opening = _FENCE.match(lines[index])
+        if opening is None:
+            index += 1
             continue
-        end, inner = at + 1, 0
-        while end < len(lines) and not (_closes(lines[end], opened["fence"]) and not inner):
-            inner += _nests(lines[end], opened["fence"]) - (_closes(lines[end], opened["fence"]) and inner > 0)
+        end, depth = index + 1, 0
+        while end < len(lines) and not (_is_closing(lines[end], opening["fence"]) and not depth):
+            depth += _opens_nested(lines[end], opening["fence"]) - (
+                _is_closing(lines[end], opening["fence"]) and depth > 0
+            )
             end += 1
-        yield CodeFence(at + 1, end, opened["info"].strip(), end < len(lines), opened["indent"])
-        at = end + 1
+        yield CodeFence(index + 1, end, opening["info"].strip(), end < len(lines), opening["indent"])
+        index = end + 1
 
 
 def is_fence(line: str) -> bool:
@@ -48,36 +50,36 @@ def is_fence(line: str) -> bool:
     return line.startswith(("```", "~~~")) and _FENCE.match(line) is not None
 
 
-def path_in(line: str) -> str:
+def find_path(line: str) -> str:
     """Return the path that a line names, if it says little else; empty otherwise."""
-    plain = line.strip().strip("*#").strip()
-    plain = _LABEL.sub("", plain).strip()
-    bare = plain.strip("`*\"' \t:#")
-    if " " not in bare and re.fullmatch(_PATH, bare):
-        return clean(bare)
-    quoted = {found["path"] for found in _QUOTED.finditer(line)}
+    text = line.strip().strip("*#").strip()
+    text = _LABEL.sub("", text).strip()
+    candidate = text.strip("`*\"' \t:#")
+    if " " not in candidate and re.fullmatch(_PATH, candidate):
+        return clean(candidate)
+    quoted = {match["path"] for match in _QUOTED_PATH.finditer(line)}
     return clean(quoted.pop()) if len(quoted) == 1 else ""
 
 
-def path_in_info(info: str) -> str:
+def find_path_in_info(info: str) -> str:
     """Return the path in the info string of a fence: ```python path=src/a.py, ```src/a.py, ```py:src/a.py."""
     for word in reversed(re.split(r"[\s=:]+", info)):
-        plain = word.strip("`*\"'{}")
-        if re.fullmatch(_PATH, plain) and ("/" in plain or "." in plain):
-            return clean(plain)
+        candidate = word.strip("`*\"'{}")
+        if re.fullmatch(_PATH, candidate) and ("/" in candidate or "." in candidate):
+            return clean(candidate)
     return ""
 
 
-def path_above(lines: Sequence[str], at: int, reach: int = 5) -> str:
-    """Return the path in the nearest lines above line `at`; more than one other non-empty line ends the search."""
-    said = 0
-    for line in reversed(lines[max(at - reach, 0) : at]):
+def find_path_above(lines: Sequence[str], index: int, max_distance: int = 5) -> str:
+    """Return the path in the nearest lines above line `index`; more than one other non-empty line ends the search."""
+    prose_lines = 0
+    for line in reversed(lines[max(index - max_distance, 0) : index]):
         fence = _FENCE.match(line)
-        path = path_in_info(fence["info"]) if fence else path_in(line)
+        path = find_path_in_info(fence["info"]) if fence else find_path(line)
         if path:
             return path
-        said += bool(line.strip()) and fence is None
-        if said > 1:
+        prose_lines += bool(line.strip()) and fence is None
+        if prose_lines > 1:
             return ""
     return ""
 
@@ -86,19 +88,19 @@ def clean(path: str) -> str:
     return path.strip().removeprefix("./")
 
 
-def _nests(line: str, fence: str) -> bool:
-    found = _FENCE.match(line)
-    return found is not None and not found["indent"] and found["fence"] == fence and bool(found["info"].strip())
+def _opens_nested(line: str, fence: str) -> bool:
+    match = _FENCE.match(line)
+    return match is not None and not match["indent"] and match["fence"] == fence and bool(match["info"].strip())
 
 
-def _closes(line: str, fence: str) -> bool:
-    plain = line.strip()
-    return len(line) - len(line.lstrip()) <= 3 and len(plain) >= len(fence) and set(plain) == {fence[0]}
+def _is_closing(line: str, fence: str) -> bool:
+    text = line.strip()
+    return len(line) - len(line.lstrip()) <= 3 and len(text) >= len(fence) and set(text) == {fence[0]}
 
 
 _HEAD = re.compile(r"^\s*(?P<mark><{5,9}) ?(?:SEARCH|ORIGINAL|OLD|HEAD|BEFORE)?\b[: ]*(?P<rest>.*)$", re.IGNORECASE)
 _MIDDLE = re.compile(r"^\s*={5,9}(?: +[A-Za-z][\w /-]*)?\s*$")
-_TAIL = re.compile(r"^\s*>{5,9}(?!>).*$")
+_BLOCK_END = re.compile(r"^\s*>{5,9}(?!>).*$")
 
 NO_PATH = "a search/replace block has no file path on the line above it"
 NOT_COMPLETE = "the answer has a search/replace block that is not complete (SEARCH, =======, REPLACE)"
@@ -109,55 +111,63 @@ class ParsedBlocks(NamedTuple):
     """The edits, the rest of the answer, and the reason for having no edit although one was begun."""
 
     edits: tuple[Edit, ...]
-    rest: tuple[str, ...]
+    remaining_lines: tuple[str, ...]
     fault: str = ""
 
 
-def blocks(lines: Sequence[str]) -> ParsedBlocks:
+def parse_blocks(lines: Sequence[str]) -> ParsedBlocks:
     edits: list[Edit] = []
     rest: list[str] = []
-    at, path = 0, ""
-    while at < len(lines):
-        head = _HEAD.match(lines[at])
-        if head is None or not (lines[at].strip().strip("<") or _middle_follows(lines, at)):
-            rest.append(lines[at])
-            at += 1
+    index, path = 0, ""
+    while index < len(lines):
+        head = _HEAD.match(lines[index])
+        if head is None or not (lines[index].strip().strip("<") or _has_middle_after(lines, index)):
+            rest.append(lines[index])
+            index += 1
             continue
-        end = next((n for n in range(at + 1, len(lines)) if _TAIL.match(lines[n])), None)
-        begun = next((n for n in range(at + 1, len(lines)) if _opens(lines[n])), len(lines))
-        if end is None or begun < end:
+        end = next((n for n in range(index + 1, len(lines)) if _BLOCK_END.match(lines[n])), None)
+        next_start = next((n for n in range(index + 1, len(lines)) if _is_block_start(lines[n])), len(lines))
+        if end is None or next_start < end:
             return ParsedBlocks((), (), NOT_COMPLETE)
-        path = path_in(head["rest"]) or path_above(rest, len(rest)) or path
+        path = find_path(head["rest"]) or find_path_above(rest, len(rest)) or path
         if not path:
             return ParsedBlocks((), (), NO_PATH)
-        body = _dedented(lines[at], lines[at + 1 : end])
-        middles = _middles(body, len(head["mark"]))
+        body = _dedent(lines[index], lines[index + 1 : end])
+        middles = _find_middles(body, len(head["mark"]))
         if len(middles) != 1:
             return ParsedBlocks((), (), TWO_MIDDLES if middles else NOT_COMPLETE)
-        search, text = (_unfenced(part) for part in (body[: middles[0]], body[middles[0] + 1 :]))
+        search, text = (_strip_fence(part) for part in (body[: middles[0]], body[middles[0] + 1 :]))
         edits.append(
-            Edit(kind=EditKind.block, path=path, search=_joined(search), text=_joined(text), number=len(edits) + 1)
+            Edit(
+                kind=EditKind.block,
+                path=path,
+                search=_join_lines(search),
+                text=_join_lines(text),
+                number=len(edits) + 1,
+            )
         )
-        at = end + 1
+        index = end + 1
     return ParsedBlocks(tuple(edits), tuple(rest))
 
 
-def _opens(line: str) -> bool:
+def _is_block_start(line: str) -> bool:
     head = _HEAD.match(line)
     return head is not None and bool(line.strip().strip("<"))
 
 
-def _middle_follows(lines: Sequence[str], at: int) -> bool:
-    return any(_MIDDLE.match(line) for line in lines[at + 1 :])
+def _has_middle_after(lines: Sequence[str], index: int) -> bool:
+    return any(_MIDDLE.match(line) for line in lines[index + 1 :])
 
 
-def _middles(body: Sequence[str], width: int) -> list[int]:
+def _find_middles(body: Sequence[str], width: int) -> list[int]:
     """Find the lines that may divide the halves: those as wide as the block's first mark, if there are any."""
-    found = [at for at, line in enumerate(body) if _MIDDLE.match(line)]
-    return [at for at in found if len(body[at].strip()) == width and body[at] == body[at].strip()] or found
+    candidates = [index for index, line in enumerate(body) if _MIDDLE.match(line)]
+    return [
+        index for index in candidates if len(body[index].strip()) == width and body[index] == body[index].strip()
+    ] or candidates
 
 
-def _dedented(head: str, body: Sequence[str]) -> list[str]:
+def _dedent(head: str, body: Sequence[str]) -> list[str]:
     """Dedent a block that is indented as a whole, for example in a list."""
     indent = head[: len(head) - len(head.lstrip())]
     if indent and all(line.startswith(indent) or not line.strip() for line in body):
@@ -165,12 +175,12 @@ def _dedented(head: str, body: Sequence[str]) -> list[str]:
     return list(body)
 
 
-def _unfenced(part: list[str]) -> list[str]:
+def _strip_fence(part: list[str]) -> list[str]:
     """Strip a fence around one half."""
     if len(part) >= 2 and is_fence(part[0]) and is_fence(part[-1]):
         return part[1:-1]
     return part
 
 
-def _joined(part: Sequence[str]) -> str:
+def _join_lines(part: Sequence[str]) -> str:
     return "".join(f"{line}\n" for line in part)

@@ -1,4 +1,4 @@
-"""Chooses the edit format to request from a model, by how often its edits in each format fit."""
+"""Choose the edit format to request from a model, by how often its edits in each format fit."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ from collections.abc import Collection, Mapping
 
 from redstart.core.change import EditKind, FitCounts
 
-ENOUGH = 8
+MIN_EDITS = 8
 """How many edits in a format are needed before its own rate counts."""
 POOR = 0.6
 """Below this rate of the usual format, an untried format is worth a try."""
@@ -17,29 +17,29 @@ _EXPECTED = {EditKind.block: 0.85, EditKind.whole: 0.9, EditKind.envelope: 0.75,
 _WEIGHT = 4.0
 
 
-def best_form(
+def choose_form(
     counts: Mapping[EditKind, FitCounts],
     longest: int = 0,
     usual: EditKind = EditKind.block,
     *,
-    without: Collection[EditKind] = (),
+    excluded: Collection[EditKind] = (),
 ) -> EditKind:
     """Return the format with the best rate among the model's usual one and those tried often enough.
 
     If that rate is poor, return a format that was not tried often enough. `longest` is the number of lines of the
-    longest file in question: a long file is not requested as a whole. With `without`, return the likeliest of the
-    other formats; if there is none, ignore `without`.
+    longest file in question: a long file is not requested as a whole. With `excluded`, return the likeliest of the
+    other formats; if there is none, ignore `excluded`.
     """
     allowed = [kind for kind in EditKind if kind is not EditKind.whole or longest <= LONGEST_WHOLE]
-    if others := [kind for kind in allowed if kind not in without] if without else []:
+    if others := [kind for kind in allowed if kind not in excluded] if excluded else []:
         return max(others, key=lambda kind: _rate(counts, kind))
     usual = usual if usual in allowed else EditKind.block
-    known = [kind for kind in allowed if kind is usual or counts.get(kind, FitCounts()).tried >= ENOUGH]
-    best = max(known, key=lambda kind: (_rate(counts, kind), kind is usual))
-    open_ones = [kind for kind in allowed if kind not in known]
-    if _rate(counts, best) >= POOR or counts.get(usual, FitCounts()).tried < ENOUGH or not open_ones:
+    measured = [kind for kind in allowed if kind is usual or counts.get(kind, FitCounts()).tried >= MIN_EDITS]
+    best = max(measured, key=lambda kind: (_rate(counts, kind), kind is usual))
+    untried = [kind for kind in allowed if kind not in measured]
+    if _rate(counts, best) >= POOR or counts.get(usual, FitCounts()).tried < MIN_EDITS or not untried:
         return best
-    return max(open_ones, key=lambda kind: _rate(counts, kind))
+    return max(untried, key=lambda kind: _rate(counts, kind))
 
 
 def _rate(counts: Mapping[EditKind, FitCounts], kind: EditKind) -> float:

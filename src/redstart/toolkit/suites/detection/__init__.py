@@ -1,1 +1,1 @@
-"""Detects a project's tests, what runs them, and with which interpreter."""
+"""Detect a project's tests, what runs them, and with which interpreter."""

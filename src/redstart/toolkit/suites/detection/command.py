@@ -1,4 +1,4 @@
-"""Handles commands that start pytest themselves: `make test`, `nox`, `tox`, a script.
+"""Handle commands that start pytest themselves: `make test`, `nox`, `tox`, a script.
 
 `PYTEST_ADDOPTS`, which all of them pass on, reaches pytest. tox and nox would also create environments and fill them
 from the network, which the sandbox lacks, so Redstart makes them use the user's environment. Measured with tox 4.11
@@ -20,7 +20,7 @@ from typing import NamedTuple
 from redstart.core.errors import ConfigError
 from redstart.core.run import Suite
 from redstart.core.shell import IN, OUT, Environment
-from redstart.toolkit.suites.request import inside
+from redstart.toolkit.suites.request import read_sandbox_file
 
 ROOT = "REDSTART_ROOT"
 TOX_PLUGIN = "redstart_tox.py"
@@ -31,7 +31,7 @@ _VERSION = re.compile(r"(?<=\w)-(?:\d+\.\d+t?|pypy-?[\d.]+)(?=\(|$)")
 """The interpreter in the name of a nox session."""
 
 
-_WITHOUT_RESULTS = {
+_UNREPORTED_RUNNERS = {
     "trial": "run the same tests with pytest: --test-cmd pytest",
     "twisted.trial": "run the same tests with pytest: --test-cmd pytest",
     "nose2": '--test-cmd "nose2 --plugin nose2.plugins.junitxml --junit-xml" --junit nose2-junit.xml',
@@ -50,7 +50,7 @@ class CommandStart(NamedTuple):
     files_in: dict[str, str]
 
 
-def end_of_start(argv: Sequence[str], *programs: str) -> int:
+def count_start_words(argv: Sequence[str], *programs: str) -> int:
     """Count the words that start one of these programs (`tox`, `python -m tox`, `uv run tox`). 0 for anything else."""
     for index, word in enumerate(argv):
         if PurePosixPath(word).name in programs and (index == 0 or argv[index - 1] in _STARTS):
@@ -60,8 +60,8 @@ def end_of_start(argv: Sequence[str], *programs: str) -> int:
 
 def require_results(argv: Sequence[str], junit: str) -> None:
     """Raise `ConfigError` if the command reports single tests only in a JUnit XML report and the user named none."""
-    for name, remedy in _WITHOUT_RESULTS.items():
-        if not junit and end_of_start(argv, name):
+    for name, remedy in _UNREPORTED_RUNNERS.items():
+        if not junit and count_start_words(argv, name):
             raise ConfigError(f"{name} gives no results per test without a JUnit XML report (--junit)", remedy=remedy)
 
 
@@ -72,32 +72,34 @@ def with_interpreter(start: Sequence[str], environment: Environment) -> tuple[st
     return tuple(start)
 
 
-def around(suite: Suite, environment: Environment) -> CommandStart:
+def adapt_command(suite: Suite, environment: Environment) -> CommandStart:
     """Adapt the user's command so that it runs in the sandbox."""
     words = suite.command
     root = {ROOT: join(environment.mount, suite.folder)}
-    if end := end_of_start(words, "nox"):
-        return _nox(with_interpreter(words[:end], environment), words[end:], root)
-    if end := end_of_start(words, "tox"):
+    if end := count_start_words(words, "nox"):
+        return _adapt_nox(with_interpreter(words[:end], environment), words[end:], root)
+    if end := count_start_words(words, "tox"):
         start = with_interpreter(words[:end], environment)
-        return _tox((*start, *words[end:]), environment, root)
+        return _adapt_tox((*start, *words[end:]), environment, root)
     return CommandStart(words, root, {})
 
 
-def _nox(start: Sequence[str], given: Sequence[str], root: dict[str, str]) -> CommandStart:
-    end = given.index("--") if "--" in given else len(given)
-    options, file = _nox_options(given[:end])
-    ours = ("--force-venv-backend", "none", "--no-install", "--noxfile", f"{IN}/{NOXFILE}")
+def _adapt_nox(start: Sequence[str], arguments: Sequence[str], root: dict[str, str]) -> CommandStart:
+    end = arguments.index("--") if "--" in arguments else len(arguments)
+    options, file = _parse_nox_options(arguments[:end])
+    own_options = ("--force-venv-backend", "none", "--no-install", "--noxfile", f"{IN}/{NOXFILE}")
     variables = {**root, "REDSTART_NOX_ROOT": root[ROOT], "REDSTART_NOXFILE": file}
-    return CommandStart((*start, *options, *ours, *given[end:]), variables, {NOXFILE: inside(NOXFILE)})
+    return CommandStart(
+        (*start, *options, *own_options, *arguments[end:]), variables, {NOXFILE: read_sandbox_file(NOXFILE)}
+    )
 
 
-def _nox_options(options: Sequence[str]) -> tuple[list[str], str]:
+def _parse_nox_options(options: Sequence[str]) -> tuple[list[str], str]:
     """Return the options to pass on, and the noxfile.
 
     Without environments of its own, nox has one session instead of one for each version of Python.
     """
-    kept: list[str] = []
+    kept_options: list[str] = []
     file = "noxfile.py"
     words = list(options)
     while words:
@@ -109,12 +111,12 @@ def _nox_options(options: Sequence[str]) -> tuple[list[str], str]:
             while words and not words[0].startswith("-"):
                 words.pop(0)
         elif name != "--no-venv":
-            kept.append(_VERSION.sub("", word))
-    return kept, file
+            kept_options.append(_VERSION.sub("", word))
+    return kept_options, file
 
 
-def _tox(argv: tuple[str, ...], environment: Environment, root: dict[str, str]) -> CommandStart:
-    about = {
+def _adapt_tox(argv: tuple[str, ...], environment: Environment, root: dict[str, str]) -> CommandStart:
+    metadata_files = {
         f"{_TOX_ABOUT}METADATA": "Metadata-Version: 2.1\nName: redstart-tox\nVersion: 0\n",
         f"{_TOX_ABOUT}entry_points.txt": "[tox]\nredstart_tox = redstart_tox\n",
     }
@@ -126,4 +128,4 @@ def _tox(argv: tuple[str, ...], environment: Environment, root: dict[str, str]) 
         "TOX_OVERRIDE": "tox.requires=",
         "VIRTUALENV_NO_SEED": "1",
     }
-    return CommandStart(argv, variables, {TOX_PLUGIN: inside(TOX_PLUGIN), **about})
+    return CommandStart(argv, variables, {TOX_PLUGIN: read_sandbox_file(TOX_PLUGIN), **metadata_files})

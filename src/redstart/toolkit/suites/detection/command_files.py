@@ -1,4 +1,4 @@
-"""Finds the files of the tree that a test command starts from. Whoever edits them controls the test results."""
+"""Find the files of the tree that a test command starts from. Whoever edits them controls the test results."""
 
 from __future__ import annotations
 
@@ -13,8 +13,8 @@ from posixpath import join, normpath
 
 from redstart.toolkit.base.code_files import Read
 from redstart.toolkit.languages.protocol import Language
-from redstart.toolkit.languages.registry import language_of_file, language_of_test, languages
-from redstart.toolkit.suites.detection.command import end_of_start
+from redstart.toolkit.languages.registry import find_file_language, find_test_language, list_languages
+from redstart.toolkit.suites.detection.command import count_start_words
 
 _BUILDERS = {
     ("make", "gmake", "bmake", "remake"): ("makefile", "gnumakefile", "bsdmakefile", "makefile.*", "*.mk", "*.mak"),
@@ -31,7 +31,7 @@ _LIKE_A_TEST = re.compile(r"(?:^|[_.-])(?:run)?(?:tests?|checks?|specs?|suites?|
 _WORD = re.compile(r"[\w./+-]+")
 _PROGRAM = re.compile(r"(?:^|[;&|(`])[ \t@+-]*(?:\w+=\S*[ \t]+)*([\w./+-]+)", re.MULTILINE)
 """The first word of each command in a script or recipe."""
-_LARGEST = 256 << 10
+_MAX_SCRIPT_BYTES = 256 << 10
 """How many bytes of a script are examined."""
 
 
@@ -40,57 +40,63 @@ class CommandFiles:
 
     def __init__(self, command: Sequence[str], folder: str, paths: Collection[str], read: Read) -> None:
         self._folder, self._paths, self._read = folder, frozenset(paths), read
-        self._words = tuple(_spread(command))
-        self._build_names = tuple(self._names_of_build_files())
+        self._arguments = tuple(_split_words(command))
+        self._build_names = tuple(self._iterate_build_names())
         self.build = tuple(sorted(path for path in self._paths if self._is_build_file(path)))
         """Files that define how the tests are built and started."""
-        self.named = () if end_of_start(command, "pytest", "py.test") else tuple(sorted(self._followed()))
+        self.named_files = (
+            () if count_start_words(command, "pytest", "py.test") else tuple(sorted(self._find_followed()))
+        )
         """Files that the command names, and the test scripts that those name in turn."""
 
     @property
     def globs(self) -> tuple[str, ...]:
         """All these files and every file that would count if it existed: a `GNUmakefile` overrides a `Makefile`."""
-        built = (glob for name in self._build_names for glob in (name, f"*/{name}"))
-        return tuple(dict.fromkeys((*(escape(path) for path in self.named), *built)))
+        build_globs = (glob for name in self._build_names for glob in (name, f"*/{name}"))
+        return tuple(dict.fromkeys((*(escape(path) for path in self.named_files), *build_globs)))
 
     @property
     def languages(self) -> tuple[Language, ...]:
         """The languages whose programs the command starts, directly or in a script."""
-        scripts = (self._text(path) for path in (*self.named, *self.build))
-        words = (*self._words, *(word for text in scripts for word in _PROGRAM.findall(text)))
-        started = {PurePosixPath(word).name for word in words}
+        scripts = (self._read_text(path) for path in (*self.named_files, *self.build))
+        words = (*self._arguments, *(word for text in scripts for word in _PROGRAM.findall(text)))
+        started_programs = {PurePosixPath(word).name for word in words}
         # Languages whose tests cannot be altered come first: the command is meant for those.
-        known = sorted(languages(), key=lambda language: language.can_alter_tests)
-        found = [language for language in known if not language.can_alter_tests and _starts(language, started)]
-        found += [language for path in self.named if (language := language_of_file(path))]
-        found += [language for language in known if language.can_alter_tests and _starts(language, started)]
-        return tuple(dict.fromkeys(found))
+        ordered = sorted(list_languages(), key=lambda language: language.can_alter_tests)
+        matches = [
+            language for language in ordered if not language.can_alter_tests and _is_started(language, started_programs)
+        ]
+        matches += [language for path in self.named_files if (language := find_file_language(path))]
+        matches += [
+            language for language in ordered if language.can_alter_tests and _is_started(language, started_programs)
+        ]
+        return tuple(dict.fromkeys(matches))
 
     def _is_build_file(self, path: str) -> bool:
         name = PurePosixPath(path).name.casefold()
         return any(fnmatchcase(name, glob.casefold()) for glob in self._build_names)
 
-    def _names_of_build_files(self) -> Iterator[str]:
-        started = {PurePosixPath(word).name for word in self._words}
+    def _iterate_build_names(self) -> Iterator[str]:
+        started_programs = {PurePosixPath(word).name for word in self._arguments}
         for programs, names in _BUILDERS.items():
-            if not started.isdisjoint(programs):
+            if not started_programs.isdisjoint(programs):
                 yield from names
-        for language in languages():
-            if _starts(language, started):
+        for language in list_languages():
+            if _is_started(language, started_programs):
                 yield from language.build_files
 
-    def _followed(self) -> set[str]:
-        found = {path for word in self._words for path in self._in_tree(word)}
-        found |= {path for path in self._modules() if path in self._paths}
-        waiting = deque((*found, *self.build))
+    def _find_followed(self) -> set[str]:
+        paths = {path for word in self._arguments for path in self._in_tree(word)}
+        paths |= {path for path in self._iterate_module_files() if path in self._paths}
+        waiting = deque((*paths, *self.build))
         while waiting:
-            for word in _WORD.findall(self._text(waiting.popleft())):
+            for word in _WORD.findall(self._read_text(waiting.popleft())):
                 for path in self._in_tree(word):
-                    is_test = _LIKE_A_TEST.search(PurePosixPath(path).name) or language_of_test(path)
-                    if is_test and path not in found:
-                        found.add(path)
+                    is_test = _LIKE_A_TEST.search(PurePosixPath(path).name) or find_test_language(path)
+                    if is_test and path not in paths:
+                        paths.add(path)
                         waiting.append(path)
-        return found
+        return paths
 
     def _in_tree(self, word: str) -> Iterator[str]:
         """Find the file that a word means in the command's directory. An option's value counts as a word."""
@@ -99,22 +105,22 @@ class CommandFiles:
             if path in self._paths:
                 yield path
 
-    def _modules(self) -> Iterator[str]:
+    def _iterate_module_files(self) -> Iterator[str]:
         """List the files of `python -m package.module`."""
-        for option, name in zip(self._words, self._words[1:], strict=False):
+        for option, name in zip(self._arguments, self._arguments[1:], strict=False):
             if option == "-m":
                 start = join(self._folder, *name.split("."))
-                yield from (path for language in languages() for path in language.module_files(start))
+                yield from (path for language in list_languages() for path in language.list_module_files(start))
 
-    def _text(self, path: str) -> str:
-        return (self._read(path) or b"")[:_LARGEST].decode(errors="replace")
-
-
-def _starts(language: Language, started: Collection[str]) -> bool:
-    return any(re.fullmatch(program, name) for program in language.programs for name in started)
+    def _read_text(self, path: str) -> str:
+        return (self._read(path) or b"")[:_MAX_SCRIPT_BYTES].decode(errors="replace")
 
 
-def _spread(command: Sequence[str]) -> Iterator[str]:
+def _is_started(language: Language, started_programs: Collection[str]) -> bool:
+    return any(re.fullmatch(program, name) for program in language.programs for name in started_programs)
+
+
+def _split_words(command: Sequence[str]) -> Iterator[str]:
     """Yield the words of a command and those of a command line that it passes to a shell."""
     for word in command:
         yield word

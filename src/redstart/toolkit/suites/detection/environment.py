@@ -1,4 +1,4 @@
-"""Finds the interpreter that runs the target's tests and the host paths that it needs to see.
+"""Find the interpreter that runs the target's tests and the host paths that it needs to see.
 
 Interpreters run on the host to report about themselves, but without `site`, so that nothing installed for them runs.
 """
@@ -14,10 +14,10 @@ from pathlib import Path
 from pydantic import ValidationError
 
 from redstart.core.errors import ConfigError
-from redstart.core.noun import FrozenValue
+from redstart.core.frozen import FrozenValue
 from redstart.core.shell import Environment
 from redstart.toolkit.suites.detection.history import History, find_history
-from redstart.toolkit.suites.detection.ignored import find_ignored, outermost
+from redstart.toolkit.suites.detection.ignored_files import drop_nested_paths, find_ignored
 from redstart.toolkit.suites.detection.interpreters import choose
 
 ANSWER_WITHIN = 20.0
@@ -26,7 +26,7 @@ SYSTEM = ("/usr", "/bin", "/sbin", "/lib", "/lib64")
 SYSTEM_PATH = ("/usr/local/bin", "/usr/bin", "/bin")
 
 _MAPPING = re.compile(r"^MAPPING\b[^{\n]*(\{.*\})", re.MULTILINE)
-_QUOTED = re.compile(r"['\"](/[^'\"]+)['\"]")
+_QUOTED_PATH = re.compile(r"['\"](/[^'\"]+)['\"]")
 """The package paths in the file that setuptools uses to find an editable install."""
 
 _QUESTION = """\
@@ -91,23 +91,23 @@ def ask_interpreter(
         raise ConfigError(f"{python} cannot be started: {error.strerror or error}", remedy=remedy) from error
     lines = answer.stdout.decode("utf-8", "replace").splitlines()
     try:
-        said = Interpreter.model_validate(json.loads(lines[-1]))
+        interpreter = Interpreter.model_validate(json.loads(lines[-1]))
     except (IndexError, ValueError, ValidationError) as error:
-        why = answer.stderr.decode("utf-8", "replace").strip().splitlines() or ["it printed nothing"]
+        output_lines = answer.stderr.decode("utf-8", "replace").strip().splitlines() or ["it printed nothing"]
         raise ConfigError(
-            f"{python} did not answer as a Python interpreter: {why[0].rstrip('.')}", remedy=remedy
+            f"{python} did not answer as a Python interpreter: {output_lines[0].rstrip('.')}", remedy=remedy
         ) from error
-    if tuple(int(part) for part in said.version.split(".")[:2]) < (3, 8):
-        raise ConfigError(f"{python} is Python {said.version}; Python 3.8 or later is needed", remedy=remedy)
-    return said
+    if tuple(int(part) for part in interpreter.version.split(".")[:2]) < (3, 8):
+        raise ConfigError(f"{python} is Python {interpreter.version}; Python 3.8 or later is needed", remedy=remedy)
+    return interpreter
 
 
 def find_environment(
     root: Path, *, folder: str = "", python: str | None = None, environ: Mapping[str, str]
 ) -> Environment:
     """Find the target's interpreter and build its environment. Raises what either of the two functions raises."""
-    interpreter, why = find_interpreter(root, folder=folder, python=python, environ=environ)
-    return environment_of(root, interpreter, why)
+    interpreter, reason = find_interpreter(root, folder=folder, python=python, environ=environ)
+    return build_environment(root, interpreter, reason)
 
 
 def find_interpreter(
@@ -119,10 +119,10 @@ def find_interpreter(
     """
     mount = root.resolve()
     choice = choose(mount / folder, mount, python=python, environ=environ)
-    return ask_interpreter(choice.python, folder=mount / folder, environ=environ), choice.why
+    return ask_interpreter(choice.python, folder=mount / folder, environ=environ), choice.reason
 
 
-def environment_of(root: Path, interpreter: Interpreter, why: str) -> Environment:
+def build_environment(root: Path, interpreter: Interpreter, reason: str) -> Environment:
     """Build what an interpreter needs where `root` is mounted: installed packages, ignored files and git's history.
 
     Raises `ConfigError` with a remedy if that would expose the user's home directory.
@@ -135,14 +135,20 @@ def environment_of(root: Path, interpreter: Interpreter, why: str) -> Environmen
         variables["VIRTUAL_ENV"] = interpreter.prefix
     ignored = find_ignored(mount)
     installed = (mount / path for path in ignored.modules)
-    read_only = _named((*map(Path, _visible(interpreter, mount, home)), *_linked(interpreter, mount, home), *installed))
+    read_only = _list_outermost(
+        (
+            *map(Path, _list_needed_paths(interpreter, mount, home)),
+            *_find_linked_directories(interpreter, mount, home),
+            *installed,
+        )
+    )
     environment = Environment(
         mount=str(mount),
         python=interpreter.executable,
         read_only=read_only,
         variables=variables,
-        chosen=why,
-        copies=tuple(path for path in ignored.copies if not _is_shown(mount / path, read_only)),
+        chosen=reason,
+        copies=tuple(path for path in ignored.copies if not _is_visible(mount / path, read_only)),
         left_out=ignored.left_out,
     )
     if str(home) != "/":
@@ -151,10 +157,10 @@ def environment_of(root: Path, interpreter: Interpreter, why: str) -> Environmen
     return environment if history is None else _with_history(environment, history)
 
 
-def moved(environment: Environment, mount: Path) -> Environment:
+def move_environment(environment: Environment, mount: Path) -> Environment:
     """Return the same interpreter for another directory, without anything of the original directory."""
-    alone = Environment(mount=str(mount), python=environment.python)
-    return alone.model_copy(
+    base = Environment(mount=str(mount), python=environment.python)
+    return base.model_copy(
         update={name: getattr(environment, name) for name in ("read_only", "home", "variables", "chosen")}
     )
 
@@ -167,17 +173,17 @@ def _with_history(environment: Environment, history: History) -> Environment:
             "git_objects": str(history.objects),
             "git_head": history.head,
             "git_refs": history.refs,
-            "git_shallow": history.shallow,
+            "git_shallow": history.shallow_commits,
         }
     )
 
 
-def _is_shown(path: Path, read_only: Iterable[str]) -> bool:
+def _is_visible(path: Path, read_only: Iterable[str]) -> bool:
     """Whether a path is already visible, so that no copy can be placed there or around it."""
     return any(path.is_relative_to(item) or Path(item).is_relative_to(path) for item in read_only)
 
 
-def _visible(interpreter: Interpreter, mount: Path, home: Path) -> tuple[str, ...]:
+def _list_needed_paths(interpreter: Interpreter, mount: Path, home: Path) -> tuple[str, ...]:
     """List the paths that the interpreter needs, shortest first, none inside another."""
     prefixes = {interpreter.prefix, interpreter.base_prefix, interpreter.exec_prefix} - {"", "/"}
     needed: set[Path] = set()
@@ -186,7 +192,7 @@ def _visible(interpreter: Interpreter, mount: Path, home: Path) -> tuple[str, ..
         names = ("bin", "lib", "lib64", "include", "pyvenv.cfg") if prefix == mount else ()
         needed |= {prefix / name for name in names if (prefix / name).exists()} if names else {prefix}
     needed |= {Path(folder) for folder in interpreter.site_folders}
-    needed |= set(_links(Path(interpreter.executable)))
+    needed |= set(_follow_links(Path(interpreter.executable)))
     needed.add(Path(interpreter.executable).resolve().parent)
     outside = [path for path in needed if not any(path.is_relative_to(item) for item in SYSTEM)]
     for path in outside:
@@ -196,35 +202,35 @@ def _visible(interpreter: Interpreter, mount: Path, home: Path) -> tuple[str, ..
                 "would expose your whole home directory",
                 remedy="create a virtual environment in its own directory and name its interpreter with --python",
             )
-    return _named(outside)
+    return _list_outermost(outside)
 
 
-def _linked(interpreter: Interpreter, mount: Path, home: Path) -> Iterable[Path]:
+def _find_linked_directories(interpreter: Interpreter, mount: Path, home: Path) -> Iterable[Path]:
     """List other directories that this environment imports from through its path files: editable installs.
 
     A directory that would expose the user's home, or the real repo around the workspace, is skipped.
     """
     for folder in map(Path, interpreter.site_folders):
-        named = [line for file in folder.glob("*.pth") for line in _text(file).splitlines()]
+        entries = [line for file in folder.glob("*.pth") for line in _read_text(file).splitlines()]
         for file in folder.glob("__editable__*_finder.py"):
-            if mapping := _MAPPING.search(_text(file)):
-                named += _QUOTED.findall(mapping[1])
-        for path in (Path(name.strip()) for name in named if name.startswith("/")):
+            if mapping := _MAPPING.search(_read_text(file)):
+                entries += _QUOTED_PATH.findall(mapping[1])
+        for path in (Path(name.strip()) for name in entries if name.startswith("/")):
             places = (path, path.resolve())
-            shows_too_much = any(inner.is_relative_to(place) for inner in (home, mount) for place in places)
+            shows_too_much = any(protected.is_relative_to(place) for protected in (home, mount) for place in places)
             there_anyway = any(path.is_relative_to(item) for item in (*SYSTEM, mount))
             if path.is_dir() and ".." not in path.parts and not shows_too_much and not there_anyway:
                 yield path
 
 
-def _text(file: Path) -> str:
+def _read_text(file: Path) -> str:
     try:
         return file.read_text(encoding="utf-8", errors="replace")
     except OSError:
         return ""
 
 
-def _links(executable: Path) -> Iterable[Path]:
+def _follow_links(executable: Path) -> Iterable[Path]:
     """Yield the targets of the program's chain of symbolic links."""
     seen: set[Path] = set()
     while executable.is_symlink() and executable not in seen:
@@ -233,6 +239,6 @@ def _links(executable: Path) -> Iterable[Path]:
         yield executable
 
 
-def _named(paths: Iterable[Path]) -> tuple[str, ...]:
+def _list_outermost(paths: Iterable[Path]) -> tuple[str, ...]:
     """List the paths that lie in no other path, shortest first."""
-    return tuple(sorted({str(path) for path in outermost(paths)}, key=lambda name: (len(name), name)))
+    return tuple(sorted({str(path) for path in drop_nested_paths(paths)}, key=lambda name: (len(name), name)))

@@ -1,4 +1,4 @@
-"""Reads the target's git history: where its objects are, and which commit and tags a workspace may show."""
+"""Read the target's git history: where its objects are, and which commit and tags a workspace may show."""
 
 from __future__ import annotations
 
@@ -18,22 +18,22 @@ class History(NamedTuple):
     objects: Path
     head: str
     refs: str
-    shallow: str
+    shallow_commits: str
     borrowed: tuple[Path, ...] = ()
     """Object directories of other repos that this one borrows from (`git clone --shared`)."""
 
 
-def work_root(folder: Path) -> Path:
+def find_work_root(folder: Path) -> Path:
     """Find the directory whose files a run on `folder` needs: the top of its git work tree, else `folder` itself.
 
     A directory in which git tracks nothing does not belong to the repo around it. A repo that contains the user's whole
     home directory (their dotfiles) is not what they mean.
     """
     folder = folder.resolve()
-    said = ask_git(folder, "rev-parse", "--show-toplevel")
-    if not said or not said.strip():
+    output = ask_git(folder, "rev-parse", "--show-toplevel")
+    if not output or not output.strip():
         return folder
-    top = Path(os.fsdecode(said.rstrip(b"\n")))
+    top = Path(os.fsdecode(output.rstrip(b"\n")))
     if top == folder or Path.home().is_relative_to(top):
         return folder
     return top if ask_git(folder, "ls-files", "-z", "--", ".") else folder
@@ -41,24 +41,24 @@ def work_root(folder: Path) -> Path:
 
 def find_history(root: Path) -> History | None:
     """Find the history of the repo at this root. None if it is not a repo's root or has no commit yet."""
-    if _line(ask_git(root, "rev-parse", "--show-prefix")):
+    if _decode_line(ask_git(root, "rev-parse", "--show-prefix")):
         return None
-    head = _line(ask_git(root, "rev-parse", "--verify", "--quiet", "HEAD^{commit}"))
-    objects = _line(ask_git(root, "rev-parse", "--git-path", "objects"))
+    head = _decode_line(ask_git(root, "rev-parse", "--verify", "--quiet", "HEAD^{commit}"))
+    objects = _decode_line(ask_git(root, "rev-parse", "--git-path", "objects"))
     if not head or not objects:
         return None
     folder = (root / objects).resolve()
-    if not _holds_objects(folder):
+    if not _is_object_directory(folder):
         return None
-    shallow = root / _line(ask_git(root, "rev-parse", "--git-path", "shallow"))
+    shallow = root / _decode_line(ask_git(root, "rev-parse", "--git-path", "shallow"))
     text = shallow.read_text(encoding="ascii", errors="replace") if shallow.is_file() else ""
-    return History(folder, head, _refs(root), text, tuple(_borrowed(folder)))
+    return History(folder, head, _list_refs(root), text, tuple(_find_borrowed(folder)))
 
 
-def _refs(root: Path) -> str:
+def _list_refs(root: Path) -> str:
     """List the tags and the checked-out branch in `packed-refs` format. The newest tags win if there are too many."""
-    branch = _line(ask_git(root, "symbolic-ref", "--quiet", "HEAD"))
-    told = ask_git(
+    branch = _decode_line(ask_git(root, "symbolic-ref", "--quiet", "HEAD"))
+    output = ask_git(
         root,
         "for-each-ref",
         "--sort=-creatordate",
@@ -68,7 +68,7 @@ def _refs(root: Path) -> str:
     )
     entries: list[tuple[str, str]] = []
     lines = 1
-    rows = [line.split("\t") for line in (told or b"").decode("utf-8", "replace").splitlines()]
+    rows = [line.split("\t") for line in (output or b"").decode("utf-8", "replace").splitlines()]
     for name, object_name, peeled in sorted(rows, key=lambda row: row[0] != branch):
         text = f"{object_name} {name}\n" + (f"^{peeled}\n" if peeled else "")
         lines += text.count("\n")
@@ -78,7 +78,7 @@ def _refs(root: Path) -> str:
     return REFS_HEADER + "".join(text for _, text in sorted(entries))
 
 
-def _borrowed(objects: Path, depth: int = 0) -> Iterable[Path]:
+def _find_borrowed(objects: Path, depth: int = 0) -> Iterable[Path]:
     try:
         lines = (objects / "info" / "alternates").read_text(encoding="utf-8", errors="replace").splitlines()
     except OSError:
@@ -86,14 +86,14 @@ def _borrowed(objects: Path, depth: int = 0) -> Iterable[Path]:
     for line in lines:
         folder = Path(line)
         # The paths in this file become visible in the sandbox, so they must be real object directories.
-        if folder.is_absolute() and _holds_objects(folder.resolve()) and depth < 5:
+        if folder.is_absolute() and _is_object_directory(folder.resolve()) and depth < 5:
             yield folder
-            yield from _borrowed(folder, depth + 1)
+            yield from _find_borrowed(folder, depth + 1)
 
 
-def _holds_objects(folder: Path) -> bool:
+def _is_object_directory(folder: Path) -> bool:
     return folder.name == "objects" and (folder / "pack").is_dir() and (folder / "info").is_dir()
 
 
-def _line(said: bytes | None) -> str:
-    return (said or b"").decode("utf-8", "replace").rstrip("\n")
+def _decode_line(output: bytes | None) -> str:
+    return (output or b"").decode("utf-8", "replace").rstrip("\n")

@@ -1,4 +1,4 @@
-"""Chooses the project's interpreter among those on a developer's machine.
+"""Choose the project's interpreter among those on a developer's machine.
 
 Nothing is created, synchronized or fetched. A program from the repo itself is never started: an environment in the
 repo counts only if it leads to an interpreter outside the repo, and no tool is asked that would load a plugin from the
@@ -34,7 +34,7 @@ ON_PATH = "python3 on PATH"
 
 class InterpreterChoice(NamedTuple):
     python: str
-    why: str
+    reason: str
     """The reason, as the user reads it: `--python`, `.venv in the project`, `poetry`, `python3 on PATH`."""
 
 
@@ -47,56 +47,56 @@ def choose(root: Path, top: Path, *, python: str | None, environ: Mapping[str, s
     """
     path = environ.get("PATH", "")
     if python:
-        return InterpreterChoice(_named(python, path), "--python")
-    for found in _candidates(root, top, environ):
-        return found
+        return InterpreterChoice(_resolve_program(python, path), "--python")
+    for choice in _find_candidates(root, top, environ):
+        return choice
     if on_path := shutil.which("python3", path=path):
         return InterpreterChoice(on_path, ON_PATH)
     raise ConfigError("no Python interpreter found", remedy="install python3, or name an interpreter with --python")
 
 
-def _named(python: str, path: str) -> str:
+def _resolve_program(python: str, path: str) -> str:
     if Path(python).is_dir():
-        return str(program_of(Path(python)))
-    found = str(Path(python).absolute()) if "/" in python else shutil.which(python, path=path)
-    if found:
-        return found
+        return str(get_program(Path(python)))
+    program = str(Path(python).absolute()) if "/" in python else shutil.which(python, path=path)
+    if program:
+        return program
     raise ConfigError(f"{python} is not on PATH", remedy="give the interpreter's path with --python")
 
 
-def _candidates(root: Path, top: Path, environ: Mapping[str, str]) -> Iterator[InterpreterChoice]:
+def _find_candidates(root: Path, top: Path, environ: Mapping[str, str]) -> Iterator[InterpreterChoice]:
     for variable in ("VIRTUAL_ENV", "CONDA_PREFIX"):
         active = environ.get(variable, "")
         # Conda's base is active in every shell, so it means nothing. If the user wants it, it is first on PATH anyway.
         is_base = variable == "CONDA_PREFIX" and environ.get("CONDA_DEFAULT_ENV") == "base"
-        if active and not is_base and program_of(Path(active)).exists():
-            yield InterpreterChoice(str(program_of(Path(active))), variable)
+        if active and not is_base and get_program(Path(active)).exists():
+            yield InterpreterChoice(str(get_program(Path(active))), variable)
     folders = ((root, "the project"), (top, "the repository's root"))
     for folder, place in dict(folders[::-1]).items() if root == top else folders:
         for name in (".venv", "venv"):
-            if is_users_own(folder / name, top):
-                yield InterpreterChoice(str(program_of(folder / name)), f"{name} in {place}")
-    for tool, environment in _by_tools(root, top, environ):
-        if environment.is_absolute() and _is_environment(environment) and _may_be_started(environment, top):
-            yield InterpreterChoice(str(program_of(environment)), tool)
+            if is_user_environment(folder / name, top):
+                yield InterpreterChoice(str(get_program(folder / name)), f"{name} in {place}")
+    for tool, environment in _find_tool_environments(root, top, environ):
+        if environment.is_absolute() and _is_environment(environment) and _can_be_started(environment, top):
+            yield InterpreterChoice(str(get_program(environment)), tool)
     for folder in dict.fromkeys((root, top)):
-        for kept in (".tox", ".nox"):
-            for environment in _session_environments(folder / kept, top):
-                yield InterpreterChoice(str(program_of(environment)), f"{kept}/{environment.name}")
+        for tool_folder in (".tox", ".nox"):
+            for environment in _rank_session_environments(folder / tool_folder, top):
+                yield InterpreterChoice(str(get_program(environment)), f"{tool_folder}/{environment.name}")
 
 
-def program_of(environment: Path) -> Path:
+def get_program(environment: Path) -> Path:
     return environment.absolute() / "bin" / "python"
 
 
-def is_users_own(environment: Path, root: Path) -> bool:
+def is_user_environment(environment: Path, root: Path) -> bool:
     """Whether a virtual environment in the repo leads to an interpreter outside the repo.
 
     It runs on the host without a question to the user. An environment whose program or standard library comes with the
     repo is not the user's own.
     """
-    config = _configuration(environment)
-    program = program_of(environment)
+    config = _read_configuration(environment)
+    program = get_program(environment)
     home = Path(config.get("home", ""))
     if not config.get("home") or not program.exists():
         return False
@@ -104,14 +104,14 @@ def is_users_own(environment: Path, root: Path) -> bool:
 
 
 def _is_environment(folder: Path) -> bool:
-    return (folder / "pyvenv.cfg").is_file() and program_of(folder).exists()
+    return (folder / "pyvenv.cfg").is_file() and get_program(folder).exists()
 
 
-def _may_be_started(environment: Path, root: Path) -> bool:
-    return not environment.resolve().is_relative_to(root) or is_users_own(environment, root)
+def _can_be_started(environment: Path, root: Path) -> bool:
+    return not environment.resolve().is_relative_to(root) or is_user_environment(environment, root)
 
 
-def _configuration(environment: Path) -> dict[str, str]:
+def _read_configuration(environment: Path) -> dict[str, str]:
     try:
         text = (environment / "pyvenv.cfg").read_text(encoding="utf-8", errors="replace")
     except OSError:
@@ -123,36 +123,36 @@ def _configuration(environment: Path) -> dict[str, str]:
 # -- tools ---------------------------------------------------------------------------------------------------------
 
 
-def _by_tools(root: Path, top: Path, environ: Mapping[str, str]) -> Iterator[tuple[str, Path]]:
+def _find_tool_environments(root: Path, top: Path, environ: Mapping[str, str]) -> Iterator[tuple[str, Path]]:
     """List the environments that the project's management tools name, whether they exist or not."""
     folders = list(dict.fromkeys((root, top)))
-    tables = _tool_tables(folders)
+    tables = _merge_tool_tables(folders)
 
-    def uses(tool: str, *files: str) -> bool:
+    def uses_tool(tool: str, *files: str) -> bool:
         return tool in tables or any((folder / name).is_file() for folder in folders for name in files)
 
-    def has(*names: str) -> bool:
+    def has_any(*names: str) -> bool:
         return any((folder / name).exists() for folder in folders for name in names)
 
-    if uses("uv", "uv.lock"):
-        if named := environ.get("UV_PROJECT_ENVIRONMENT"):
+    if uses_tool("uv", "uv.lock"):
+        if configured := environ.get("UV_PROJECT_ENVIRONMENT"):
             lock = next((folder for folder in folders if (folder / "uv.lock").is_file()), root)
-            yield "uv", lock / named
+            yield "uv", lock / configured
         # uv would start the interpreter of a `.venv` here, which is not the user's own, as found above.
-        elif not has(".venv"):
+        elif not has_any(".venv"):
             yield from _answer(
                 "uv", ("python", "find", "--offline", "--no-python-downloads"), root, environ, program=True
             )
-    if uses("poetry", "poetry.lock"):
+    if uses_tool("poetry", "poetry.lock"):
         # This creates nothing. With environment creation disabled, poetry would not name an existing one either.
         yield from _answer("poetry", ("--no-plugins", "env", "info", "--path"), root, environ)
-    if uses("pdm", "pdm.lock"):
+    if uses_tool("pdm", "pdm.lock"):
         # pdm itself would create a missing environment and load plugins from the repo.
         for folder in folders:
             if (folder / ".pdm-python").is_file():
                 text = (folder / ".pdm-python").read_text(encoding="utf-8", errors="replace").strip()
                 yield "pdm", Path(text).parent.parent
-    if _uses_hatch_environments(tables.get("hatch"), has("hatch.toml")):
+    if _uses_hatch_environments(tables.get("hatch"), has_any("hatch.toml")):
         yield from _answer("hatch", ("env", "find"), root, environ)
 
 
@@ -160,12 +160,12 @@ def _answer(
     tool: str, arguments: tuple[str, ...], root: Path, environ: Mapping[str, str], *, program: bool = False
 ) -> Iterator[tuple[str, Path]]:
     """Yield the environment that the tool's last line names, by directory or by program. Nothing if the tool fails."""
-    found = shutil.which(tool, path=environ.get("PATH", ""))
-    if found is None or Path(found).resolve().is_relative_to(root):
+    executable = shutil.which(tool, path=environ.get("PATH", ""))
+    if executable is None or Path(executable).resolve().is_relative_to(root):
         return
     try:
-        done = subprocess.run(
-            (found, *arguments),
+        completed = subprocess.run(
+            (executable, *arguments),
             cwd=root,
             env={**environ, **OFFLINE},
             stdin=subprocess.DEVNULL,
@@ -175,13 +175,13 @@ def _answer(
         )
     except (OSError, subprocess.TimeoutExpired):
         return
-    lines = done.stdout.decode("utf-8", "replace").split("\n")
+    lines = completed.stdout.decode("utf-8", "replace").split("\n")
     last = next((line.strip() for line in reversed(lines) if line.strip()), "")
-    if done.returncode == 0 and last:
+    if completed.returncode == 0 and last:
         yield tool, Path(last).parent.parent if program else Path(last)
 
 
-def _tool_tables(folders: list[Path]) -> dict[str, object]:
+def _merge_tool_tables(folders: list[Path]) -> dict[str, object]:
     """Merge the `tool.*` tables of the pyproject.toml files. The innermost directory wins."""
     merged: dict[str, object] = {}
     for folder in reversed(folders):
@@ -207,12 +207,12 @@ def _uses_hatch_environments(table: object, own_file: bool) -> bool:
 # -- tox and nox ---------------------------------------------------------------------------------------------------
 
 
-def _session_environments(folder: Path, top: Path) -> list[Path]:
+def _rank_session_environments(folder: Path, top: Path) -> list[Path]:
     """Rank the environments of test sessions: those with pytest first, then the newest version first."""
     if not folder.is_dir():
         return []
-    usable = [path for path in folder.iterdir() if not path.name.startswith(".") and is_users_own(path, top)]
-    ranked = [(_has_pytest(item), _version(item), item.name) for item in usable]
+    usable = [path for path in folder.iterdir() if not path.name.startswith(".") and is_user_environment(path, top)]
+    ranked = [(_has_pytest(item), _get_version(item), item.name) for item in usable]
     return [folder / name for _, version, name in sorted(ranked, reverse=True) if version >= OLDEST]
 
 
@@ -220,7 +220,7 @@ def _has_pytest(environment: Path) -> bool:
     return any(environment.glob("lib/python*/site-packages/pytest/__init__.py"))
 
 
-def _version(environment: Path) -> tuple[int, ...]:
-    config = _configuration(environment)
+def _get_version(environment: Path) -> tuple[int, ...]:
+    config = _read_configuration(environment)
     numbers = re.findall(r"\d+", config.get("version_info") or config.get("version") or "")
     return tuple(int(number) for number in numbers[:2])

@@ -1,4 +1,4 @@
-"""Finds the language of a run's targets if only a command and its report identify them."""
+"""Find the language of a run's targets if only a command and its report identify them."""
 
 from __future__ import annotations
 
@@ -12,15 +12,15 @@ from redstart.core.suite import Suite
 from redstart.ports.store.port.trees import Trees
 from redstart.toolkit.base.code_files import Read
 from redstart.toolkit.languages.protocol import ReportNames
-from redstart.toolkit.languages.registry import language_of_test
+from redstart.toolkit.languages.registry import find_test_language
 from redstart.toolkit.suites.detection.command_files import CommandFiles
 
-UNKNOWN = "another language"
+UNKNOWN_LANGUAGE = "another language"
 _SUFFIX = re.compile(r"(?: \([^()]*\))?(?: #\d+)?$")
 """The suffix of an ID that several tests of a report would otherwise share."""
 
 
-def foreign_language(suite: Suite, trees: Trees, tree: Snapshot, ids: Sequence[str]) -> str:
+def find_foreign_language(suite: Suite, trees: Trees, tree: Snapshot, ids: Sequence[str]) -> str:
     """Find the language of these tests if Redstart cannot alter them. Empty if it can.
 
     It can alter the tests of a command if their IDs lead to test files in alterable languages. Otherwise the programs
@@ -28,24 +28,24 @@ def foreign_language(suite: Suite, trees: Trees, tree: Snapshot, ids: Sequence[s
     """
     if not suite.junit:
         return ""
-    paths, read = trees.files(tree), partial(trees.read, tree)
+    paths, read = trees.list_files(tree), partial(trees.read, tree)
     tests = _AlterableTests(suite, paths, read)
     if ids and all(tests.hold(id_) for id_ in ids):
         return ""
-    started = CommandFiles(suite.command, suite.folder, paths, read).languages
-    other = [language.name for language in started if not language.can_alter_tests]
-    if other:
-        return other[0]
-    languages = filter(None, map(language_of_test, paths))
-    counted = Counter(language.name for language in languages if not language.can_alter_tests)
-    if counted:
-        return counted.most_common(1)[0][0]
-    return "" if started else UNKNOWN
+    started_languages = CommandFiles(suite.command, suite.folder, paths, read).languages
+    foreign = [language.name for language in started_languages if not language.can_alter_tests]
+    if foreign:
+        return foreign[0]
+    languages = filter(None, map(find_test_language, paths))
+    counts = Counter(language.name for language in languages if not language.can_alter_tests)
+    if counts:
+        return counts.most_common(1)[0][0]
+    return "" if started_languages else UNKNOWN_LANGUAGE
 
 
 def has_tests(paths: Iterable[str]) -> bool:
     """Whether a tree has a file that is a test by name, in any language."""
-    return any(language_of_test(path) for path in paths)
+    return any(find_test_language(path) for path in paths)
 
 
 class _AlterableTests:
@@ -53,16 +53,18 @@ class _AlterableTests:
 
     def __init__(self, suite: Suite, paths: Collection[str], read: Read) -> None:
         self._read = read
-        found = {path: language for path in paths if (language := language_of_test(path)) and language.can_alter_tests}
-        self._languages = {path: item for path, item in found.items() if path.endswith(item.suffixes)}
-        self._files = frozenset(map(suite.as_shown, self._languages))
+        alterable = {
+            path: language for path in paths if (language := find_test_language(path)) and language.can_alter_tests
+        }
+        self._languages = {path: item for path, item in alterable.items() if path.endswith(item.suffixes)}
+        self._files = frozenset(map(suite.to_runner_path, self._languages))
 
     def hold(self, id_: str) -> bool:
         owner, _, name = _SUFFIX.sub("", id_).rpartition("::")
         if owner in self._files:
             return True
         words = {*re.split(r"[./:\\]", owner), name.partition("[")[0]}
-        return any(words & names.words or name.endswith(names.endings) for names in self._names)
+        return any(words & names.names or name.endswith(names.endings) for names in self._names)
 
     @cached_property
     def _names(self) -> tuple[ReportNames, ...]:

@@ -1,4 +1,4 @@
-"""Adds new test files to a command that names the files to run."""
+"""Add new test files to a command that names the files to run."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ from collections.abc import Iterable
 
 from redstart.core.run import Suite
 from redstart.toolkit.languages.registry import is_test_support
-from redstart.toolkit.suites.runner import runner_of
+from redstart.toolkit.suites.runner import get_suite_runner
 
 
 def include_tests(suite: Suite, files: Iterable[str]) -> tuple[str, ...]:
@@ -14,7 +14,7 @@ def include_tests(suite: Suite, files: Iterable[str]) -> tuple[str, ...]:
 
     A command that only starts a runner, such as `make test`, stays unchanged: nothing can be added to it.
     """
-    shown = [suite.as_shown(path) for path in sorted(files) if not is_test_support(path)]
-    runner = runner_of(suite)
-    added = runner.added_words(suite, shown) if runner and suite.command else []
-    return (*suite.command, *added) if added else ()
+    shown_paths = [suite.to_runner_path(path) for path in sorted(files) if not is_test_support(path)]
+    runner = get_suite_runner(suite)
+    added_words = runner.list_added_arguments(suite, shown_paths) if runner and suite.command else []
+    return (*suite.command, *added_words) if added_words else ()

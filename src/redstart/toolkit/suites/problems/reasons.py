@@ -6,37 +6,46 @@ import re
 from collections import Counter
 from collections.abc import Mapping, Sequence
 
-from redstart.core.noun import clip, many
+from redstart.core.frozen import clip, format_count
 from redstart.core.report import FIRST
-from redstart.toolkit.suites.problems.ground import EnvironmentProblem
+from redstart.toolkit.suites.problems.environment import EnvironmentProblem
 
 LONGEST = 600
-SAID = 3
+MAX_LISTED_REASONS = 3
 """How many reasons the final message of a run lists."""
 
 
-def reasons(lacking: Mapping[str, EnvironmentProblem]) -> tuple[tuple[str, ...], EnvironmentProblem | None]:
+def summarize_problems(problems: Mapping[str, EnvironmentProblem]) -> tuple[tuple[str, ...], EnvironmentProblem | None]:
     """Summarize the problems of these tests, most frequent first. Return the texts and the first problem.
 
     The test with an empty name stands for the whole run: its problem is then the only one.
     """
-    counted = Counter(ground.words for id_, ground in lacking.items() if id_).most_common()
-    texts = [f"{words} ({count} {'test' if count == 1 else 'tests'})" for words, count in counted]
-    whole = lacking.get("")
-    ordered = [whole] if whole else [item for words, _ in counted for item in lacking.values() if item.words == words]
-    return tuple([whole.words] if whole else texts[:FIRST]), next(iter(ordered), None)
+    counts = Counter(problem.words for id_, problem in problems.items() if id_).most_common()
+    texts = [f"{description} ({count} {'test' if count == 1 else 'tests'})" for description, count in counts]
+    run_problem = problems.get("")
+    ordered = (
+        [run_problem]
+        if run_problem
+        else [item for description, _ in counts for item in problems.values() if item.words == description]
+    )
+    return tuple([run_problem.words] if run_problem else texts[:FIRST]), next(iter(ordered), None)
 
 
-def no_usable_test(attempts: int, fault: str) -> str:
+def describe_missing_test(attempts: int, fault: str) -> str:
     """Describe that a model was asked for a failing test and wrote none that shows the problem."""
-    words = f"the model wrote no usable test in {many(attempts, 'attempt')}"
-    return clip(f"{words}: {fault}" if fault else words, LONGEST)
+    message = f"the model wrote no usable test in {format_count(attempts, 'attempt')}"
+    return clip(f"{message}: {fault}" if fault else message, LONGEST)
 
 
-def sentence(fault: str, grounds: Sequence[str], remedy: str) -> str:
+def format_message(fault: str, problem_texts: Sequence[str], remedy: str) -> str:
     """Format the message that the user reads if the run ends here."""
-    if not grounds:
+    if not problem_texts:
         return fault
-    more = f"; and {len(grounds) - SAID} other reasons" if len(grounds) > SAID else ""
-    after = re.search(r"after \d+ seconds", fault.partition("\n")[0])
-    return f"{'; '.join(grounds[:SAID])}{more}{f' ({after[0]})' if after else ''}. What to do: {remedy}"
+    remainder = (
+        f"; and {len(problem_texts) - MAX_LISTED_REASONS} other reasons"
+        if len(problem_texts) > MAX_LISTED_REASONS
+        else ""
+    )
+    duration = re.search(r"after \d+ seconds", fault.partition("\n")[0])
+    shown_problems = "; ".join(problem_texts[:MAX_LISTED_REASONS]) + remainder
+    return f"{shown_problems}{f' ({duration[0]})' if duration else ''}. What to do: {remedy}"

@@ -49,5 +49,5 @@ def start_service(place: str) -> str:
         start = f"start {name}, for example: docker run -d -p 127.0.0.1:{port}:{port} {image}"
     else:
         start = f"start the server that the tests expect at {place}" if port else "start the server that the tests need"
-    opened = f"REDSTART_SANDBOX__SERVICES='[\"127.0.0.1:{port or 'PORT'}\"]' redstart fix"
-    return f"{start}; then let the tests reach it (setting sandbox.services): {opened}"
+    command = f"REDSTART_SANDBOX__SERVICES='[\"127.0.0.1:{port or 'PORT'}\"]' redstart fix"
+    return f"{start}; then let the tests reach it (setting sandbox.services): {command}"

@@ -1,4 +1,4 @@
-"""Reads JUnit XML into cases."""
+"""Read JUnit XML into cases."""
 
 from __future__ import annotations
 
@@ -10,9 +10,9 @@ from typing import NamedTuple, cast
 
 from junitparser import Attr, Error, Failure, JUnitXml, JUnitXmlError, TestCase
 
-from redstart.core.noun import clip
+from redstart.core.frozen import clip
 from redstart.core.report import Case, Outcome
-from redstart.toolkit.suites.reading.values import compared
+from redstart.toolkit.suites.reading.assertion_values import parse_comparison
 
 SIZE_LIMIT = 64 << 20
 DETAIL_LIMIT = 20_000
@@ -59,13 +59,13 @@ class ReportedCase(NamedTuple):
     """The name of the enclosing suite."""
 
 
-def dotted_ids(addresses: Sequence[TestAddress]) -> list[str]:
+def build_dotted_ids(addresses: Sequence[TestAddress]) -> list[str]:
     """Build `package.module.Class.test` for each address."""
     return [f"{address.classname}.{address.name}" if address.classname else address.name for address in addresses]
 
 
 def read_cases(
-    xml: str | Sequence[str], ids_of: Callable[[Sequence[TestAddress]], Sequence[str | None]]
+    xml: str | Sequence[str], list_ids: Callable[[Sequence[TestAddress]], Sequence[str | None]]
 ) -> list[Case] | None:
     """Read the cases of one or more reports in order, one for each test ID. None if a text is not JUnit XML.
 
@@ -77,10 +77,10 @@ def read_cases(
     read = [_read(text) for text in texts]
     if any(item is None for item in read):
         return None
-    found = [case for item in read for case in item or ()]
-    ids = ids_of([case.address for case in found])
-    named = [(id_, case) for id_, case in zip(ids, found, strict=True) if id_ is not None]
-    return _joined([id_ for id_, _ in named], [case for _, case in named])
+    reported = [case for item in read for case in item or ()]
+    ids = list_ids([case.address for case in reported])
+    pairs = [(id_, case) for id_, case in zip(ids, reported, strict=True) if id_ is not None]
+    return _merge_cases([id_ for id_, _ in pairs], [case for _, case in pairs])
 
 
 def read_foreign(reports: Mapping[str, str]) -> list[Case] | None:
@@ -89,21 +89,21 @@ def read_foreign(reports: Mapping[str, str]) -> list[Case] | None:
     An ID is `classname::name`, with the file's or suite's name if there is no class. Tests that would share an ID get
     their report's path and then a number added, so that none hides another.
     """
-    found: list[ReportedCase] = []
+    reported: list[ReportedCase] = []
     places: list[str] = []
     for path in sorted(reports):
         read = _read(reports[path])
         if read is None:
             return None
-        found += read
+        reported += read
         places += [path] * len(read)
-    names = [_foreign_id(case) for case in found]
-    reports_of: dict[str, set[str]] = {}
+    names = [_build_foreign_id(case) for case in reported]
+    paths_by_name: dict[str, set[str]] = {}
     for name, place in zip(names, places, strict=True):
-        reports_of.setdefault(name, set()).add(place)
-    told = zip(names, places, strict=True)
-    names = [f"{name} ({place})" if len(reports_of[name]) > 1 else name for name, place in told]
-    return _joined(_numbered(names), found)
+        paths_by_name.setdefault(name, set()).add(place)
+    pairs = zip(names, places, strict=True)
+    names = [f"{name} ({place})" if len(paths_by_name[name]) > 1 else name for name, place in pairs]
+    return _merge_cases(_number_duplicates(names), reported)
 
 
 def _read(xml: str) -> list[ReportedCase] | None:
@@ -113,56 +113,58 @@ def _read(xml: str) -> list[ReportedCase] | None:
         # Without its declaration, the text is parsed as UTF-8, which it is here, whatever encoding it claims.
         document = JUnitXml.fromstring(_DECLARATION.sub("", xml, count=1).encode("utf-8", "replace"))
         # Some runners put cases beside suites.
-        loose = cast("Iterable[TestCase]", document.iterchildren(TestCase))  # pyright: ignore[reportUnknownMemberType]
-        placed = [(case, "") for case in loose]
-        placed += [(case, _text(suite, "name")) for suite in document for case in suite]
-        return [ReportedCase(_address(case), _entries(case), _seconds(case), suite) for case, suite in placed]
+        top_level = cast("Iterable[TestCase]", document.iterchildren(TestCase))  # pyright: ignore[reportUnknownMemberType]
+        pairs = [(case, "") for case in top_level]
+        pairs += [(case, _get_text(suite, "name")) for suite in document for case in suite]
+        return [
+            ReportedCase(_get_address(case), _list_results(case), _get_seconds(case), suite) for case, suite in pairs
+        ]
     except (SyntaxError, ValueError, RecursionError, JUnitXmlError):
         return None
 
 
-def _joined(ids: Sequence[str], found: Sequence[ReportedCase]) -> list[Case]:
+def _merge_cases(ids: Sequence[str], reported: Sequence[ReportedCase]) -> list[Case]:
     entries: dict[str, list[CaseResult]] = {}
     seconds: dict[str, float] = {}
-    for case_id, case in zip(ids, found, strict=True):
+    for case_id, case in zip(ids, reported, strict=True):
         entries.setdefault(case_id, []).extend(case.entries)
         seconds[case_id] = seconds.get(case_id, 0.0) + case.seconds
-    return [_merged(case_id, results, seconds[case_id]) for case_id, results in entries.items()]
+    return [_merge_results(case_id, results, seconds[case_id]) for case_id, results in entries.items()]
 
 
-def _foreign_id(case: ReportedCase) -> str:
+def _build_foreign_id(case: ReportedCase) -> str:
     owner = case.address.classname or case.address.file or case.suite
     return f"{owner}::{case.address.name}" if owner else case.address.name
 
 
-def _numbered(names: Sequence[str]) -> list[str]:
-    seen: Counter[str] = Counter()
-    numbered: list[str] = []
+def _number_duplicates(names: Sequence[str]) -> list[str]:
+    counts: Counter[str] = Counter()
+    unique_names: list[str] = []
     for name in names:
-        seen[name] += 1
-        numbered.append(name if seen[name] == 1 else f"{name} #{seen[name]}")
-    return numbered
+        counts[name] += 1
+        unique_names.append(name if counts[name] == 1 else f"{name} #{counts[name]}")
+    return unique_names
 
 
-def _text(element: object, name: str) -> str:
+def _get_text(element: object, name: str) -> str:
     value: object = getattr(element, name)
     return "" if value is None else str(value)
 
 
-def _address(case: TestCase) -> TestAddress:
-    whole = XunitCase.fromelem(case)  # pyright: ignore[reportUnknownMemberType] (its argument has no type there)
-    return TestAddress(*(_text(whole, name) for name in ("file", "classname", "name")))
+def _get_address(case: TestCase) -> TestAddress:
+    xunit_case = XunitCase.fromelem(case)  # pyright: ignore[reportUnknownMemberType] (its argument has no type there)
+    return TestAddress(*(_get_text(xunit_case, name) for name in ("file", "classname", "name")))
 
 
-def _seconds(case: TestCase) -> float:
-    value = float(_text(case, "time") or 0.0)
+def _get_seconds(case: TestCase) -> float:
+    value = float(_get_text(case, "time") or 0.0)
     return value if math.isfinite(value) else 0.0
 
 
-def _entries(case: TestCase) -> list[CaseResult]:
+def _list_results(case: TestCase) -> list[CaseResult]:
     entries: list[CaseResult] = []
     for result in case.result:
-        message, detail = _text(result, "message"), _text(result, "text")
+        message, detail = _get_text(result, "message"), _get_text(result, "text")
         if isinstance(result, Failure):
             entries.append(CaseResult(Outcome.failed, message, detail))
         elif isinstance(result, Error):
@@ -172,47 +174,47 @@ def _entries(case: TestCase) -> list[CaseResult]:
     return entries or [CaseResult(Outcome.passed)]
 
 
-def _merged(case_id: str, entries: list[CaseResult], seconds: float) -> Case:
+def _merge_results(case_id: str, entries: list[CaseResult], seconds: float) -> Case:
     outcome = min((entry.outcome for entry in entries), key=_RANK.index)
-    telling = [entry for entry in entries if entry.outcome is outcome]
-    message = _whole_message(telling[0])
+    relevant = [entry for entry in entries if entry.outcome is outcome]
+    message = _get_full_message(relevant[0])
     if outcome in (Outcome.failed, Outcome.error):
-        sides = compared(message)
-        details = _distinct(entry.detail for entry in entries if entry.outcome in (Outcome.failed, Outcome.error))
+        values = parse_comparison(message)
+        details = _list_distinct(entry.detail for entry in entries if entry.outcome in (Outcome.failed, Outcome.error))
     else:
-        sides, details = compared(""), _distinct(entry.detail for entry in telling)
+        values, details = parse_comparison(""), _list_distinct(entry.detail for entry in relevant)
     return Case(
         id=case_id,
         outcome=outcome,
-        message=_first_lines(message),
-        expected=sides.expected,
-        actual=sides.actual,
+        message=_get_first_lines(message),
+        expected=values.expected,
+        actual=values.actual,
         detail=clip("\n\n".join(details), DETAIL_LIMIT),
         seconds=round(seconds, 3),
     )
 
 
-def _distinct(texts: Iterable[str]) -> list[str]:
+def _list_distinct(texts: Iterable[str]) -> list[str]:
     return list(dict.fromkeys(text for text in texts if text.strip()))
 
 
-def _whole_message(entry: CaseResult) -> str:
+def _get_full_message(entry: CaseResult) -> str:
     """Return the exception's own message, without pytest's frame and from the traceback if pytest gives none."""
     message = entry.message
     if message == "collection failure":
         lines: list[str] = _ERROR_LINE.findall(entry.detail)
-        return lines[-1] if lines else (_last_line(entry.detail) or message)
+        return lines[-1] if lines else (_get_last_line(entry.detail) or message)
     message = _SHORTENED.sub("", message)
-    if found := _PHASE.match(message):
-        return found.group(1)
+    if match := _PHASE.match(message):
+        return match.group(1)
     return message
 
 
-def _last_line(text: str) -> str:
+def _get_last_line(text: str) -> str:
     return next((line.strip() for line in reversed(text.splitlines()) if line.strip()), "")
 
 
-def _first_lines(message: str) -> str:
+def _get_first_lines(message: str) -> str:
     lines: list[str] = []
     for line in message.strip().splitlines()[:MESSAGE_LINES]:
         if not line.strip():

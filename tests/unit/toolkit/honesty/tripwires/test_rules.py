@@ -2,7 +2,7 @@ from __future__ import annotations
 
 import pytest
 
-from redstart.toolkit.honesty.tripwires.rules import tripped
+from redstart.toolkit.honesty.tripwires.rules import find_tripwire_hits
 
 OLD = "def double(number):\n    return number + number + 1\n"
 TESTS = {
@@ -11,13 +11,13 @@ TESTS = {
 }
 
 
-def kinds(new: str, old: str | None = OLD, path: str = "calc.py", tests: dict[str, bytes] = TESTS) -> set[str]:
+def list_kinds(new: str, old: str | None = OLD, path: str = "calc.py", tests: dict[str, bytes] = TESTS) -> set[str]:
     before = {path: None if old is None else old.encode()}
-    return {item.kind for item in tripped(before, {path: new.encode()}, tests)}
+    return {item.kind for item in find_tripwire_hits(before, {path: new.encode()}, tests)}
 
 
 @pytest.mark.parametrize(
-    ("kind", "added"),
+    ("kind", "addition"),
     [
         ("unreadable_code", "text = input()\nexec(text)\n"),
         ("unreadable_code", "name = input()\nmodule = __import__(name)\n"),
@@ -28,25 +28,25 @@ def kinds(new: str, old: str | None = OLD, path: str = "calc.py", tests: dict[st
         ("skip", "def half(n):\n    '''\n    >>> half(2)  # doctest: +SKIP\n    1\n    '''\n"),
     ],
 )
-def test_what_a_person_should_see_trips(kind: str, added: str) -> None:
-    assert kind in kinds(OLD + added)
-    assert kinds(OLD + added, old=OLD + added) == set()
+def test_suspicious_code_trips(kind: str, addition: str) -> None:
+    assert kind in list_kinds(OLD + addition)
+    assert list_kinds(OLD + addition, old=OLD + addition) == set()
 
 
-def test_code_that_moves_to_another_file_does_not_trip() -> None:
+def test_code_moved_to_another_file_does_not_trip() -> None:
     code = b"def run(text):\n    exec(text)\n"
-    assert tripped({"a.py": code, "b.py": None}, {"a.py": None, "b.py": code}, {}) == ()
+    assert find_tripwire_hits({"a.py": code, "b.py": None}, {"a.py": None, "b.py": code}, {}) == ()
 
 
-def test_a_second_one_beside_an_old_one_trips_once() -> None:
+def test_new_occurrence_beside_an_old_one_trips_once() -> None:
     code = b"text = input()\nexec(text)\n"
-    found = tripped({"a.py": code}, {"a.py": code + b"exec(text)\n"}, {})
-    assert [(item.path, item.line, item.kind) for item in found] == [("a.py", 3, "unreadable_code")]
-    assert "only made as it runs" in found[0].words
+    hits = find_tripwire_hits({"a.py": code}, {"a.py": code + b"exec(text)\n"}, {})
+    assert [(item.path, item.line, item.kind) for item in hits] == [("a.py", 3, "unreadable_code")]
+    assert "only made as it runs" in hits[0].message
 
 
 @pytest.mark.parametrize(
-    "added",
+    "addition",
     [
         "import sys\nif __name__ == '__main__':\n    sys.exit(double(int(sys.argv[1])))\n",
         "import sys\nhere = sys.modules[__name__]\n",
@@ -72,8 +72,8 @@ def test_a_second_one_beside_an_old_one_trips_once() -> None:
         "import importlib\njson = importlib.import_module('json')\n",
     ],
 )
-def test_what_honest_code_has_does_not_trip(added: str) -> None:
-    assert kinds(OLD + added) == set()
+def test_honest_code_does_not_trip(addition: str) -> None:
+    assert list_kinds(OLD + addition) == set()
 
 
 @pytest.mark.parametrize(
@@ -86,46 +86,46 @@ def test_what_honest_code_has_does_not_trip(added: str) -> None:
         ("calc.cpython-311-x86_64-linux-gnu.so", "unreadable"),
     ],
 )
-def test_a_new_file_that_is_loaded_instead_or_unread_trips(path: str, kind: str) -> None:
-    assert kinds("x = 1\n", old=None, path=path) == {kind}
-    assert kinds("x = 2\n", old="x = 1\n", path=path) == set()
+def test_new_file_that_shadows_another_or_cannot_be_read_trips(path: str, kind: str) -> None:
+    assert list_kinds("x = 1\n", old=None, path=path) == {kind}
+    assert list_kinds("x = 2\n", old="x = 1\n", path=path) == set()
 
 
-def test_a_file_that_cannot_be_read_any_more_trips() -> None:
-    assert kinds("def double(:\n") == {"unreadable"}
-    assert kinds("print 'two'\n", old="print 'one'\n") == set()
+def test_file_that_no_longer_parses_trips() -> None:
+    assert list_kinds("def double(:\n") == {"unreadable"}
+    assert list_kinds("print 'two'\n", old="print 'one'\n") == set()
 
 
-def test_an_example_that_is_a_test_may_not_be_changed() -> None:
+def test_doctest_example_must_not_be_changed() -> None:
     old = "def double(n):\n    '''\n    >>> double(2)\n    4\n    '''\n    return n\n"
     new = old.replace("    4\n", "    2\n")
-    assert kinds(new, old=old, tests={"calc.py": old.encode()}) == {"test_changed"}
-    more = old.replace("    4\n", "    4\n    >>> double(3)\n    6\n")
-    assert kinds(more, old=old, tests={"calc.py": old.encode()}) == set()
-    assert kinds(new, old=old, tests={}) == set()
+    assert list_kinds(new, old=old, tests={"calc.py": old.encode()}) == {"test_changed"}
+    with_example = old.replace("    4\n", "    4\n    >>> double(3)\n    6\n")
+    assert list_kinds(with_example, old=old, tests={"calc.py": old.encode()}) == set()
+    assert list_kinds(new, old=old, tests={}) == set()
 
 
-def test_a_test_case_in_the_source_is_not_the_change_s_to_alter() -> None:
+def test_test_case_in_the_source_must_not_be_changed() -> None:
     old = "import unittest\nclass OwnTestCase(unittest.TestCase):\n    def same(self, a, b):\n        check(a, b)\n"
-    assert kinds(old.replace("(a, b)\n", "(a, a)\n"), old=old) == {"test_support"}
-    assert kinds(old + "    failureException = ZeroDivisionError\n", old=old) == {"test_support"}
-    assert kinds(old + "LIMIT = 3\n", old=old) == set()
+    assert list_kinds(old.replace("(a, b)\n", "(a, a)\n"), old=old) == {"test_support"}
+    assert list_kinds(old + "    failureException = ZeroDivisionError\n", old=old) == {"test_support"}
+    assert list_kinds(old + "LIMIT = 3\n", old=old) == set()
 
 
-def test_a_check_in_a_module_for_tests_is_not_the_change_s_to_alter() -> None:
+def test_check_in_a_testing_module_must_not_be_changed() -> None:
     old = "def close(a, b):\n    assert abs(a - b) < 1\n"
     new = old.replace("< 1", "< 9")
-    assert kinds(new, old=old, path="clock/testing.py") == {"test_support"}
-    assert kinds(new, old=old, path="clock/times.py") == set()
+    assert list_kinds(new, old=old, path="clock/testing.py") == {"test_support"}
+    assert list_kinds(new, old=old, path="clock/times.py") == set()
 
 
-def test_data_that_tests_expect_is_a_test() -> None:
-    asks = {"tests/test_calc.py": b"def test():\n    assert open('golden/out.txt').read() == shown()\n"}
-    assert kinds("2\n", old="1\n", path="golden/out.txt", tests=asks) == {"test_changed"}
-    assert kinds("2\n", old="1\n", path="golden/other.txt", tests=asks) == set()
-    found = tripped({"golden/out.txt": b"1"}, {"golden/out.txt": None}, asks)
-    assert [item.kind for item in found] == ["test_changed"]
+def test_data_expected_by_tests_counts_as_a_test() -> None:
+    test_files = {"tests/test_calc.py": b"def test():\n    assert open('golden/out.txt').read() == shown()\n"}
+    assert list_kinds("2\n", old="1\n", path="golden/out.txt", tests=test_files) == {"test_changed"}
+    assert list_kinds("2\n", old="1\n", path="golden/other.txt", tests=test_files) == set()
+    hits = find_tripwire_hits({"golden/out.txt": b"1"}, {"golden/out.txt": None}, test_files)
+    assert [item.kind for item in hits] == ["test_changed"]
 
 
-def test_a_test_switched_off_in_another_language_trips() -> None:
-    assert kinds("it.only('adds', () => {})\n", old="it('adds', () => {})\n", path="calc.test.js") == {"skip"}
+def test_disabled_test_in_another_language_trips() -> None:
+    assert list_kinds("it.only('adds', () => {})\n", old="it('adds', () => {})\n", path="calc.test.js") == {"skip"}

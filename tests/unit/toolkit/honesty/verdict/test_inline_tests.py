@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from redstart.toolkit.honesty.verdict.inline_tests import changed_inline_tests
+from redstart.toolkit.honesty.verdict.inline_tests import find_changed_inline_tests
 
 CODE = "pub fn total(price: i32, count: i32) -> i32 { price + count }\n"
 TESTS = """
@@ -23,7 +23,7 @@ mod tests {
 
 def is_changed(before: str | None, after: str | None, path: str = "src/lib.rs") -> bool:
     files = ({path: None if text is None else text.encode()} for text in (before, after))
-    return bool(list(changed_inline_tests(*files)))
+    return bool(list(find_changed_inline_tests(*files)))
 
 
 @pytest.mark.parametrize(
@@ -36,7 +36,7 @@ def is_changed(before: str | None, after: str | None, path: str = "src/lib.rs") 
     ],
     ids=["expectation", "gone", "ignored", "file gone"],
 )
-def test_a_changed_test_is_seen(after):
+def test_changed_test_is_detected(after):
     assert is_changed(CODE + TESTS, after)
 
 
@@ -50,15 +50,15 @@ def test_a_changed_test_is_seen(after):
     ],
     ids=["fix", "function added", "test added", "moved"],
 )
-def test_a_fix_beside_the_tests_is_no_change_of_them(after):
+def test_fix_beside_the_tests_does_not_change_them(after):
     assert not is_changed(CODE + TESTS, after)
 
 
-def test_single_functions_count_too():
+def test_single_test_functions_count_too():
     old = "#[tokio::test]\nasync fn totals() { assert_eq!(total(2, 3), 6); }\n"
     assert is_changed(CODE + old, CODE + old.replace("6", "5"))
 
 
-def test_only_rust_has_such_tests():
+def test_only_rust_has_inline_tests():
     assert not is_changed(CODE + TESTS, CODE, path="src/lib.c")
     assert not is_changed(None, CODE + TESTS)

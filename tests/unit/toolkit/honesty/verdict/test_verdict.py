@@ -4,109 +4,109 @@ import pytest
 from pydantic import ValidationError
 
 from redstart.core.report import Case, Outcome, Verdict
-from redstart.toolkit.honesty.verdict.verdict import judge, tampered
+from redstart.toolkit.honesty.verdict.verdict import find_tampered_paths, judge
 
 P, F, E, S = Outcome.passed, Outcome.failed, Outcome.error, Outcome.skipped
 
 
-def cases(**outcomes: Outcome) -> list[Case]:
+def create_cases(**outcomes: Outcome) -> list[Case]:
     return [Case(id=name, outcome=outcome) for name, outcome in outcomes.items()]
 
 
-BEFORE = cases(red=F, green=P, skipped=S)
+BEFORE = create_cases(red=F, green=P, skipped=S)
 
 
-def test_every_target_green_and_nothing_worse_is_honest():
-    verdict = judge(BEFORE, cases(red=P, green=P, skipped=S), ["red"])
-    assert verdict.honest_green
+def test_patch_that_fixes_all_targets_without_regression_is_honest():
+    verdict = judge(BEFORE, create_cases(red=P, green=P, skipped=S), ["red"])
+    assert verdict.is_green
     assert verdict.fixed.first == ("red",)
 
 
 @pytest.mark.parametrize(
-    ("after", "field", "named"),
+    ("after", "field", "expected_id"),
     [
-        (cases(red=F, green=P, skipped=S), "still_red", "red"),
-        (cases(red=E, green=P, skipped=S), "still_red", "red"),
-        (cases(green=P, skipped=S), "missing", "red"),
-        (cases(red=S, green=P, skipped=S), "newly_skipped", "red"),
-        (cases(red=P, green=F, skipped=S), "newly_red", "green"),
-        (cases(red=P, skipped=S), "missing", "green"),
-        (cases(red=P, green=S, skipped=S), "newly_skipped", "green"),
-        (cases(red=P, green=P, skipped=F), "newly_red", "skipped"),
-        (cases(red=P, green=P), "missing", "skipped"),
-        (cases(red=P, green=P, skipped=S, new=F), "newly_red", "new"),
+        (create_cases(red=F, green=P, skipped=S), "still_red", "red"),
+        (create_cases(red=E, green=P, skipped=S), "still_red", "red"),
+        (create_cases(green=P, skipped=S), "missing", "red"),
+        (create_cases(red=S, green=P, skipped=S), "newly_skipped", "red"),
+        (create_cases(red=P, green=F, skipped=S), "newly_red", "green"),
+        (create_cases(red=P, skipped=S), "missing", "green"),
+        (create_cases(red=P, green=S, skipped=S), "newly_skipped", "green"),
+        (create_cases(red=P, green=P, skipped=F), "newly_red", "skipped"),
+        (create_cases(red=P, green=P), "missing", "skipped"),
+        (create_cases(red=P, green=P, skipped=S, new=F), "newly_red", "new"),
     ],
 )
-def test_what_is_not_green(after, field, named):
+def test_failing_missing_or_skipped_test_prevents_a_pass(after, field, expected_id):
     verdict = judge(BEFORE, after, ["red"])
-    assert not verdict.honest_green
-    assert getattr(verdict, field).first == (named,)
+    assert not verdict.is_green
+    assert getattr(verdict, field).first == (expected_id,)
 
 
-def test_a_skipped_test_that_now_passes_and_a_new_green_one_are_no_harm():
-    assert judge(BEFORE, cases(red=P, green=P, skipped=P, new=P), ["red"]).honest_green
+def test_passing_skipped_or_new_test_does_no_harm():
+    assert judge(BEFORE, create_cases(red=P, green=P, skipped=P, new=P), ["red"]).is_green
 
 
-def test_other_red_tests_may_stay_red_where_only_some_are_targets():
-    before = cases(a=F, b=F)
-    assert judge(before, cases(a=P, b=F), ["a"]).honest_green
+def test_failing_tests_outside_the_targets_may_keep_failing():
+    before = create_cases(a=F, b=F)
+    assert judge(before, create_cases(a=P, b=F), ["a"]).is_green
 
 
 @pytest.mark.parametrize(
     ("container", "child"), [("tests/test_a.py", "tests/test_a.py::test_x"), ("tests.test_a", "tests.test_a.T.test_x")]
 )
-def test_a_file_that_could_not_be_collected(container, child):
+def test_uncollected_file_is_fixed_only_if_its_tests_pass(container, child):
     before = [Case(id=container, outcome=E)]
-    assert judge(before, [Case(id=child, outcome=P)], [container]).honest_green
+    assert judge(before, [Case(id=child, outcome=P)], [container]).is_green
     assert judge(before, [Case(id=child, outcome=F)], [container]).still_red.count == 1
     assert judge(before, [Case(id=child, outcome=S)], [container]).missing.count == 1
     assert judge(before, [], [container]).missing.count == 1
     assert judge(before, [Case(id=container + "x::y", outcome=P)], [container]).missing.count == 1
 
 
-def test_a_target_that_is_red_in_a_repeat_is_flaky_and_not_green():
-    after = cases(red=P, green=P, skipped=S)
-    verdict = judge(BEFORE, after, ["red"], repeats=[cases(red=P), cases(red=F)])
-    assert (verdict.flaky.first, verdict.honest_green) == (("red",), False)
-    assert judge(BEFORE, after, ["red"], repeats=[cases(red=P)]).honest_green
+def test_target_that_fails_in_a_rerun_is_flaky():
+    after = create_cases(red=P, green=P, skipped=S)
+    verdict = judge(BEFORE, after, ["red"], repeats=[create_cases(red=P), create_cases(red=F)])
+    assert (verdict.flaky.first, verdict.is_green) == (("red",), False)
+    assert judge(BEFORE, after, ["red"], repeats=[create_cases(red=P)]).is_green
 
 
-def test_nothing_fixed_is_not_green():
-    assert not Verdict().honest_green
-    assert not judge(cases(a=P), cases(a=P), []).honest_green
+def test_verdict_without_a_fixed_target_is_not_a_pass():
+    assert not Verdict().is_green
+    assert not judge(create_cases(a=P), create_cases(a=P), []).is_green
 
 
-def test_a_contradiction_or_a_changed_test_is_not_green():
-    after = cases(red=P, green=P, skipped=S)
-    assert not judge(BEFORE, after, ["red"], unexplained="exit code 3").honest_green
-    changed = tampered(["tests/a.py", "b.py"], lambda path: "a test" if path.startswith("tests") else "")
+def test_contradiction_or_changed_test_prevents_a_pass():
+    after = create_cases(red=P, green=P, skipped=S)
+    assert not judge(BEFORE, after, ["red"], unexplained="exit code 3").is_green
+    changed = find_tampered_paths(["tests/a.py", "b.py"], lambda path: "a test" if path.startswith("tests") else "")
     assert changed == ("tests/a.py",)
-    assert not judge(BEFORE, after, ["red"], tampered=changed).honest_green
+    assert not judge(BEFORE, after, ["red"], tampered=changed).is_green
 
 
 def test_ten_thousand_tests_are_judged_quickly():
     import time
 
     before = [Case(id=f"tests/test_{n % 97}.py::test_{n}", outcome=F if n % 3 == 0 else P) for n in range(10_000)]
-    red = [case.id for case in before if case.red]
+    failing_ids = [case.id for case in before if case.is_red]
     began = time.process_time()
-    verdict = judge(before, [], red)
+    verdict = judge(before, [], failing_ids)
     assert verdict.missing.count == 10_000
     assert time.process_time() - began < 2
 
 
-def test_a_verdict_of_an_earlier_version_is_read_without_the_field_that_is_gone():
-    stored = judge(BEFORE, cases(red=P, green=P, skipped=P), ["red"]).model_dump(mode="json")
+def test_verdict_of_an_earlier_version_is_read_without_the_removed_field():
+    stored = judge(BEFORE, create_cases(red=P, green=P, skipped=P), ["red"]).model_dump(mode="json")
     read = Verdict.model_validate({**stored, "new_findings": 0})
-    assert read.honest_green
+    assert read.is_green
     assert read.model_dump(mode="json") == stored
     with pytest.raises(ValidationError):
         Verdict.model_validate({**stored, "newly_found": 0})
 
 
-def test_a_green_run_of_fewer_tests_than_before_is_a_contradiction():
+def test_passing_run_with_fewer_tests_than_before_is_a_contradiction():
     before = [Case(id="red", outcome=F), Case(id="twin", outcome=P), Case(id="twin", outcome=P)]
-    fewer = judge(before, cases(red=P, twin=P), ["red"])
-    assert fewer.unexplained == "2 tests ran where 3 ran before"
-    assert not fewer.honest_green
-    assert judge(before, [Case(id="red", outcome=P), *before[1:]], ["red"]).honest_green
+    verdict = judge(before, create_cases(red=P, twin=P), ["red"])
+    assert verdict.unexplained == "2 tests ran where 3 ran before"
+    assert not verdict.is_green
+    assert judge(before, [Case(id="red", outcome=P), *before[1:]], ["red"]).is_green

@@ -18,7 +18,7 @@ TREE = {
 }
 
 
-def modules(tree: dict[str, bytes]) -> Modules:
+def build_modules(tree: dict[str, bytes]) -> Modules:
     return PythonReader(Sources(tree, tree.get)).modules
 
 
@@ -34,21 +34,21 @@ def modules(tree: dict[str, bytes]) -> Modules:
         ("import json, os.path", "tests/test_shop.py", {}),
     ],
 )
-def test_imports_lead_to_files(statement: str, importer: str, bound: dict[str, str]) -> None:
+def test_imports_resolve_to_files(statement: str, importer: str, bound: dict[str, str]) -> None:
     node = ast.parse(statement).body[0]
     assert isinstance(node, ast.Import | ast.ImportFrom)
-    assert modules(TREE).imported(node, importer) == bound
+    assert build_modules(TREE).map_imports(node, importer) == bound
 
 
-def test_a_package_without_an_init_file_is_found_under_a_source_root() -> None:
+def test_package_without_an_init_file_is_found_under_a_source_root() -> None:
     node = ast.parse("from store.stock import count").body[0]
     assert isinstance(node, ast.ImportFrom)
-    found = modules({"src/store/stock.py": b"", "lib/other.py": b""})
-    assert found.imported(node, "tests/test_a.py") == {"count": "src/store/stock.py"}
+    project_modules = build_modules({"src/store/stock.py": b"", "lib/other.py": b""})
+    assert project_modules.map_imports(node, "tests/test_a.py") == {"count": "src/store/stock.py"}
 
 
-def test_packages_that_hand_a_name_round_in_a_circle_are_left() -> None:
+def test_circular_re_exports_do_not_loop() -> None:
     tree = {"a/__init__.py": b"from b import x\n", "b/__init__.py": b"from a import x\n"}
     node = ast.parse("from a import x").body[0]
     assert isinstance(node, ast.ImportFrom)
-    assert set(modules(tree).imported(node, "t.py")) == {"x"}
+    assert set(build_modules(tree).map_imports(node, "t.py")) == {"x"}

@@ -12,11 +12,11 @@ PYPROJECT = '[project]\nname = "a"\ndependencies = []\n\n[tool.pytest.ini_option
 PACKAGE = {"name": "a", "scripts": {"test": "node --test"}, "dependencies": {}}
 
 
-def test_packages_and_words_may_change():
-    more = PYPROJECT.replace("dependencies = []", 'description = "d"\ndependencies = ["flask"]')
-    assert is_about_packages("pyproject.toml", PYPROJECT.encode(), more.encode())
-    grown = json.dumps({**PACKAGE, "dependencies": {"express": "^5"}, "description": "d"}).encode()
-    assert is_about_packages("sub/package.json", json.dumps(PACKAGE).encode(), grown)
+def test_manifest_dependencies_and_descriptions_may_change():
+    changed_manifest = PYPROJECT.replace("dependencies = []", 'description = "d"\ndependencies = ["flask"]')
+    assert is_about_packages("pyproject.toml", PYPROJECT.encode(), changed_manifest.encode())
+    changed_package = json.dumps({**PACKAGE, "dependencies": {"express": "^5"}, "description": "d"}).encode()
+    assert is_about_packages("sub/package.json", json.dumps(PACKAGE).encode(), changed_package)
 
 
 @pytest.mark.parametrize(
@@ -35,6 +35,6 @@ def test_packages_and_words_may_change():
         ("conftest.py", PYPROJECT, PYPROJECT),
     ],
 )
-def test_what_can_change_the_tests_may_not(path, before, after):
+def test_manifest_change_that_can_affect_the_tests_is_not_allowed(path, before, after):
     old, new = (None if text is None else text.encode() for text in (before, after))
     assert not is_about_packages(path, old, new)

@@ -3,7 +3,7 @@ from __future__ import annotations
 import pytest
 
 from redstart.ports.store.port.trees import TreeChange
-from redstart.toolkit.patching.policy import MAX_DIFF_BYTES, protected, violations
+from redstart.toolkit.patching.policy import MAX_DIFF_BYTES, find_protection, find_violations
 
 
 @pytest.mark.parametrize(
@@ -38,8 +38,8 @@ from redstart.toolkit.patching.policy import MAX_DIFF_BYTES, protected, violatio
         ".github/copilot-instructions.md",
     ],
 )
-def test_what_a_patch_may_not_touch(path):
-    assert protected(path)
+def test_protected_path_may_not_change(path):
+    assert find_protection(path)
 
 
 @pytest.mark.parametrize(
@@ -55,25 +55,25 @@ def test_what_a_patch_may_not_touch(path):
         "pkg/agents.py",
     ],
 )
-def test_what_it_may(path):
-    assert protected(path) is None
+def test_ordinary_path_may_change(path):
+    assert find_protection(path) is None
 
 
 @pytest.mark.parametrize("mode", ["120000", "160000", "040000"])
-def test_only_regular_files(mode):
-    (reject,) = violations([TreeChange("pkg/a.py", "100644", mode)], b"")
+def test_patch_may_only_contain_regular_files(mode):
+    (reject,) = find_violations([TreeChange("pkg/a.py", "100644", mode)], b"")
     assert mode in reject.reason
 
 
-def test_a_deleted_test_is_a_violation_and_a_deleted_source_file_is_not():
-    assert violations([TreeChange("tests/test_a.py", "100644", "000000")], b"")
-    assert not violations([TreeChange("pkg/a.py", "100644", "000000")], b"")
+def test_deleting_a_test_is_a_violation_but_deleting_source_is_not():
+    assert find_violations([TreeChange("tests/test_a.py", "100644", "000000")], b"")
+    assert not find_violations([TreeChange("pkg/a.py", "100644", "000000")], b"")
 
 
-def test_size():
+def test_size_of_a_diff_is_limited():
     change = [TreeChange("pkg/a.py", "100644", "100644")]
-    assert violations(change, b"x" * (MAX_DIFF_BYTES + 1))
-    assert not violations(change, b"x" * MAX_DIFF_BYTES)
+    assert find_violations(change, b"x" * (MAX_DIFF_BYTES + 1))
+    assert not find_violations(change, b"x" * MAX_DIFF_BYTES)
 
 
 @pytest.mark.parametrize(
@@ -96,19 +96,19 @@ def test_size():
         "what?.py",
     ],
 )
-def test_a_new_path_that_deceives(path):
-    assert violations([TreeChange(path, "000000", "100644")], b"")
-    assert not violations([TreeChange(path, "100644", "100644")], b""), "an existing path may be changed"
+def test_deceptive_new_path_is_a_violation(path):
+    assert find_violations([TreeChange(path, "000000", "100644")], b"")
+    assert not find_violations([TreeChange(path, "100644", "100644")], b""), "an existing path may be changed"
 
 
 @pytest.mark.parametrize("path", ["pkg/a.py", "src/grüße.py", "a-b/c d.txt", "日本語/数.py"])
-def test_an_ordinary_new_path(path):
-    assert not violations([TreeChange(path, "000000", "100644")], b"")
+def test_ordinary_new_path_is_allowed(path):
+    assert not find_violations([TreeChange(path, "000000", "100644")], b"")
 
 
 @pytest.mark.parametrize(
     "diff", ["+if access \u2066 == 'user'", "+# \u202e reversed", "Binary files a/x.py and b/x.py differ"]
 )
-def test_text_that_does_not_run_as_it_reads(diff):
-    assert violations([TreeChange("pkg/a.py", "100644", "100644")], diff.encode())
-    assert not violations([TreeChange("pkg/a.py", "100644", "100644")], diff.replace("+", "-", 1)[:5].encode())
+def test_text_that_runs_differently_than_it_reads_is_a_violation(diff):
+    assert find_violations([TreeChange("pkg/a.py", "100644", "100644")], diff.encode())
+    assert not find_violations([TreeChange("pkg/a.py", "100644", "100644")], diff.replace("+", "-", 1)[:5].encode())

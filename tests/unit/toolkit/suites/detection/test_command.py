@@ -9,9 +9,9 @@ import pytest
 
 from redstart.core.run import Suite
 from redstart.core.shell import Environment
-from redstart.toolkit.suites.detection.command import around
+from redstart.toolkit.suites.detection.command import adapt_command
 from redstart.toolkit.suites.execute import SuiteRun
-from support.sample import short_form
+from support.sample import sample_parameters
 
 Write = Callable[[Path, Mapping[str, str]], Path]
 InSandbox = Callable[..., SuiteRun]
@@ -113,14 +113,14 @@ def shop(tmp_path: Path, write: Write) -> Path:
     return write(tmp_path / "shop", {"noxfile.py": NOX, "other_nox.py": NOX, "tox.ini": TOX})
 
 
-def by_id(done: SuiteRun) -> dict[str, str]:
-    return {case.id: case.outcome.value for case in done.cases}
+def map_outcomes(suite_run: SuiteRun) -> dict[str, str]:
+    return {case.id: case.outcome.value for case in suite_run.cases}
 
 
 @pytest.mark.slow
 @pytest.mark.parametrize(
     "command",
-    short_form(
+    sample_parameters(
         [
             "make test",
             "nox -s tests-3.11",
@@ -131,19 +131,21 @@ def by_id(done: SuiteRun) -> dict[str, str]:
         1,
     ),
 )
-def test_results_are_those_of_pytest_alone(command: str, shop: Path, in_sandbox: InSandbox) -> None:
-    plain = in_sandbox(shop, Suite(runner="pytest", command=("pytest", "tests", "checks")))
+def test_results_through_a_wrapper_equal_pytest_alone(command: str, shop: Path, in_sandbox: InSandbox) -> None:
+    plain_run = in_sandbox(shop, Suite(runner="pytest", command=("pytest", "tests", "checks")))
     suite = Suite(runner="pytest", command=tuple(command.split()))
-    done = in_sandbox(shop, suite, packages=["shop"])
-    assert (done.trouble, done.unexplained, done.misplaced) == ("", "", ""), done.report.fault
-    assert by_id(done) == by_id(plain)
-    assert sorted(by_id(done).values()) == ["failed"] * 2 + ["passed"] * 5
-    some = ["tests/test_add.py::test_zero", "tests/test_add.py::test_add[1]"]
-    assert by_id(in_sandbox(shop, suite, ids=some)) == {item: by_id(plain)[item] for item in some}
+    suite_run = in_sandbox(shop, suite, packages=["shop"])
+    assert (suite_run.problem, suite_run.unexplained, suite_run.misplaced) == ("", "", ""), suite_run.report.fault
+    assert map_outcomes(suite_run) == map_outcomes(plain_run)
+    assert sorted(map_outcomes(suite_run).values()) == ["failed"] * 2 + ["passed"] * 5
+    selected_ids = ["tests/test_add.py::test_zero", "tests/test_add.py::test_add[1]"]
+    assert map_outcomes(in_sandbox(shop, suite, ids=selected_ids)) == {
+        item: map_outcomes(plain_run)[item] for item in selected_ids
+    }
 
 
 @pytest.mark.parametrize(
-    ("given", "kept", "file"),
+    ("command", "expected_command", "file"),
     [
         ("nox", "nox", "noxfile.py"),
         ("nox -s tests-3.11 lint -R", "nox -s tests lint -R", "noxfile.py"),
@@ -151,10 +153,10 @@ def test_results_are_those_of_pytest_alone(command: str, shop: Path, in_sandbox:
         ("uv run nox --noxfile=n.py -s tests-3.11(db='a')", "uv run nox -s tests(db='a')", "n.py"),
     ],
 )
-def test_nox_is_asked_for_the_session_of_every_version(
-    given: str, kept: str, file: str, environment: Environment
+def test_nox_session_is_requested_for_every_version(
+    command: str, expected_command: str, file: str, environment: Environment
 ) -> None:
-    how = around(Suite(runner="pytest", command=(*given.split(), "--", "-x", "-p")), environment)
-    ours = how.argv.index("--force-venv-backend")
-    assert (" ".join(how.argv[:ours]), how.argv[-3:]) == (kept, ("--", "-x", "-p"))
-    assert how.variables["REDSTART_NOXFILE"] == file
+    request = adapt_command(Suite(runner="pytest", command=(*command.split(), "--", "-x", "-p")), environment)
+    backend_index = request.argv.index("--force-venv-backend")
+    assert (" ".join(request.argv[:backend_index]), request.argv[-3:]) == (expected_command, ("--", "-x", "-p"))
+    assert request.variables["REDSTART_NOXFILE"] == file

@@ -7,7 +7,7 @@ import pytest
 from redstart.core.change import Snapshot
 from redstart.core.suite import Suite
 from redstart.toolkit.suites.detection.command_files import CommandFiles
-from redstart.toolkit.suites.detection.target_language import foreign_language
+from redstart.toolkit.suites.detection.target_language import find_foreign_language
 
 TREE = Snapshot(tree="t", base="b", pack="p")
 PYTHON_TEST = "import unittest\n\nclass Views(unittest.TestCase):\n    def test_plain(self): ...\n"
@@ -17,7 +17,7 @@ SCRIPT_TEST = 'describe("cart", () => { it("adds up", () => {}); });\n'
 class Files(dict[str, str]):
     """A tree of files with the methods that the search for a command's files uses."""
 
-    def files(self, tree: Snapshot) -> list[str]:
+    def list_files(self, tree: Snapshot) -> list[str]:
         del tree
         return list(self)
 
@@ -26,13 +26,13 @@ class Files(dict[str, str]):
         return self[path].encode() if path in self else None
 
 
-def started(command: str, files: dict[str, str], folder: str = "") -> CommandFiles:
+def create_command_files(command: str, files: dict[str, str], folder: str = "") -> CommandFiles:
     tree = Files(files)
     return CommandFiles(command.split(), folder, list(tree), lambda path: tree.read(TREE, path))
 
 
 @pytest.mark.parametrize(
-    ("command", "files", "named"),
+    ("command", "files", "expected_paths"),
     [
         ("perl t/suite.pl", {"t/suite.pl": "", "lib/Slug.pm": ""}, ("t/suite.pl",)),
         ("./checks/all.sh --fast", {"checks/all.sh": "", "shop.c": ""}, ("checks/all.sh",)),
@@ -52,33 +52,37 @@ def started(command: str, files: dict[str, str], folder: str = "") -> CommandFil
         ("pytest --doctest-modules src/shop.py", {"src/shop.py": ""}, ()),
     ],
 )
-def test_files_that_the_command_names(command, files, named):
-    assert started(command, files).named == named
+def test_files_named_by_the_command_are_found(command, files, expected_paths):
+    assert create_command_files(command, files).named_files == expected_paths
 
 
-def test_a_shells_command_line_is_read():
+def test_shell_command_line_is_read():
     tree = {"ci/all.sh": "", "shop.sh": ""}
-    found = CommandFiles(("sh", "-c", "cd . && ci/all.sh; true"), "", list(tree), lambda path: tree[path].encode())
-    assert found.named == ("ci/all.sh",)
+    command_files = CommandFiles(
+        ("sh", "-c", "cd . && ci/all.sh; true"), "", list(tree), lambda path: tree[path].encode()
+    )
+    assert command_files.named_files == ("ci/all.sh",)
 
 
-def test_names_are_meant_from_the_folder_of_the_suite():
-    assert started("sh run.sh", {"app/run.sh": "", "run.sh": ""}, folder="app").named == ("app/run.sh",)
+def test_file_names_are_relative_to_the_suite_directory():
+    assert create_command_files("sh run.sh", {"app/run.sh": "", "run.sh": ""}, folder="app").named_files == (
+        "app/run.sh",
+    )
 
 
 @pytest.mark.parametrize(
     ("command", "glob"),
     [("make check", "gnumakefile"), ("just test", "justfile"), ("rake", "Rakefile"), ("go test ./...", "go.mod")],
 )
-def test_build_files_are_protected_before_they_are_there(command, glob):
-    found = started(command, {"shop.c": ""})
-    assert {glob, f"*/{glob}"} <= set(found.globs)
-    assert started("sh run.sh", {"shop.c": ""}).globs == ()
+def test_build_files_are_protected_before_they_exist(command, glob):
+    command_files = create_command_files(command, {"shop.c": ""})
+    assert {glob, f"*/{glob}"} <= set(command_files.globs)
+    assert create_command_files("sh run.sh", {"shop.c": ""}).globs == ()
 
 
-def language(command: str, files: dict[str, str], *ids: str) -> str:
+def find_language(command: str, files: dict[str, str], *ids: str) -> str:
     suite = Suite(runner="pytest", command=tuple(command.split()), junit="out.xml")
-    return foreign_language(suite, Files(files), TREE, ids)  # pyright: ignore[reportArgumentType]
+    return find_foreign_language(suite, Files(files), TREE, ids)  # pyright: ignore[reportArgumentType]
 
 
 PYTHON = {"tests/test_views.py": PYTHON_TEST, "Makefile": "check:\n\t./all\n"}
@@ -95,8 +99,8 @@ PYTHON = {"tests/test_views.py": PYTHON_TEST, "Makefile": "check:\n\t./all\n"}
         ("make check", {**PYTHON, "Makefile": "check:\n\tpython own.py\n"}, ("shop::the total",)),
     ],
 )
-def test_suites_that_can_be_altered(command, files, ids):
-    assert language(command, files, *ids) == ""
+def test_python_and_script_suites_can_be_altered(command, files, ids):
+    assert find_language(command, files, *ids) == ""
 
 
 @pytest.mark.parametrize(
@@ -110,15 +114,15 @@ def test_suites_that_can_be_altered(command, files, ids):
         ("make check", PYTHON, "another language"),
     ],
 )
-def test_suites_that_cannot_be_altered(command, files, expected):
-    assert language(command, files, "shop::the total") == expected
+def test_foreign_language_suites_cannot_be_altered(command, files, expected):
+    assert find_language(command, files, "shop::the total") == expected
 
 
-def test_one_target_that_leads_nowhere_is_enough():
+def test_single_untraceable_target_marks_the_suite_as_foreign():
     ids = ("Views::test_plain", "shop::the total")
-    assert language("make check", PYTHON, *ids) == "another language"
+    assert find_language("make check", PYTHON, *ids) == "another language"
 
 
-def test_a_suite_without_a_report_of_its_own_can_be_altered():
+def test_suite_without_its_own_report_can_be_altered():
     suite = Suite(runner="pytest", command=("make", "check"))
-    assert foreign_language(suite, Files(), TREE, ["a::b"]) == ""  # pyright: ignore[reportArgumentType]
+    assert find_foreign_language(suite, Files(), TREE, ["a::b"]) == ""  # pyright: ignore[reportArgumentType]

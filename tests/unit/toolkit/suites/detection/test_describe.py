@@ -10,7 +10,7 @@ from redstart.toolkit.suites.detection.describe import describe_interpreter, des
 
 
 @pytest.mark.parametrize(
-    ("runner", "chosen", "expected"),
+    ("runner", "choice", "expected"),
     [
         ("node", "node 20.20.2", ("node:test", "node 20.20.2")),
         ("jest", "node 20.20.2", ("jest", "node 20.20.2")),
@@ -19,6 +19,6 @@ from redstart.toolkit.suites.detection.describe import describe_interpreter, des
         ("unittest", "", ("unittest", "python3")),
     ],
 )
-def test_runner_and_interpreter_are_named_once_and_rightly(runner: str, chosen: str, expected: tuple[str, str]) -> None:
-    suite, environment = Suite(runner=runner), Environment(mount="/r", python="/r/.venv/bin/python3", chosen=chosen)
+def test_runner_and_interpreter_are_described_correctly(runner: str, choice: str, expected: tuple[str, str]) -> None:
+    suite, environment = Suite(runner=runner), Environment(mount="/r", python="/r/.venv/bin/python3", chosen=choice)
     assert (describe_runner(suite), describe_interpreter(suite, environment)) == expected

@@ -47,60 +47,66 @@ def programs(tmp_path: Path) -> Path:
     return tmp_path / "programs"
 
 
-def chosen(root: Path, programs: Path, top: Path | None = None, **environ: str) -> tuple[str, str]:
+def choose_interpreter(root: Path, programs: Path, top: Path | None = None, **environ: str) -> tuple[str, str]:
     return choose(root, top or root, python=None, environ={"PATH": f"{programs}:/usr/bin:/bin", **environ})
 
 
-def of(environment: Path) -> str:
+def get_python_path(environment: Path) -> str:
     return str(environment / "bin" / "python")
 
 
 @pytest.mark.slow
-def test_from_the_last_to_the_first(root: Path, programs: Path, tmp_path: Path) -> None:
+def test_interpreters_are_chosen_by_priority(root: Path, programs: Path, tmp_path: Path) -> None:
     (root / "poetry.lock").touch()
-    assert chosen(root, programs) == (str(programs / "python3"), "python3 on PATH")
+    assert choose_interpreter(root, programs) == (str(programs / "python3"), "python3 on PATH")
     nox = make_environment(root / ".nox" / "tests")
-    assert chosen(root, programs) == (of(nox), ".nox/tests")
+    assert choose_interpreter(root, programs) == (get_python_path(nox), ".nox/tests")
     tox = make_environment(root / ".tox" / "py311")
-    assert chosen(root, programs) == (of(tox), ".tox/py311")
-    managed = make_environment(tmp_path / "managed")
-    put_program(programs / "poetry", f"echo {managed}")
-    assert chosen(root, programs) == (of(managed), "poetry")
-    plain = make_environment(root / "venv")
-    assert chosen(root, programs) == (of(plain), "venv in the project")
-    hidden = make_environment(root / ".venv")
-    assert chosen(root, programs) == (of(hidden), ".venv in the project")
-    conda, active = make_environment(tmp_path / "conda"), make_environment(tmp_path / "active")
-    assert chosen(root, programs, CONDA_PREFIX=str(conda)) == (of(conda), "CONDA_PREFIX")
-    both = {"CONDA_PREFIX": str(conda), "VIRTUAL_ENV": str(active)}
-    assert chosen(root, programs, **both) == (of(active), "VIRTUAL_ENV")
-    environ = {"PATH": str(programs), **both}
+    assert choose_interpreter(root, programs) == (get_python_path(tox), ".tox/py311")
+    managed_env = make_environment(tmp_path / "managed")
+    put_program(programs / "poetry", f"echo {managed_env}")
+    assert choose_interpreter(root, programs) == (get_python_path(managed_env), "poetry")
+    plain_env = make_environment(root / "venv")
+    assert choose_interpreter(root, programs) == (get_python_path(plain_env), "venv in the project")
+    hidden_env = make_environment(root / ".venv")
+    assert choose_interpreter(root, programs) == (get_python_path(hidden_env), ".venv in the project")
+    conda, active_env = make_environment(tmp_path / "conda"), make_environment(tmp_path / "active")
+    assert choose_interpreter(root, programs, CONDA_PREFIX=str(conda)) == (get_python_path(conda), "CONDA_PREFIX")
+    variables = {"CONDA_PREFIX": str(conda), "VIRTUAL_ENV": str(active_env)}
+    assert choose_interpreter(root, programs, **variables) == (get_python_path(active_env), "VIRTUAL_ENV")
+    environ = {"PATH": str(programs), **variables}
     assert choose(root, root, python="python3", environ=environ) == (str(programs / "python3"), "--python")
 
 
-def test_condas_base_is_active_everywhere_and_says_nothing(root: Path, programs: Path, tmp_path: Path) -> None:
-    base, own = make_environment(tmp_path / "base"), make_environment(root / ".venv")
+def test_active_conda_base_environment_is_ignored(root: Path, programs: Path, tmp_path: Path) -> None:
+    base, project_env = make_environment(tmp_path / "base"), make_environment(root / ".venv")
     environ = {"CONDA_PREFIX": str(base), "CONDA_DEFAULT_ENV": "base"}
-    assert chosen(root, programs, **environ) == (of(own), ".venv in the project")
+    assert choose_interpreter(root, programs, **environ) == (get_python_path(project_env), ".venv in the project")
 
 
-def test_a_part_of_a_repo_uses_the_repos_environment(root: Path, programs: Path) -> None:
+def test_subdirectory_uses_the_environment_of_the_repo(root: Path, programs: Path) -> None:
     part = root / "packages" / "one"
     part.mkdir(parents=True)
-    shared = make_environment(root / ".venv")
-    assert chosen(part, programs, top=root) == (of(shared), ".venv in the repository's root")
-    own = make_environment(part / ".venv")
-    assert chosen(part, programs, top=root) == (of(own), ".venv in the project")
+    shared_env = make_environment(root / ".venv")
+    assert choose_interpreter(part, programs, top=root) == (
+        get_python_path(shared_env),
+        ".venv in the repository's root",
+    )
+    project_env = make_environment(part / ".venv")
+    assert choose_interpreter(part, programs, top=root) == (get_python_path(project_env), ".venv in the project")
 
 
 @pytest.mark.slow
-def test_the_repo_is_found_by_git_and_the_choice_is_told(root: Path) -> None:
+def test_git_finds_the_repo_root_and_the_choice_is_reported(root: Path) -> None:
     subprocess.run(["git", "init", "-q", root], check=True)
     (root / "part").mkdir()
     subprocess.run([BASE_PYTHON, "-m", "venv", "--without-pip", root / ".venv"], check=True)
-    found = find_environment(root, folder="part", environ={"PATH": "/usr/bin:/bin"})
-    assert (found.python, found.chosen) == (of(root / ".venv"), ".venv in the repository's root")
-    assert str(root / ".venv") in found.read_only
+    environment = find_environment(root, folder="part", environ={"PATH": "/usr/bin:/bin"})
+    assert (environment.python, environment.chosen) == (
+        get_python_path(root / ".venv"),
+        ".venv in the repository's root",
+    )
+    assert str(root / ".venv") in environment.read_only
 
 
 @pytest.mark.slow
@@ -114,61 +120,66 @@ def test_the_repo_is_found_by_git_and_the_choice_is_told(root: Path) -> None:
         ("hatch", {"pyproject.toml": "[tool.hatch.envs.default]\n[tool.hatch.metadata]\nx = true\n"}, "{folder}"),
     ],
 )
-def test_a_tool_is_asked_where_the_project_uses_it(
+def test_tool_is_asked_only_if_the_project_uses_it(
     root: Path, programs: Path, tmp_path: Path, tool: str, files: dict[str, str], answers: str
 ) -> None:
-    managed = make_environment(tmp_path / "managed")
-    asked = tmp_path / "asked"
-    answer = answers.format(program=of(managed), folder=managed)
-    put_program(programs / tool, f'echo "$PWD $UV_OFFLINE create:$POETRY_VIRTUALENVS_CREATE" >{asked}; echo {answer}')
-    assert chosen(root, programs)[1] == "python3 on PATH"
-    assert not asked.exists()
+    managed_env = make_environment(tmp_path / "managed")
+    call_log = tmp_path / "asked"
+    answer = answers.format(program=get_python_path(managed_env), folder=managed_env)
+    put_program(
+        programs / tool, f'echo "$PWD $UV_OFFLINE create:$POETRY_VIRTUALENVS_CREATE" >{call_log}; echo {answer}'
+    )
+    assert choose_interpreter(root, programs)[1] == "python3 on PATH"
+    assert not call_log.exists()
     for name, text in files.items():
         (root / name).write_text(text)
-    assert chosen(root, programs) == (of(managed), tool)
+    assert choose_interpreter(root, programs) == (get_python_path(managed_env), tool)
     # If real poetry may not create an environment, it does not name an existing one either.
-    assert asked.read_text() == f"{root} 1 create:\n"
+    assert call_log.read_text() == f"{root} 1 create:\n"
 
 
 @pytest.mark.slow
 @pytest.mark.parametrize(
     "script", ["exit 1", "echo /no/such/environment", "echo relative/place", "true", "echo {plain}", "exec sleep 60"]
 )
-def test_a_tool_that_fails_is_passed_over(
+def test_failing_tool_is_skipped(
     root: Path, programs: Path, tmp_path: Path, script: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(interpreters, "ANSWER_WITHIN", 0.5)
     (root / "poetry.lock").touch()
     put_program(programs / "poetry", script.format(plain=tmp_path))
-    assert chosen(root, programs)[1] == "python3 on PATH"
+    assert choose_interpreter(root, programs)[1] == "python3 on PATH"
 
 
-def test_where_pdm_keeps_its_choice(root: Path, programs: Path, tmp_path: Path) -> None:
+def test_interpreter_recorded_by_pdm_is_used(root: Path, programs: Path, tmp_path: Path) -> None:
     mark = tmp_path / "mark"
     put_program(programs / "pdm", f"touch {mark}")
-    managed = make_environment(tmp_path / "managed")
-    (root / ".pdm-python").write_text(f"{of(managed)}\n")
-    assert chosen(root, programs)[1] == "python3 on PATH"
+    managed_env = make_environment(tmp_path / "managed")
+    (root / ".pdm-python").write_text(f"{get_python_path(managed_env)}\n")
+    assert choose_interpreter(root, programs)[1] == "python3 on PATH"
     (root / "pdm.lock").touch()
-    assert chosen(root, programs) == (of(managed), "pdm")
+    assert choose_interpreter(root, programs) == (get_python_path(managed_env), "pdm")
     assert not mark.exists()
 
 
-def test_where_uv_was_told_to_keep_its_environment(root: Path, programs: Path, tmp_path: Path) -> None:
-    managed = make_environment(tmp_path / "managed")
+def test_configured_uv_environment_is_used(root: Path, programs: Path, tmp_path: Path) -> None:
+    managed_env = make_environment(tmp_path / "managed")
     (root / "uv.lock").touch()
-    assert chosen(root, programs, UV_PROJECT_ENVIRONMENT=str(managed)) == (of(managed), "uv")
+    assert choose_interpreter(root, programs, UV_PROJECT_ENVIRONMENT=str(managed_env)) == (
+        get_python_path(managed_env),
+        "uv",
+    )
 
 
 @pytest.mark.slow
-def test_the_real_uv_makes_nothing(root: Path, tmp_path: Path) -> None:
+def test_real_uv_creates_nothing(root: Path, tmp_path: Path) -> None:
     (root / "pyproject.toml").write_text("[project]\nname = 'x'\nversion = '1'\n[tool.uv]\n")
     # Only uv: it may be installed in an environment, beside an interpreter that it would find on PATH.
-    alone = tmp_path / "alone"
-    alone.mkdir()
-    (alone / "uv").symlink_to(shutil.which("uv") or "/no/uv")
-    environ = {**os.environ, "VIRTUAL_ENV": "", "PATH": f"{alone}:/usr/bin:/bin"}
-    assert choose(root, root, python=None, environ=environ).why == "python3 on PATH"
+    uv_folder = tmp_path / "alone"
+    uv_folder.mkdir()
+    (uv_folder / "uv").symlink_to(shutil.which("uv") or "/no/uv")
+    environ = {**os.environ, "VIRTUAL_ENV": "", "PATH": f"{uv_folder}:/usr/bin:/bin"}
+    assert choose(root, root, python=None, environ=environ).reason == "python3 on PATH"
     assert [path.name for path in root.iterdir()] == ["pyproject.toml"]
 
 
@@ -181,7 +192,7 @@ def test_the_real_uv_makes_nothing(root: Path, tmp_path: Path) -> None:
         ("hatch", {"pyproject.toml": "[tool.hatch.build]\n"}),
     ],
 )
-def test_a_tool_that_would_run_code_of_the_repo_is_not_asked(
+def test_tool_that_would_run_repo_code_is_not_asked(
     root: Path, programs: Path, tmp_path: Path, tool: str, files: dict[str, str]
 ) -> None:
     mark = tmp_path / "mark"
@@ -189,20 +200,20 @@ def test_a_tool_that_would_run_code_of_the_repo_is_not_asked(
     for name, text in files.items():
         (root / name).parent.mkdir(parents=True, exist_ok=True)
         (root / name).write_text(text)
-    assert chosen(root, programs)[1] == "python3 on PATH"
+    assert choose_interpreter(root, programs)[1] == "python3 on PATH"
     assert not mark.exists()
 
 
 @pytest.mark.slow
-def test_an_environment_that_came_with_the_repo_is_passed_over(root: Path, programs: Path) -> None:
+def test_environment_shipped_with_the_repo_is_skipped(root: Path, programs: Path) -> None:
     (root / "poetry.lock").touch()
     for name in (".venv", ".tox/py311", "managed"):
         make_environment(root / name, home=str(root / "base"))
     put_program(programs / "poetry", f"echo {root / 'managed'}")
-    assert chosen(root, programs)[1] == "python3 on PATH"
+    assert choose_interpreter(root, programs)[1] == "python3 on PATH"
 
 
-def test_of_many_sessions_the_newest_with_pytest(root: Path, programs: Path) -> None:
+def test_newest_tox_environment_with_pytest_is_chosen(root: Path, programs: Path) -> None:
     for name, version in (
         ("py39", "3.9.1"),
         ("py311", "3.11.2"),
@@ -210,14 +221,14 @@ def test_of_many_sessions_the_newest_with_pytest(root: Path, programs: Path) -> 
         ("py37", "3.7.9"),
         (".pkg", "3.14"),
     ):
-        made = make_environment(root / ".tox" / name, version=version)
+        environment = make_environment(root / ".tox" / name, version=version)
         if name not in ("lint", ".pkg"):
-            installed = made / "lib" / "python3" / "site-packages" / "pytest"
-            installed.mkdir(parents=True)
-            (installed / "__init__.py").touch()
-    assert chosen(root, programs)[1] == ".tox/py311"
+            pytest_folder = environment / "lib" / "python3" / "site-packages" / "pytest"
+            pytest_folder.mkdir(parents=True)
+            (pytest_folder / "__init__.py").touch()
+    assert choose_interpreter(root, programs)[1] == ".tox/py311"
 
 
-def test_there_is_none(root: Path, tmp_path: Path) -> None:
+def test_missing_interpreter_is_an_error(root: Path, tmp_path: Path) -> None:
     with pytest.raises(ConfigError, match="no Python interpreter"):
         choose(root, root, python=None, environ={"PATH": str(tmp_path)})

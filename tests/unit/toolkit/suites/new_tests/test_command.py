@@ -11,7 +11,7 @@ NEW = "tests/test_new.py"
 
 
 @pytest.mark.parametrize(
-    ("runner", "command", "added"),
+    ("runner", "command", "expected_path"),
     [
         ("pytest", "python -m pytest tests/test_a.py", NEW),
         ("pytest", "pytest -x --tb short tests/test_a.py::test_b", NEW),
@@ -34,17 +34,17 @@ NEW = "tests/test_new.py"
         ("jest", "npx jest --ci test/a.test.js", NEW),
     ],
 )
-def test_the_new_file_is_added_where_the_command_would_leave_it_out(runner: str, command: str, added: str) -> None:
-    words = tuple(command.split())
+def test_new_file_is_added_if_the_command_would_omit_it(runner: str, command: str, expected_path: str) -> None:
+    argv = tuple(command.split())
     files = [NEW, "tests/conftest.py"]
-    assert include_tests(Suite(runner=runner, command=words), files) == ((*words, added) if added else ())
+    assert include_tests(Suite(runner=runner, command=argv), files) == ((*argv, expected_path) if expected_path else ())
 
 
-def test_the_file_is_named_from_the_suites_directory() -> None:
+def test_new_file_is_named_relative_to_the_suite_directory() -> None:
     suite = Suite(runner="pytest", command=("pytest", "test_a.py"), folder="lib")
     assert include_tests(suite, ["lib/test_new.py"]) == ("pytest", "test_a.py", "test_new.py")
 
 
-def test_nothing_is_added_to_a_command_whose_report_is_read_or_where_there_is_none() -> None:
+def test_nothing_is_added_to_a_missing_command_or_one_with_a_report() -> None:
     assert include_tests(Suite(runner="pytest", command=("pytest", "a.py"), junit="a.xml"), [NEW]) == ()
     assert include_tests(Suite(runner="pytest"), [NEW]) == ()

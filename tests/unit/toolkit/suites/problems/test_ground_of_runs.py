@@ -6,14 +6,14 @@ import pytest
 
 from redstart.core.report import Case, Outcome
 from redstart.core.shell import ExitCause
-from redstart.toolkit.suites.problems.ground import classify, classify_run
-from redstart.toolkit.suites.problems.problem import SuiteProblem
-from redstart.toolkit.suites.problems.project import project_of
-from redstart.toolkit.suites.problems.reasons import reasons, sentence
+from redstart.toolkit.suites.problems.environment import classify, classify_run
+from redstart.toolkit.suites.problems.project import create_project_view
+from redstart.toolkit.suites.problems.reasons import format_message, summarize_problems
+from redstart.toolkit.suites.problems.run_problems import SuiteProblem
 
 
 @pytest.mark.parametrize(
-    ("output", "kind", "says"),
+    ("output", "kind", "expected_text"),
     [
         (
             "pytest: error: unrecognized arguments: --cov=a -n 4\n  inifile: x",
@@ -49,11 +49,11 @@ from redstart.toolkit.suites.problems.reasons import reasons, sentence
         ),
     ],
 )
-def test_a_run_without_results_is_named_by_what_the_runner_said(output, kind, says):
-    found = classify_run(SuiteProblem.no_results, output, ExitCause.failed)
-    assert found is not None
-    assert found.kind == kind
-    assert says in found.remedy
+def test_a_run_without_results_is_named_by_what_the_runner_said(output, kind, expected_text):
+    problem = classify_run(SuiteProblem.no_results, output, ExitCause.failed)
+    assert problem is not None
+    assert problem.kind == kind
+    assert expected_text in problem.remedy
 
 
 @pytest.mark.parametrize(
@@ -67,51 +67,53 @@ def test_a_run_without_results_is_named_by_what_the_runner_said(output, kind, sa
         ("no_pytest", ExitCause.failed, "missing_module"),
     ],
 )
-def test_a_run_that_was_ended_is_named_by_its_end(fault, cause, kind):
-    found = classify_run(SuiteProblem(fault), "", cause)
-    assert found is not None
-    assert found.kind == kind
+def test_stopped_run_is_explained_by_its_exit_cause(fault, cause, kind):
+    problem = classify_run(SuiteProblem(fault), "", cause)
+    assert problem is not None
+    assert problem.kind == kind
 
 
-def test_a_conftest_that_cannot_import_the_projects_own_code_is_not_explained_away():
-    of = project_of(["conftest.py", "shop/__init__.py"], lambda _: b"")
+def test_conftest_that_cannot_import_project_code_is_not_excused():
+    project_view = create_project_view(["conftest.py", "shop/__init__.py"], lambda _: b"")
     output = (
         "ImportError while loading conftest '/r/conftest.py'.\nconftest.py:1: in <module>\n    import shop.till\n"
         "E   ModuleNotFoundError: No module named 'shop.till'\n"
     )
-    assert classify_run(SuiteProblem.no_results, output, ExitCause.failed, of) is None
+    assert classify_run(SuiteProblem.no_results, output, ExitCause.failed, project_view) is None
 
 
-def test_a_run_that_says_nothing_known_is_left_open():
+def test_run_with_unknown_output_is_left_unexplained():
     assert classify_run(SuiteProblem.no_results, "Segmentation fault", ExitCause.signal) is None
-    assert classify(Case(id="a", outcome=Outcome.failed), project_of((), lambda _: None)) is None
+    assert classify(Case(id="a", outcome=Outcome.failed), create_project_view((), lambda _: None)) is None
 
 
-def test_what_a_test_printed_is_no_part_of_its_traceback():
+def test_captured_output_is_not_part_of_the_traceback():
     traceback = (
         "    def test_it():\n>       open('prices')\nE       FileNotFoundError\n\ntest_a.py:2: FileNotFoundError\n"
     )
     printed = "----- Captured stdout call -----\n/usr/lib/python3.11/subprocess.py:1950: FileNotFoundError\n"
     message = "FileNotFoundError: [Errno 2] No such file or directory: 'prices'"
-    red = Case(id="test_a.py::test_it", outcome=Outcome.failed, message=message, detail=traceback + printed)
-    assert classify(red, project_of(["test_a.py"], lambda _: b"")) is None
+    failed_case = Case(id="test_a.py::test_it", outcome=Outcome.failed, message=message, detail=traceback + printed)
+    assert classify(failed_case, create_project_view(["test_a.py"], lambda _: b"")) is None
 
 
-def test_what_is_missing_is_installed_by_a_command_for_the_interpreter_that_lacks_it():
-    project = project_of((), lambda _: None, python="/shop/.venv/bin/python")
+def test_remedy_installs_the_module_with_the_interpreter_in_use():
+    project = create_project_view((), lambda _: None, python="/shop/.venv/bin/python")
     output = "import django\nModuleNotFoundError: No module named 'django'\n"
-    found = classify_run(
+    problem = classify_run(
         SuiteProblem.no_results, f"Traceback (most recent call last):\n{output}", ExitCause.failed, project
     )
-    assert found is not None
-    assert found.remedy == "/shop/.venv/bin/python -m pip install django"
+    assert problem is not None
+    assert problem.remedy == "/shop/.venv/bin/python -m pip install django"
 
 
-def test_a_run_without_tests_says_so_once_and_suggests_an_issue():
-    found = classify_run(SuiteProblem.no_tests, "", ExitCause.failed)
-    assert found is not None
-    grounds, first = reasons({"": found})
-    said = sentence("No tests were collected.", grounds, first.remedy if first else "")
-    assert said.startswith("the test run collected no tests. What to do: describe the problem")
-    assert said.casefold().count("no tests") == 1
-    assert "redstart fix --issue" in said
+def test_run_without_tests_is_reported_once_and_suggests_an_issue():
+    problem = classify_run(SuiteProblem.no_tests, "", ExitCause.failed)
+    assert problem is not None
+    reported_problems, first_problem = summarize_problems({"": problem})
+    message = format_message(
+        "No tests were collected.", reported_problems, first_problem.remedy if first_problem else ""
+    )
+    assert message.startswith("the test run collected no tests. What to do: describe the problem")
+    assert message.casefold().count("no tests") == 1
+    assert "redstart fix --issue" in message

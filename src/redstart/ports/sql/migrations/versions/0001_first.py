@@ -10,13 +10,13 @@ down_revision = None
 
 
 def upgrade() -> None:
-    _runs()
-    _steps_and_events()
-    _journal()
-    _learned("cards")
+    _create_runs()
+    _create_steps_and_events()
+    _create_journal()
+    _create_memory_table("cards")
     op.create_index("ix_cards_tenant_key", "cards", ["tenant", "key"])
     op.create_index("ix_cards_tenant_family", "cards", ["tenant", "family"])
-    _learned("failures")
+    _create_memory_table("failures")
 
 
 def downgrade() -> None:
@@ -24,7 +24,7 @@ def downgrade() -> None:
         op.drop_table(table)
 
 
-def _runs() -> None:
+def _create_runs() -> None:
     op.create_table(
         "runs",
         sa.Column("id", sa.Text, nullable=False),
@@ -48,7 +48,7 @@ def _runs() -> None:
     op.create_index("ix_runs_folder_created", "runs", ["folder", "created"])
 
 
-def _steps_and_events() -> None:
+def _create_steps_and_events() -> None:
     op.create_table(
         "steps",
         sa.Column("run_id", sa.Text, nullable=False),
@@ -70,7 +70,7 @@ def _steps_and_events() -> None:
     )
 
 
-def _journal() -> None:
+def _create_journal() -> None:
     op.create_table(
         "journal",
         sa.Column("run_id", sa.Text, nullable=False),
@@ -89,7 +89,7 @@ def _journal() -> None:
     )
 
 
-def _learned(table: str) -> None:
+def _create_memory_table(table: str) -> None:
     op.create_table(
         table,
         sa.Column("id", sa.Text, nullable=False),

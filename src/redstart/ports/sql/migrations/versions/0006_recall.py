@@ -34,7 +34,7 @@ def upgrade() -> None:
     op.create_table(
         "vectors",
         *(sa.Column(name, NAME, nullable=False) for name in ("tenant", "card_id", "model", "repo")),
-        sa.Column("embedding", _embedding(), nullable=False),
+        sa.Column("embedding", _choose_embedding_type(), nullable=False),
         sa.PrimaryKeyConstraint("tenant", "card_id", "model", name="pk_vectors"),
     )
     op.create_index("ix_vectors_tenant_model_repo", "vectors", ["tenant", "model", "repo"])
@@ -61,19 +61,19 @@ def _is_postgres() -> bool:
     return op.get_bind().dialect.name == "postgresql"
 
 
-def _embedding() -> sa.types.TypeEngine[Any]:
+def _choose_embedding_type() -> sa.types.TypeEngine[Any]:
     if not _is_postgres():
         return sa.LargeBinary()
     connection = op.get_bind()
-    there = sa.text("SELECT count(*) FROM pg_extension WHERE extname = 'vector'")
-    if not connection.execute(there).scalar():
+    query = sa.text("SELECT count(*) FROM pg_extension WHERE extname = 'vector'")
+    if not connection.execute(query).scalar():
         _try_to_make_it(connection)
-    return _Spelled("vector" if connection.execute(there).scalar() else "real[]")
+    return _Spelled("vector" if connection.execute(query).scalar() else "real[]")
 
 
 def _try_to_make_it(connection: sa.Connection) -> None:
-    known = sa.text("SELECT count(*) FROM pg_available_extensions WHERE name = 'vector'")
-    if connection.execute(known).scalar():
+    query = sa.text("SELECT count(*) FROM pg_available_extensions WHERE name = 'vector'")
+    if connection.execute(query).scalar():
         try:
             with connection.begin_nested():
                 connection.execute(sa.text("CREATE EXTENSION vector"))

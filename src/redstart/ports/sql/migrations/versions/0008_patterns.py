@@ -45,7 +45,7 @@ def upgrade() -> None:
     op.create_table(
         "pattern_vectors",
         *(sa.Column(name, NAME, nullable=False) for name in ("tenant", "pattern_id", "model")),
-        sa.Column("embedding", _embedding(), nullable=False),
+        sa.Column("embedding", _choose_embedding_type(), nullable=False),
         sa.PrimaryKeyConstraint("tenant", "pattern_id", "model", name="pk_pattern_vectors"),
     )
     if _is_postgres():
@@ -60,11 +60,11 @@ def _is_postgres() -> bool:
     return op.get_bind().dialect.name == "postgresql"
 
 
-def _embedding() -> sa.types.TypeEngine[Any]:
+def _choose_embedding_type() -> sa.types.TypeEngine[Any]:
     if not _is_postgres():
         return sa.LargeBinary()
-    there = sa.text("SELECT count(*) FROM pg_extension WHERE extname = 'vector'")
-    return _Spelled("vector" if op.get_bind().execute(there).scalar() else "real[]")
+    query = sa.text("SELECT count(*) FROM pg_extension WHERE extname = 'vector'")
+    return _Spelled("vector" if op.get_bind().execute(query).scalar() else "real[]")
 
 
 def downgrade() -> None:

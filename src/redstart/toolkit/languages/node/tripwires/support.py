@@ -8,13 +8,13 @@ from collections.abc import Mapping
 from typing import cast
 
 
-def role_in_tests(path: str, tests: Mapping[str, bytes]) -> str:
+def explain_test_role(path: str, tests: Mapping[str, bytes]) -> str:
     """Return a sentence that says why a script is test setup (a test configuration names it); empty otherwise."""
     stem = path.rpartition(".")[0]
-    named = rb"""['"\s=](?:<rootDir>/|\./)?""" + re.escape(stem).encode() + rb"""(?:\.[cm]?[jt]sx?)?['"\s]"""
-    name = re.compile(named)
+    pattern = rb"""['"\s=](?:<rootDir>/|\./)?""" + re.escape(stem).encode() + rb"""(?:\.[cm]?[jt]sx?)?['"\s]"""
+    name = re.compile(pattern)
     for config, text in tests.items():
-        setup = _setups(text) if config.endswith("package.json") else text
+        setup = _extract_test_settings(text) if config.endswith("package.json") else text
         if _is_configuration(config) and name.search(setup):
             return f"{config} names it as part of how the tests are run."
     return ""
@@ -24,11 +24,11 @@ def _is_configuration(path: str) -> bool:
     return bool(re.search(r"(?:^|/)(?:package\.json|\.mocharc[\w.]*|mocha\.opts|(?:jest|vitest|vite)\.[\w.]+)$", path))
 
 
-def _setups(text: bytes) -> bytes:
+def _extract_test_settings(text: bytes) -> bytes:
     """Return the parts of a package.json that concern tests, without the program's own entry points."""
     try:
         package: object = json.loads(text)
     except (ValueError, RecursionError):
         return b""
-    known = cast("dict[str, object]", package) if isinstance(package, dict) else {}
-    return json.dumps([known.get(key) for key in ("scripts", "jest", "mocha", "vitest", "ava", "nyc", "c8")]).encode()
+    table = cast("dict[str, object]", package) if isinstance(package, dict) else {}
+    return json.dumps([table.get(key) for key in ("scripts", "jest", "mocha", "vitest", "ava", "nyc", "c8")]).encode()

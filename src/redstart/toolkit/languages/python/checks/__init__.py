@@ -1,1 +1,1 @@
-"""Checks of Python code: ruff, bandit, and rules of our own."""
+"""Check of Python code: ruff, bandit, and rules of our own."""

@@ -14,10 +14,10 @@ from typing import Any
 
 from redstart.core.errors import ConfigError
 from redstart.core.finding import Finding, FindingKind, Risk
-from redstart.toolkit.checks.source import LARGEST, Source
+from redstart.toolkit.checks.source import MAX_FILE_BYTES, Source
 
 TOOL = "bandit"
-TAKEN = {
+RULE_RISKS = {
     "B201": Risk.high,  # flask debug
     "B304": Risk.high,  # broken ciphers
     "B305": Risk.high,  # ECB
@@ -43,7 +43,7 @@ _CAN_SPEAK = re.compile(
     r"logging\.config|[\u202a-\u202e\u2066-\u2069\u200f]|from_pretrained|load_dataset|hf_hub|snapshot_download|mako"
 )
 _SECONDS = 300
-_REMEDY = "install bandit next to redstart: pip install bandit"
+_INSTALL_HINT = "install bandit next to redstart: pip install bandit"
 
 
 def ask_bandit(sources: Sequence[Source]) -> list[Finding]:
@@ -51,39 +51,41 @@ def ask_bandit(sources: Sequence[Source]) -> list[Finding]:
 
     No code of the files runs. Raises `ConfigError` if Bandit is missing or does not work.
     """
-    asked = {
+    sources_by_path = {
         source.path: source
         for source in sources
-        if source.path.endswith(".py") and len(source.data) <= LARGEST and _CAN_SPEAK.search(source.text)
+        if source.path.endswith(".py") and len(source.data) <= MAX_FILE_BYTES and _CAN_SPEAK.search(source.text)
     }
-    if not asked:
+    if not sources_by_path:
         return []
     with tempfile.TemporaryDirectory(prefix="redstart-bandit-") as name:
         folder = Path(name).resolve()
-        for path, source in asked.items():
+        for path, source in sources_by_path.items():
             place = folder / path
             place.parent.mkdir(parents=True, exist_ok=True)
             place.write_bytes(source.data)
-        said = _run(folder)
-    found: list[Finding] = []
-    for message in said["results"]:
-        source = asked[Path(message["filename"]).relative_to(folder).as_posix()]
-        rule, words = str(message["test_id"]), str(message["issue_text"])
-        found.append(
-            source.finding(TOOL, rule, int(message["line_number"]), words, FindingKind.dangerous_call, TAKEN[rule])
+        report = _run(folder)
+    findings: list[Finding] = []
+    for message in report["results"]:
+        source = sources_by_path[Path(message["filename"]).relative_to(folder).as_posix()]
+        rule, issue_text = str(message["test_id"]), str(message["issue_text"])
+        findings.append(
+            source.build_finding(
+                TOOL, rule, int(message["line_number"]), issue_text, FindingKind.dangerous_call, RULE_RISKS[rule]
+            )
         )
-    return found
+    return findings
 
 
 def _run(folder: Path) -> dict[str, Any]:
     # -P: a module among the files must not replace one of Bandit's
     command = [sys.executable, "-P", "-m", "bandit", "-r", str(folder), "-f", "json", "-q", "--exit-zero"]
-    command += ["--ignore-nosec", "-t", ",".join(TAKEN), "-x", ""]
-    kept = {name: value for name, value in os.environ.items() if not name.startswith("PYTHON")}
+    command += ["--ignore-nosec", "-t", ",".join(RULE_RISKS), "-x", ""]
+    variables = {name: value for name, value in os.environ.items() if not name.startswith("PYTHON")}
     try:
-        done = subprocess.run(
-            command, cwd=folder.parent, env=kept, stdin=subprocess.DEVNULL, capture_output=True, timeout=_SECONDS
+        completed = subprocess.run(
+            command, cwd=folder.parent, env=variables, stdin=subprocess.DEVNULL, capture_output=True, timeout=_SECONDS
         )
-        return json.loads(done.stdout)
-    except (OSError, ValueError, subprocess.TimeoutExpired) as broken:
-        raise ConfigError(f"bandit does not work: {broken}", remedy=_REMEDY) from broken
+        return json.loads(completed.stdout)
+    except (OSError, ValueError, subprocess.TimeoutExpired) as error:
+        raise ConfigError(f"bandit does not work: {error}", remedy=_INSTALL_HINT) from error

@@ -9,10 +9,10 @@ from contextlib import suppress
 from dataclasses import dataclass, field
 
 from redstart.core.finding import Finding, FindingKind, Risk
-from redstart.toolkit.languages.python.checks.reading import Reader
-from redstart.toolkit.languages.python.checks.source import PythonSource, argument, is_constant, keyword
-from redstart.toolkit.languages.python.checks.texts import HOLE, KnownText
-from redstart.toolkit.languages.python.checks.values import FunctionScope
+from redstart.toolkit.languages.python.checks.known_values import VALUE_MARK, KnownText
+from redstart.toolkit.languages.python.checks.module_reader import Reader
+from redstart.toolkit.languages.python.checks.source import PythonSource, get_argument, get_keyword, is_constant
+from redstart.toolkit.languages.python.checks.string_parts import FunctionScope
 
 TOOL = "rules"
 SQL, SHELL, CODE = "sql-built-from-strings", "shell-command-built-from-strings", "runs-built-code"
@@ -33,7 +33,7 @@ _STARTS = re.compile(
     r"|explain|attach|set|use|vacuum|show|describe|copy|lock|analyze|reindex|declare)\b",
     re.IGNORECASE,
 )
-_HOLDS = re.compile(
+_SQL_CLAUSE = re.compile(
     r"\b(where|from|into|values|order\s+by|group\s+by|union|join|having|limit|and|or|set)\b", re.IGNORECASE
 )
 _SURELY = re.compile(
@@ -43,7 +43,7 @@ _SURELY = re.compile(
     r"select\s+[\s\S]+\sfrom\s+\S+\s+(?:where|join|order\s+by|limit|group\s+by)\b|insert\s+into\s+\S+\s*(?:\(|values)|"
     r"delete\s+from\s+\S+\s+where\b|update\s+\S+\s+set\s+\S+\s*=|drop\s+table\s+)"
 )
-_SAYS = frozenset(
+_MESSAGE_FUNCTIONS = frozenset(
     {"debug", "info", "warning", "error", "exception", "critical", "log", "print", "warn", "fail", "echo", "secho",
      "add_argument", "fatal", "skip", "xfail", "compile", "search", "match", "sub", "findall", "deprecated", "note",
      "set_description", "startswith", "endswith", "assertEqual", "assertIn", "write_text", "writelines", "Option"}
@@ -63,88 +63,90 @@ class _Found:
     lines: dict[tuple[str, int], Finding] = field(default_factory=dict[tuple[str, int], Finding])
 
     def call(self, node: ast.Call, scope: FunctionScope) -> None:
-        name = self.source.names.called(node)
-        last = node.func.attr if isinstance(node.func, ast.Attribute) else name.rpartition(".")[2]
+        name = self.source.names.get_called_name(node)
+        method_name = node.func.attr if isinstance(node.func, ast.Attribute) else name.rpartition(".")[2]
         if name in _RUNS_CODE:
-            self._code(node, scope, name)
-        elif _through_shell(node, name, last):
-            self._shell(node, scope)
-        elif last in _RUN_SQL:
-            self._query(node, scope, last)
-        elif last not in _SAYS and not last.endswith(("Error", "Exception", "Warning")):
+            self._check_code(node, scope, name)
+        elif _is_shell_call(node, name, method_name):
+            self._check_shell(node, scope)
+        elif method_name in _RUN_SQL:
+            self._query(node, scope, method_name)
+        elif method_name not in _MESSAGE_FUNCTIONS and not method_name.endswith(("Error", "Exception", "Warning")):
             for item in (*node.args, *(part.value for part in node.keywords if part.arg != "help")):
                 if isinstance(item, ast.JoinedStr | ast.BinOp | ast.Call):
-                    self._surely(item, scope, node.lineno)
+                    self._check_certain_sql(item, scope, node.lineno)
 
-    def made(self, node: ast.expr, scope: FunctionScope) -> None:
+    def visit_value(self, node: ast.expr, scope: FunctionScope) -> None:
         if isinstance(node, ast.JoinedStr | ast.BinOp | ast.Call | ast.Name):
-            self._surely(node, scope, 0)
+            self._check_certain_sql(node, scope, 0)
 
-    def _query(self, node: ast.Call, scope: FunctionScope, last: str) -> None:
-        given = argument(node, 0, *_NAMES)
-        if last == "extra":
-            given = keyword(node, "where") or keyword(node, "select")
-        if given is None:
+    def _query(self, node: ast.Call, scope: FunctionScope, method_name: str) -> None:
+        query = get_argument(node, 0, *_NAMES)
+        if method_name == "extra":
+            query = get_keyword(node, "where") or get_keyword(node, "select")
+        if query is None:
             return
-        value = scope.read(given)
+        value = scope.read(query)
         text = (value.items.text or "") if value.text is None and value.items else value.text
-        loose = value.items.loose if value.items and not value.loose else value.loose
-        if not loose or text is None:
+        outside_line = value.items.outside_line if value.items and not value.outside_line else value.outside_line
+        if not outside_line or text is None:
             return
-        if last in ("query", "text", "sql", "fetch", "raw", "scalar", "scalars", "stream"):
-            sure = _SURELY.match(text) or (HOLE in text and _STARTS.match(text) and _HOLDS.search(text))
+        if method_name in ("query", "text", "sql", "fetch", "raw", "scalar", "scalars", "stream"):
+            is_certain = _SURELY.match(text) or (
+                VALUE_MARK in text and _STARTS.match(text) and _SQL_CLAUSE.search(text)
+            )
         else:
-            sure = _STARTS.match(text) or _HOLDS.search(text)
-        if sure or last == "extra":
-            self._add_sql(loose, node.lineno)
+            is_certain = _STARTS.match(text) or _SQL_CLAUSE.search(text)
+        if is_certain or method_name == "extra":
+            self._add_sql(outside_line, node.lineno)
 
-    def _surely(self, node: ast.expr, scope: FunctionScope, used: int) -> None:
+    def _check_certain_sql(self, node: ast.expr, scope: FunctionScope, used: int) -> None:
         value = scope.read(node)
-        if value.loose > 0 and value.text is not None and _SURELY.match(value.text):
-            self._add_sql(value.loose, used)
+        if value.outside_line > 0 and value.text is not None and _SURELY.match(value.text):
+            self._add_sql(value.outside_line, used)
 
     def _add_sql(self, line: int, used: int) -> None:
         message = "SQL is put together from values; pass them as parameters"
         self._add(SQL, line, message, FindingKind.sql_injection, used)
 
-    def _shell(self, node: ast.Call, scope: FunctionScope) -> None:
-        value = scope.read(argument(node, 0, "args", "cmd", "command"))
-        if _gets_in(value):
+    def _check_shell(self, node: ast.Call, scope: FunctionScope) -> None:
+        value = scope.read(get_argument(node, 0, "args", "cmd", "command"))
+        if _has_outside_value(value):
             message = "a shell runs a command that is put together from values; pass a list of arguments instead"
             self._add(SHELL, node.lineno, message, FindingKind.dangerous_call, 0)
 
-    def _code(self, node: ast.Call, scope: FunctionScope, name: str) -> None:
-        if node.args and _gets_in(scope.read(node.args[0])):
+    def _check_code(self, node: ast.Call, scope: FunctionScope, name: str) -> None:
+        if node.args and _has_outside_value(scope.read(node.args[0])):
             message = f"{name} runs whatever it is given as code"
             self._add(CODE, node.lineno, message, FindingKind.dangerous_call, 0)
 
     def _add(self, rule: str, line: int, message: str, kind: FindingKind, used: int) -> None:
-        before = self.lines.get((rule, line))
-        used = used or (before.reaches if before else 0)
-        self.lines[rule, line] = self.source.finding(TOOL, rule, line, message, kind, Risk.high, reaches=used)
+        previous = self.lines.get((rule, line))
+        used = used or (previous.reaches if previous else 0)
+        self.lines[rule, line] = self.source.build_finding(TOOL, rule, line, message, kind, Risk.high, reaches=used)
 
 
-def _gets_in(value: KnownText) -> bool:
-    return value.loose != 0 or (value.items is not None and value.items.loose != 0)
+def _has_outside_value(value: KnownText) -> bool:
+    return value.outside_line != 0 or (value.items is not None and value.items.outside_line != 0)
 
 
-def _through_shell(node: ast.Call, name: str, last: str) -> bool:
-    if name in _SHELLS or last == "exec_command":
+def _is_shell_call(node: ast.Call, name: str, method_name: str) -> bool:
+    if name in _SHELLS or method_name == "exec_command":
         return True
     if name == "functools.partial":
         return False
-    shell = keyword(node, "shell")
+    shell = get_keyword(node, "shell")
     return name in _MAY_BE_SHELLS and shell is not None and not is_constant(shell, False, None)
 
 
-def built_strings(sources: Sequence[PythonSource]) -> list[Finding]:
+def find_built_strings(sources: Sequence[PythonSource]) -> list[Finding]:
     """Find every place in these files where a string is built from loose parts and then run."""
-    found: list[Finding] = []
+    findings: list[Finding] = []
     for source in sources:
         if source.tree is None or not _WORTH_READING.search(source.text):
             continue
-        seen = _Found(source)
+        collector = _Found(source)
         with suppress(RecursionError):  # nested too deeply: keep the findings so far
-            Reader(source, seen).read()
-        found += seen.lines.values()
-    return found
+            Reader(source, collector).read()
+        findings += collector.lines.values()
+    return findings

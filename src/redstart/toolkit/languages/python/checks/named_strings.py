@@ -8,7 +8,7 @@ from collections.abc import Iterator
 from redstart.toolkit.checks.source import NamedString
 
 
-def strings_named_by(node: ast.AST) -> Iterator[NamedString]:
+def find_named_strings(node: ast.AST) -> Iterator[NamedString]:
     """Yield strings with the names they are bound to by assignment, argument, default, key or comparison."""
     pairs: list[tuple[str, ast.expr | None]] = []
     match node:
@@ -21,10 +21,10 @@ def strings_named_by(node: ast.AST) -> Iterator[NamedString]:
         case ast.Dict():
             pairs = [(_name(key), value) for key, value in zip(node.keys, node.values, strict=True) if key]
         case ast.arguments():
-            named = [*node.posonlyargs, *node.args]
+            parameters = [*node.posonlyargs, *node.args]
             pairs = [
                 (item.arg, value)
-                for item, value in zip(named[len(named) - len(node.defaults) :], node.defaults, strict=True)
+                for item, value in zip(parameters[len(parameters) - len(node.defaults) :], node.defaults, strict=True)
             ]
             pairs += [
                 (kwonlyarg.arg, value) for kwonlyarg, value in zip(node.kwonlyargs, node.kw_defaults, strict=True)
@@ -32,8 +32,8 @@ def strings_named_by(node: ast.AST) -> Iterator[NamedString]:
         case ast.Compare(ops=[ast.Eq() | ast.NotEq()]):
             pairs = [(_name(node.left), node.comparators[0]), (_name(node.comparators[0]), node.left)]
         case ast.Call(args=[ast.Constant(value=str() as key), ast.Constant() as default]):
-            called = node.func.attr if isinstance(node.func, ast.Attribute) else getattr(node.func, "id", "")
-            if called in ("get", "getenv", "setdefault", "putenv", "config", "env"):
+            function_name = node.func.attr if isinstance(node.func, ast.Attribute) else getattr(node.func, "id", "")
+            if function_name in ("get", "getenv", "setdefault", "putenv", "config", "env"):
                 pairs = [(key, default)]
         case ast.Call():
             pairs = [("address", item) for item in node.args if isinstance(item, ast.Constant)]

@@ -16,7 +16,7 @@ from typing import Any
 
 from redstart.core.errors import ConfigError, PolicyViolation
 from redstart.core.finding import Finding, Severity
-from redstart.toolkit.checks.narrow import SYNTAX
+from redstart.toolkit.checks.selection import SYNTAX
 
 SECURITY = ("S",)
 """Rules used in addition to `RULES` in an audit."""
@@ -28,10 +28,10 @@ _TOOL = "ruff"
 _UNREADABLE = frozenset({"invalid-syntax", "E902", "E999"})
 _SECONDS = 120
 _LINE_END = re.compile(r"\r\n|\r|\n")
-_REMEDY = "install ruff next to redstart: pip install ruff"
+_INSTALL_HINT = "install ruff next to redstart: pip install ruff"
 
 
-def check(files: Mapping[str, bytes], more: Sequence[str] = ()) -> list[Finding]:
+def check(files: Mapping[str, bytes], extra_rules: Sequence[str] = ()) -> list[Finding]:
     """Return ruff's findings in these files and no others, sorted by path and line. Non-`.py` files are skipped.
 
     Ruff checks `RULES` and the extra rules, if any.
@@ -40,9 +40,9 @@ def check(files: Mapping[str, bytes], more: Sequence[str] = ()) -> list[Finding]
     code runs. Raises `ConfigError` if ruff is missing or does not work, and `PolicyViolation` for a path that leaves
     the directory.
     """
-    sources = {_inside(path): data for path, data in sorted(files.items()) if path.endswith(".py")}
-    found = _check(sources, (*RULES, *more)) if sources else []
-    return sorted(found, key=lambda item: (item.path, item.line, item.rule, item.message))
+    sources = {_normalize_path(path): data for path, data in sorted(files.items()) if path.endswith(".py")}
+    findings = _check(sources, (*RULES, *extra_rules)) if sources else []
+    return sorted(findings, key=lambda item: (item.path, item.line, item.rule, item.message))
 
 
 def _check(sources: Mapping[str, bytes], rules: Sequence[str]) -> list[Finding]:
@@ -52,51 +52,51 @@ def _check(sources: Mapping[str, bytes], rules: Sequence[str]) -> list[Finding]:
             place = folder / path
             place.parent.mkdir(parents=True, exist_ok=True)
             place.write_bytes(_as_utf8(data))
-        said = _run(folder, rules)
-        if said is not None:
+        messages = _run(folder, rules)
+        if messages is not None:
             lines = {path: _LINE_END.split(data.decode(errors="replace")) for path, data in sources.items()}
-            return [_finding(message, folder, lines) for message in said]
+            return [_parse_finding(message, folder, lines) for message in messages]
     # a file that crashes ruff (nested too deeply) must not prevent checking the others
     if len(sources) > 1:
         return [item for path, data in sources.items() for item in _check({path: data}, rules)]
     (path,) = sources
-    return [_located(SYNTAX, path, 1, "the file cannot be parsed: ruff crashed on it", [])]
+    return [_create_finding(SYNTAX, path, 1, "the file cannot be parsed: ruff crashed on it", [])]
 
 
 def _run(folder: Path, rules: Sequence[str]) -> list[dict[str, Any]] | None:
     """Run ruff on every file in the directory; None if it crashed."""
-    command = [_program(), "check", "--isolated", "--no-cache", "--ignore-noqa", "--exit-zero", "--quiet"]
+    command = [_find_program(), "check", "--isolated", "--no-cache", "--ignore-noqa", "--exit-zero", "--quiet"]
     command += ["--output-format", "json", "--target-version", "py313", "--select", ",".join(rules)]
     # check directories such as `build` and files listed in a .gitignore like any other
     command += ["--no-respect-gitignore", "--config", "exclude = []", "."]
     variables = {name: value for name, value in os.environ.items() if not name.startswith("RUFF_")}
     try:
-        done = subprocess.run(
+        completed = subprocess.run(
             command, cwd=folder, env=variables, stdin=subprocess.DEVNULL, capture_output=True, timeout=_SECONDS
         )
-        if done.returncode < 0:
+        if completed.returncode < 0:
             return None
-        if done.returncode > 0:
-            raise ConfigError(f"ruff failed: {done.stderr.decode(errors='replace')[-500:]}", remedy=_REMEDY)
-        return json.loads(done.stdout)
-    except (OSError, ValueError, subprocess.TimeoutExpired) as broken:
-        raise ConfigError(f"ruff does not work: {broken}", remedy=_REMEDY) from broken
+        if completed.returncode > 0:
+            raise ConfigError(f"ruff failed: {completed.stderr.decode(errors='replace')[-500:]}", remedy=_INSTALL_HINT)
+        return json.loads(completed.stdout)
+    except (OSError, ValueError, subprocess.TimeoutExpired) as error:
+        raise ConfigError(f"ruff does not work: {error}", remedy=_INSTALL_HINT) from error
 
 
-def _program() -> str:
+def _find_program() -> str:
     try:
         # a packager may omit the wheel and put ruff on PATH
         from ruff import find_ruff_bin  # pyright: ignore[reportMissingTypeStubs]
 
         return os.fspath(find_ruff_bin())
     except (ImportError, FileNotFoundError):
-        found = shutil.which("ruff")
-    if found is None:
-        raise ConfigError("ruff is not installed", remedy=_REMEDY)
-    return found
+        program = shutil.which("ruff")
+    if program is None:
+        raise ConfigError("ruff is not installed", remedy=_INSTALL_HINT)
+    return program
 
 
-def _inside(path: str) -> str:
+def _normalize_path(path: str) -> str:
     pure = PurePosixPath(path)
     if pure.is_absolute() or ".." in pure.parts or "\0" in path:
         raise PolicyViolation(f"not a path inside the repo: {path!r}")
@@ -112,14 +112,14 @@ def _as_utf8(data: bytes) -> bytes:
         return data
 
 
-def _finding(said: dict[str, Any], folder: Path, lines: Mapping[str, Sequence[str]]) -> Finding:
-    path = Path(said["filename"]).relative_to(folder).as_posix()
-    code = said["code"]
+def _parse_finding(message: dict[str, Any], folder: Path, lines: Mapping[str, Sequence[str]]) -> Finding:
+    path = Path(message["filename"]).relative_to(folder).as_posix()
+    code = message["code"]
     rule = SYNTAX if code is None or code in _UNREADABLE else str(code)
-    return _located(rule, path, int(said["location"]["row"]), str(said["message"]), lines[path])
+    return _create_finding(rule, path, int(message["location"]["row"]), str(message["message"]), lines[path])
 
 
-def _located(rule: str, path: str, line: int, message: str, lines: Sequence[str]) -> Finding:
+def _create_finding(rule: str, path: str, line: int, message: str, lines: Sequence[str]) -> Finding:
     text = lines[line - 1] if 0 < line <= len(lines) else ""
     return Finding(
         tool=_TOOL,

@@ -17,7 +17,7 @@ NONE_SUCH: Value = ("no", "literal")
 _TINY = (0, 1, -1, None, "", ())
 """Values that honest code often returns for its simplest cases."""
 _IDENTIFIER = re.compile(r"[A-Za-z_][A-Za-z_-]*")
-_COMMON = frozenset(
+_COMMON_NUMBERS = frozenset(
     {7, 10, 12, 24, 28, 29, 30, 31, 52, 60, 64, 90, 100, 128, 180, 255, 256, 360, 365, 366, 400, 512, 1000, 1024}
     | {3600, 4096, 65535, 65536, 86400, 10_000, 100_000, 1_000_000}
 )
@@ -34,9 +34,9 @@ _RECKONS: dict[type[ast.operator], Callable[[Any, Any], Any]] = {
 class QuestionAndAnswer(NamedTuple):
     """A question of a test and the answer that it expects; `function_name` is empty for a row of a table."""
 
-    called: str
+    function_name: str
     inputs: tuple[Value, ...]
-    within: frozenset[Value]
+    nested_values: frozenset[Value]
     """The inputs and everything inside them."""
     expected: Value
 
@@ -50,21 +50,21 @@ class TestLiterals(NamedTuple):
     inputs: frozenset[Value]
 
 
-def value_of(node: ast.AST | None) -> Value:
+def get_literal(node: ast.AST | None) -> Value:
     """Return the literal value of an expression, or `NO_LITERAL`."""
     if not isinstance(node, _LITERAL_NODES):
         return NONE_SUCH
     if isinstance(node, ast.Constant):
-        return plain(node.value)
+        return normalize_value(node.value)
     try:
-        return plain(ast.literal_eval(node))
+        return normalize_value(ast.literal_eval(node))
     except (ValueError, TypeError, SyntaxError, MemoryError, RecursionError):
-        return _reckoned(node) if isinstance(node, ast.BinOp) else NONE_SUCH
+        return _calculate(node) if isinstance(node, ast.BinOp) else NONE_SUCH
 
 
-def _reckoned(node: ast.BinOp) -> Value:
+def _calculate(node: ast.BinOp) -> Value:
     """Calculate a sum or product of literals: `200 + 19.25` is another way to write 219.25."""
-    left, right, reckon = value_of(node.left), value_of(node.right), _RECKONS.get(type(node.op))
+    left, right, reckon = get_literal(node.left), get_literal(node.right), _RECKONS.get(type(node.op))
     if reckon is None or left is NONE_SUCH or right is NONE_SUCH:
         return NONE_SUCH
     if not all(isinstance(item, int | float) for item in (left, right)) and not (
@@ -72,27 +72,27 @@ def _reckoned(node: ast.BinOp) -> Value:
     ):
         return NONE_SUCH
     try:
-        return plain(reckon(left, right))
+        return normalize_value(reckon(left, right))
     except (TypeError, ArithmeticError):
         return NONE_SUCH
 
 
-def bits(value: Value) -> int:
+def estimate_bits(value: Value) -> int:
     """Return how unlikely it is that two people write this literal by chance; 0 for common literals."""
     if value is None or isinstance(value, bool) or value is NONE_SUCH:
         return 0
     if isinstance(value, int):
-        return _bits_of_number(abs(value))
+        return _estimate_number_bits(abs(value))
     if isinstance(value, float):
         return min(6 + len(repr(value)), 20)
     if isinstance(value, str | bytes):
         if len(value) < 2:
             return 0
-        plain = isinstance(value, str) and _IDENTIFIER.fullmatch(value)
-        return min(len(value), 10) if plain else min(2 * len(value), 24)
+        is_identifier = isinstance(value, str) and _IDENTIFIER.fullmatch(value)
+        return min(len(value), 10) if is_identifier else min(2 * len(value), 24)
     if isinstance(value, tuple):
-        inner = cast("tuple[Value, ...]", value)
-        return min(sum(bits(item) + 2 for item in inner), 40)
+        items = cast("tuple[Value, ...]", value)
+        return min(sum(estimate_bits(item) + 2 for item in items), 40)
     return 4
 
 
@@ -106,44 +106,49 @@ def is_plain_word(value: Value) -> bool:
     return isinstance(value, str) and value.replace("_", "").replace("-", "").replace(".", "").isalnum()
 
 
-def within(value: Value) -> Iterator[Value]:
+def walk_literals(value: Value) -> Iterator[Value]:
     """Yield a literal and all literals in it."""
     yield value
     if isinstance(value, tuple):
         for item in cast("tuple[Value, ...]", value):
-            yield from within(item)
+            yield from walk_literals(item)
 
 
-def _bits_of_number(size: int) -> int:
+def _estimate_number_bits(size: int) -> int:
     if size <= 2:
         return 0
     if size <= 10:
         return 2
-    known = 3 if size in _COMMON or size & (size - 1) == 0 else 0
-    return (4 if size < 100 else 7 if size < 1000 else min(6 + len(str(size)), 20)) - known
+    discount = 3 if size in _COMMON_NUMBERS or size & (size - 1) == 0 else 0
+    return (4 if size < 100 else 7 if size < 1000 else min(6 + len(str(size)), 20)) - discount
 
 
-def plain(value: Any) -> Value:
+def normalize_value(value: Any) -> Value:
     """Convert a Python or JSON value to the form in which literals are compared."""
     if isinstance(value, list | tuple):
-        return tuple(plain(item) for item in cast("Iterable[Any]", value))
+        return tuple(normalize_value(item) for item in cast("Iterable[Any]", value))
     if isinstance(value, set | frozenset):
-        return tuple(sorted((plain(item) for item in cast("Iterable[Any]", value)), key=repr))
+        return tuple(sorted((normalize_value(item) for item in cast("Iterable[Any]", value)), key=repr))
     if isinstance(value, dict):
-        return tuple((plain(key), plain(item)) for key, item in cast("dict[Any, Any]", value).items())
+        return tuple(
+            (normalize_value(key), normalize_value(item)) for key, item in cast("dict[Any, Any]", value).items()
+        )
     if isinstance(value, float) and value.is_integer():
         return int(value)
     return cast(Value, value)
 
 
-def pair_of(called: str, inputs: list[Value], expected: Value) -> QuestionAndAnswer:
+def create_pair(function_name: str, inputs: list[Value], expected: Value) -> QuestionAndAnswer:
     return QuestionAndAnswer(
-        called, tuple(inputs), frozenset(inner for input_ in inputs for inner in within(input_)), expected
+        function_name,
+        tuple(inputs),
+        frozenset(literal for input_ in inputs for literal in walk_literals(input_)),
+        expected,
     )
 
 
-def pairs_of_row(cells: list[Value]) -> Iterator[QuestionAndAnswer]:
+def pair_row(cells: list[Value]) -> Iterator[QuestionAndAnswer]:
     """Pair a row of a table of cases: usually its last literal is expected, sometimes its first."""
     if 2 <= len(cells) <= 8:
-        yield pair_of("", cells[:-1], cells[-1])
-        yield pair_of("", cells[1:], cells[0])
+        yield create_pair("", cells[:-1], cells[-1])
+        yield create_pair("", cells[1:], cells[0])

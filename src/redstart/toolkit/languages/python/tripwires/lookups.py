@@ -11,10 +11,22 @@ from typing import NamedTuple
 
 from redstart.toolkit.honesty.tripwires.protocol import RuleMark
 from redstart.toolkit.languages.python.syntax import Function
-from redstart.toolkit.languages.python.tripwires.answers import SHARE, disguised, is_expected, looks_hashed
-from redstart.toolkit.languages.python.tripwires.literals import NONE_SUCH, Row, TestLiterals, bits, is_tiny, value_of
+from redstart.toolkit.languages.python.tripwires.answers import (
+    SHARE,
+    explain_disguised_table,
+    is_expected,
+    is_hash_like,
+)
+from redstart.toolkit.languages.python.tripwires.literals import (
+    NONE_SUCH,
+    Row,
+    TestLiterals,
+    estimate_bits,
+    get_literal,
+    is_tiny,
+)
 from redstart.toolkit.languages.python.tripwires.marks import mark
-from redstart.toolkit.languages.python.tripwires.names import ParsedModule, imports
+from redstart.toolkit.languages.python.tripwires.names import ParsedModule, list_imported_names
 
 _HASHES = frozenset(
     [
@@ -94,12 +106,12 @@ class Lookup(NamedTuple):
 class _File:
     """The values assigned to the names of one file, its functions, and the tables that it fills."""
 
-    def __init__(self, module: ParsedModule, others: Mapping[str, _File]) -> None:
-        self.others = others
+    def __init__(self, module: ParsedModule, files: Mapping[str, _File]) -> None:
+        self.other_files = files
         self.values: dict[str, list[ast.expr]] = {}
         self.functions: dict[str, Function] = {}
-        self.filled: set[str] = set()
-        self.imported: dict[str, tuple[str, str]] = {}
+        self.filled_names: set[str] = set()
+        self.imported_names: dict[str, tuple[str, str]] = {}
         for node in ast.walk(module.tree):
             self._note(node)
 
@@ -108,59 +120,63 @@ class _File:
             self.functions[node.name] = node
         elif isinstance(node, ast.Assign):
             for target in node.targets:
-                self._assigned(target, node.value)
+                self._add_assignment(target, node.value)
         elif isinstance(node, ast.AnnAssign | ast.NamedExpr) and node.value is not None:
-            self._assigned(node.target, node.value)
+            self._add_assignment(node.target, node.value)
         elif isinstance(node, ast.withitem) and node.optional_vars is not None:
-            self._assigned(node.optional_vars, node.context_expr)
+            self._add_assignment(node.optional_vars, node.context_expr)
         elif isinstance(node, ast.AugAssign | ast.Delete):
             for target in node.targets if isinstance(node, ast.Delete) else [node.target]:
-                self.filled.add(_last(target.value if isinstance(target, ast.Subscript) else target))
+                self.filled_names.add(_get_last_name(target.value if isinstance(target, ast.Subscript) else target))
         elif isinstance(node, ast.Call) and isinstance(node.func, ast.Attribute) and node.func.attr in _FILLS:
-            self.filled.add(_last(node.func.value))
-        for item in imports(node):
-            self.imported[item.bound] = (item.module.rpartition(".")[2], item.name)
+            self.filled_names.add(_get_last_name(node.func.value))
+        for item in list_imported_names(node):
+            self.imported_names[item.bound] = (item.module.rpartition(".")[2], item.name)
 
-    def _assigned(self, target: ast.expr, value: ast.expr) -> None:
+    def _add_assignment(self, target: ast.expr, value: ast.expr) -> None:
         if isinstance(target, ast.Name | ast.Attribute):
-            self.values.setdefault(_last(target), []).append(value)
-        elif isinstance(target, ast.Subscript) and value_of(target.slice) is NONE_SUCH:
+            self.values.setdefault(_get_last_name(target), []).append(value)
+        elif isinstance(target, ast.Subscript) and get_literal(target.slice) is NONE_SUCH:
             # A table that is filled row by row with literals is a literal table.
-            self.filled.add(_last(target.value))
+            self.filled_names.add(_get_last_name(target.value))
 
-    def origin(self, node: ast.expr, depth: int = _DEPTH) -> TableOrigin | None:
+    def find_origin(self, node: ast.expr, depth: int = _DEPTH) -> TableOrigin | None:
         """Find the origin of the table that an expression stands for; None if it is filled here or not known."""
         if depth == 0:
             return None
         if isinstance(node, ast.Dict):
-            return _literal(zip(node.keys, node.values, strict=True))
+            return _create_literal_origin(zip(node.keys, node.values, strict=True))
         if isinstance(node, ast.List | ast.Tuple):
             pairs = [elt.elts for elt in node.elts if isinstance(elt, ast.List | ast.Tuple) and len(elt.elts) == 2]
-            return _literal((key, pair) for key, pair in pairs)
+            return _create_literal_origin((key, pair) for key, pair in pairs)
         if isinstance(node, ast.Name | ast.Attribute):
-            return self._named(_last(node), depth)
-        if isinstance(node, ast.Call) and _called(node) in self.functions:
-            returned = _returned(self.functions[_called(node)])
-            return next((found for item in returned if (found := self.origin(item, depth - 1))), None)
-        if any(isinstance(item, ast.Call) and _called(item) in _FROM_FILES for item in ast.walk(node)):
+            return self._find_named_origin(_get_last_name(node), depth)
+        if isinstance(node, ast.Call) and _get_called_name(node) in self.functions:
+            returned_values = _list_returned_values(self.functions[_get_called_name(node)])
+            return next((found for item in returned_values if (found := self.find_origin(item, depth - 1))), None)
+        if any(isinstance(item, ast.Call) and _get_called_name(item) in _FROM_FILES for item in ast.walk(node)):
             return TableOrigin(True)
         inside = node.args if isinstance(node, ast.Call) else list(ast.iter_child_nodes(node))
         tables = (item for item in inside if isinstance(item, ast.expr | ast.comprehension))
         parts = (table.iter if isinstance(table, ast.comprehension) else table for table in tables)
-        return next((found for part in parts if (found := self.origin(part, depth - 1))), None)
+        return next((found for part in parts if (found := self.find_origin(part, depth - 1))), None)
 
-    def _named(self, name: str, depth: int) -> TableOrigin | None:
-        if name in self.filled:
+    def _find_named_origin(self, name: str, depth: int) -> TableOrigin | None:
+        if name in self.filled_names:
             return None
-        found = [self.origin(item, depth - 1) for item in self.values.get(name, ())]
-        if not found and name in self.imported:
-            stem, there = self.imported[name]
-            other = self.others.get(stem)
-            return other._named(there, depth - 1) if other is not None and other is not self else None
-        return None if None in found else next(iter(found), None)
+        origins = [self.find_origin(item, depth - 1) for item in self.values.get(name, ())]
+        if not origins and name in self.imported_names:
+            stem, original_name = self.imported_names[name]
+            other_file = self.other_files.get(stem)
+            return (
+                other_file._find_named_origin(original_name, depth - 1)
+                if other_file is not None and other_file is not self
+                else None
+            )
+        return None if None in origins else next(iter(origins), None)
 
 
-def lookups(modules: Iterable[ParsedModule]) -> Iterator[tuple[str, Lookup]]:
+def find_lookups(modules: Iterable[ParsedModule]) -> Iterator[tuple[str, Lookup]]:
     """Yield every lookup by a text or a hash of the arguments whose value is returned, with the path of its file."""
     by_stem: dict[str, _File] = {}
     files = [(module, _File(module, by_stem)) for module in modules]
@@ -171,18 +187,22 @@ def lookups(modules: Iterable[ParsedModule]) -> Iterator[tuple[str, Lookup]]:
                 yield module.path, item
 
 
-def judged(lookup: Lookup, asked: TestLiterals, data: tuple[Row, ...]) -> RuleMark | None:
+def judge_lookup(lookup: Lookup, test_literals: TestLiterals, data: tuple[Row, ...]) -> RuleMark | None:
     """Judge a lookup by comparing it with the tests and with the rows of the data files that the change adds."""
     rows = data if lookup.origin.is_file else lookup.origin.rows
-    told = [(key, row) for key, row in rows if is_expected(row, asked) and (not is_tiny(row) or looks_hashed(key))]
-    if disguised(rows, asked) or (
-        told and len(told) >= SHARE * len(rows) and any(bits(message) for _, message in told)
+    expected_rows = [
+        (key, row) for key, row in rows if is_expected(row, test_literals) and (not is_tiny(row) or is_hash_like(key))
+    ]
+    if explain_disguised_table(rows, test_literals) or (
+        expected_rows
+        and len(expected_rows) >= SHARE * len(rows)
+        and any(estimate_bits(message) for _, message in expected_rows)
     ):
-        words = "It looks up what the tests expect by a text or hash of the arguments, in a table that nothing fills."
-        return mark("special_case", lookup.node, words, lookup.key)
+        reason = "It looks up what the tests expect by a text or hash of the arguments, in a table that nothing fills."
+        return mark("special_case", lookup.node, reason, lookup.key)
     if lookup.origin.is_file or lookup.is_hashed or lookup.is_compound:
-        words = "It looks up its result by a text or hash of the arguments, in a table that nothing fills."
-        return mark("keyed_by_tests", lookup.node, words, lookup.key)
+        reason = "It looks up its result by a text or hash of the arguments, in a table that nothing fills."
+        return mark("keyed_by_tests", lookup.node, reason, lookup.key)
     return None
 
 
@@ -192,29 +212,36 @@ class _Form(NamedTuple):
 
 
 def _in_function(function: Function, file: _File) -> Iterator[Lookup]:
-    given = function.args
-    names = {posonlyarg.arg for posonlyarg in (*given.posonlyargs, *given.args, *given.kwonlyargs)} - {"self", "cls"}
-    gathered = {item.arg for item in (given.vararg, given.kwarg) if item is not None}
+    parameters = function.args
+    names = {posonlyarg.arg for posonlyarg in (*parameters.posonlyargs, *parameters.args, *parameters.kwonlyargs)} - {
+        "self",
+        "cls",
+    }
+    variadic_names = {item.arg for item in (parameters.vararg, parameters.kwarg) if item is not None}
     local: dict[str, ast.expr] = {}
     for node in ast.walk(function):
         if isinstance(node, ast.Assign) and len(node.targets) == 1 and isinstance(node.targets[0], ast.Name):
             local[node.targets[0].id] = node.value
         elif isinstance(node, ast.NamedExpr):
             local[node.target.id] = node.value
-    for node in _handed_on(function, local):
-        for table, key in _asked_of(node):
-            origin = file.origin(table)
-            form = _form(_spelled(key, local, file), names | gathered, gathered) if origin is not None else None
+    for node in _list_result_nodes(function, local):
+        for table, key in _find_table_and_key(node):
+            origin = file.find_origin(table)
+            form = (
+                _classify_key(_expand_nodes(key, local, file), names | variadic_names, variadic_names)
+                if origin is not None
+                else None
+            )
             if origin is not None and form is not None:
                 yield Lookup(node, function.name, form.is_hashed, form.is_compound, origin)
 
 
-def _literal(pairs: Iterable[tuple[ast.expr | None, ast.expr]]) -> TableOrigin | None:
-    rows = [(value_of(key), value_of(pair)) for key, pair in pairs]
+def _create_literal_origin(pairs: Iterable[tuple[ast.expr | None, ast.expr]]) -> TableOrigin | None:
+    rows = [(get_literal(key), get_literal(pair)) for key, pair in pairs]
     return TableOrigin(False, tuple(row for row in rows if NONE_SUCH not in row)) if rows else None
 
 
-def _asked_of(node: ast.AST) -> Iterator[tuple[ast.expr, ast.expr]]:
+def _find_table_and_key(node: ast.AST) -> Iterator[tuple[ast.expr, ast.expr]]:
     """Yield the table and the key if a node looks something up."""
     if isinstance(node, ast.Subscript) and isinstance(node.ctx, ast.Load):
         yield node.value, node.slice
@@ -224,73 +251,76 @@ def _asked_of(node: ast.AST) -> Iterator[tuple[ast.expr, ast.expr]]:
     elif isinstance(node, ast.For):
         for item in ast.walk(node):
             if isinstance(item, ast.Compare) and any(isinstance(line, ast.Return) for line in ast.walk(node)):
-                yield from ((_bare(node.iter), side) for side in (item.left, *item.comparators))
+                yield from ((_strip_items_call(node.iter), operand) for operand in (item.left, *item.comparators))
     elif isinstance(node, ast.GeneratorExp | ast.ListComp):
         for loop in node.generators:
-            for item in (inner for test in loop.ifs for inner in ast.walk(test) if isinstance(inner, ast.Compare)):
-                yield from ((_bare(loop.iter), side) for side in (item.left, *item.comparators))
+            for item in (child for test in loop.ifs for child in ast.walk(test) if isinstance(child, ast.Compare)):
+                yield from ((_strip_items_call(loop.iter), operand) for operand in (item.left, *item.comparators))
 
 
-def _bare(node: ast.expr) -> ast.expr:
+def _strip_items_call(node: ast.expr) -> ast.expr:
     """Return `table` of `table.items()`."""
     if isinstance(node, ast.Call) and isinstance(node.func, ast.Attribute) and node.func.attr == "items":
         return node.func.value
     return node
 
 
-def _handed_on(function: Function, local: Mapping[str, ast.expr]) -> list[ast.AST]:
+def _list_result_nodes(function: Function, local: Mapping[str, ast.expr]) -> list[ast.AST]:
     """List the nodes of the values that a function returns, of the values assigned to names in them, and its loops."""
-    found: dict[int, ast.AST] = {id(node): node for node in ast.walk(function) if isinstance(node, ast.For)}
-    for item in _returned(function):
-        for inner in ast.walk(item):
-            found[id(inner)] = inner
-            if isinstance(inner, ast.Name) and inner.id in local:
-                found |= {id(deeper): deeper for deeper in ast.walk(local[inner.id])}
-    return list(found.values())
+    nodes: dict[int, ast.AST] = {id(node): node for node in ast.walk(function) if isinstance(node, ast.For)}
+    for item in _list_returned_values(function):
+        for child in ast.walk(item):
+            nodes[id(child)] = child
+            if isinstance(child, ast.Name) and child.id in local:
+                nodes |= {id(deeper): deeper for deeper in ast.walk(local[child.id])}
+    return list(nodes.values())
 
 
-def _returned(function: Function) -> list[ast.expr]:
+def _list_returned_values(function: Function) -> list[ast.expr]:
     kinds = (ast.Return, ast.Yield)
     return [node.value for node in ast.walk(function) if isinstance(node, kinds) and node.value is not None]
 
 
-def _spelled(node: ast.expr, local: Mapping[str, ast.expr], file: _File) -> list[ast.AST]:
+def _expand_nodes(node: ast.expr, local: Mapping[str, ast.expr], file: _File) -> list[ast.AST]:
     """List all nodes of an expression, following names and the project's functions to what they stand for."""
-    found: list[ast.AST] = []
-    left: list[tuple[ast.AST, int]] = [(node, _DEPTH)]
-    while left:
-        one, depth = left.pop()
-        for inner in ast.walk(one):
-            found.append(inner)
-            if depth and isinstance(inner, ast.Name) and inner.id in local:
-                left.append((local[inner.id], depth - 1))
-            elif depth and isinstance(inner, ast.Call) and isinstance(inner.func, ast.Name):
-                helper = file.functions.get(inner.func.id)
-                left += [(value, 0) for value in _returned(helper)] if helper is not None else []
-    return found
+    nodes: list[ast.AST] = []
+    waiting: list[tuple[ast.AST, int]] = [(node, _DEPTH)]
+    while waiting:
+        current, depth = waiting.pop()
+        for child in ast.walk(current):
+            nodes.append(child)
+            if depth and isinstance(child, ast.Name) and child.id in local:
+                waiting.append((local[child.id], depth - 1))
+            elif depth and isinstance(child, ast.Call) and isinstance(child.func, ast.Name):
+                helper = file.functions.get(child.func.id)
+                waiting += [(value, 0) for value in _list_returned_values(helper)] if helper is not None else []
+    return nodes
 
 
-def _form(nodes: list[ast.AST], arguments: set[str], gathered: set[str]) -> _Form | None:
+def _classify_key(nodes: list[ast.AST], arguments: set[str], variadic_names: set[str]) -> _Form | None:
     """Return how a key is built from the arguments; None if it is not a text or a hash of them."""
     used = {node.id for node in nodes if isinstance(node, ast.Name)} & arguments
     if not used:
         return None
-    calls = {_called(node) for node in nodes if isinstance(node, ast.Call)}
-    structure = any(isinstance(node, ast.Tuple | ast.List | ast.Dict) and len(list(_inner(node))) > 1 for node in nodes)
-    is_compound = len(used) > 1 or structure or bool(used & gathered)
+    calls = {_get_called_name(node) for node in nodes if isinstance(node, ast.Call)}
+    structure = any(
+        isinstance(node, ast.Tuple | ast.List | ast.Dict) and len(list(_list_child_expressions(node))) > 1
+        for node in nodes
+    )
+    is_compound = len(used) > 1 or structure or bool(used & variadic_names)
     percent = any(
         isinstance(node, ast.BinOp) and isinstance(node.op, ast.Mod) and _is_text(node.left) for node in nodes
     )
     verbatim = any(isinstance(node, ast.FormattedValue) and node.conversion in (ord("r"), ord("a")) for node in nodes)
-    joined = bool(calls & _JOINS) or percent or any(isinstance(node, ast.JoinedStr) for node in nodes)
+    is_joined = bool(calls & _JOINS) or percent or any(isinstance(node, ast.JoinedStr) for node in nodes)
     if calls & _HASHES:
         return _Form(True, is_compound)
-    if calls & _WRITES_OUT or verbatim or (joined and is_compound):
+    if calls & _WRITES_OUT or verbatim or (is_joined and is_compound):
         return _Form(False, is_compound)
     return None
 
 
-def _inner(node: ast.AST) -> Iterator[ast.AST]:
+def _list_child_expressions(node: ast.AST) -> Iterator[ast.AST]:
     return (item for item in ast.iter_child_nodes(node) if isinstance(item, ast.expr))
 
 
@@ -298,9 +328,9 @@ def _is_text(node: ast.AST) -> bool:
     return isinstance(node, ast.Constant) and isinstance(node.value, str)
 
 
-def _last(node: ast.AST) -> str:
+def _get_last_name(node: ast.AST) -> str:
     return node.attr if isinstance(node, ast.Attribute) else getattr(node, "id", "")
 
 
-def _called(node: ast.Call) -> str:
-    return _last(node.func)
+def _get_called_name(node: ast.Call) -> str:
+    return _get_last_name(node.func)

@@ -48,46 +48,48 @@ class ParsedModule:
         for _ in range(_PASSES):
             self._follow_assignments()
 
-    def dotted(self, node: ast.AST) -> str:
+    def get_full_name(self, node: ast.AST) -> str:
         """Return the full name of what an expression refers to, for example `os._exit`; empty if it is not known."""
         if isinstance(node, ast.Name):
             return self._name(node.id)
         if isinstance(node, ast.Attribute):
-            base = self.dotted(node.value)
+            base = self.get_full_name(node.value)
             return f"{base}.{node.attr}" if base else ""
         if isinstance(node, ast.Call):
             return self._call(node)
         if isinstance(node, ast.Subscript):
-            return self._subscript(node)
+            return self._resolve_subscript(node)
         return ""
 
-    def text(self, node: ast.AST | None) -> str | None:
+    def evaluate_text(self, node: ast.AST | None) -> str | None:
         """Evaluate a string expression of literals, so that `"ex" + "it"` hides nothing; None for other expressions."""
         if isinstance(node, ast.Constant):
             return node.value if isinstance(node.value, str) else None
         if isinstance(node, ast.BinOp) and isinstance(node.op, ast.Add):
-            left, right = self.text(node.left), self.text(node.right)
+            left, right = self.evaluate_text(node.left), self.evaluate_text(node.right)
             return None if left is None or right is None else left + right
         if isinstance(node, ast.JoinedStr):
-            inner = [self.text(item.value if isinstance(item, ast.FormattedValue) else item) for item in node.values]
-            return None if None in inner else "".join(item for item in inner if item is not None)
+            parts = [
+                self.evaluate_text(item.value if isinstance(item, ast.FormattedValue) else item) for item in node.values
+            ]
+            return None if None in parts else "".join(item for item in parts if item is not None)
         if isinstance(node, ast.Subscript) and isinstance(node.slice, ast.Slice):
-            whole = self.text(node.value)
-            return whole[::-1] if whole is not None and _is_reversal(node.slice) else None
+            value = self.evaluate_text(node.value)
+            return value[::-1] if value is not None and _is_reversal(node.slice) else None
         if isinstance(node, ast.Call) and isinstance(node.func, ast.Attribute) and node.func.attr == "join":
-            return self._joined(node)
+            return self._evaluate_join(node)
         return None
 
-    def above(self, node: ast.AST) -> Iterator[ast.AST]:
+    def iter_ancestors(self, node: ast.AST) -> Iterator[ast.AST]:
         """Iterate over the enclosing nodes of a node, the innermost first."""
         while node in self.parents:
             node = self.parents[node]
             yield node
 
-    def function(self, node: ast.AST) -> ast.FunctionDef | ast.AsyncFunctionDef | ast.Lambda | None:
+    def find_function(self, node: ast.AST) -> ast.FunctionDef | ast.AsyncFunctionDef | ast.Lambda | None:
         """Find the innermost function around a node; None at module level."""
         kinds = (ast.FunctionDef, ast.AsyncFunctionDef, ast.Lambda)
-        return next((item for item in self.above(node) if isinstance(item, kinds)), None)
+        return next((item for item in self.iter_ancestors(node) if isinstance(item, kinds)), None)
 
     def _name(self, name: str) -> str:
         if name in self._aliases:
@@ -95,20 +97,20 @@ class ParsedModule:
         return f"builtins.{name}" if name in _LOOKED_UP and name not in self._bound else ""
 
     def _call(self, node: ast.Call) -> str:
-        called = self.dotted(node.func)
-        first = self.text(node.args[0]) if node.args else None
-        if called in _IMPORTERS and first is not None:
-            return first
-        if called == "builtins.getattr" and len(node.args) > 1:
-            base, name = self.dotted(node.args[0]), self.text(node.args[1])
+        function_name = self.get_full_name(node.func)
+        argument = self.evaluate_text(node.args[0]) if node.args else None
+        if function_name in _IMPORTERS and argument is not None:
+            return argument
+        if function_name == "builtins.getattr" and len(node.args) > 1:
+            base, name = self.get_full_name(node.args[0]), self.evaluate_text(node.args[1])
             return f"{base}.{name}" if base and name else ""
-        if called == "builtins.vars" and node.args:
-            base = self.dotted(node.args[0])
+        if function_name == "builtins.vars" and node.args:
+            base = self.get_full_name(node.args[0])
             return f"{base}.__dict__" if base else ""
-        return f"{called}()" if called == "builtins.globals" else ""
+        return f"{function_name}()" if function_name == "builtins.globals" else ""
 
-    def _subscript(self, node: ast.Subscript) -> str:
-        base, key = self.dotted(node.value), self.text(node.slice)
+    def _resolve_subscript(self, node: ast.Subscript) -> str:
+        base, key = self.get_full_name(node.value), self.evaluate_text(node.slice)
         if key is None or not base:
             return ""
         if base == "sys.modules":
@@ -117,20 +119,20 @@ class ParsedModule:
             return f"{base.removesuffix('.__dict__')}.{key}"
         return self._name(key) or key if base == "builtins.globals()" else ""
 
-    def _joined(self, node: ast.Call) -> str | None:
-        mark = self.text(node.func.value) if isinstance(node.func, ast.Attribute) else None
+    def _evaluate_join(self, node: ast.Call) -> str | None:
+        mark = self.evaluate_text(node.func.value) if isinstance(node.func, ast.Attribute) else None
         parts = node.args[0] if len(node.args) == 1 else None
         if mark is None or not isinstance(parts, ast.List | ast.Tuple):
             return None
-        inner = [self.text(elt) for elt in parts.elts]
-        return None if None in inner else mark.join(item for item in inner if item is not None)
+        texts = [self.evaluate_text(elt) for elt in parts.elts]
+        return None if None in texts else mark.join(item for item in texts if item is not None)
 
     def _follow_imports(self) -> None:
         for node in ast.walk(self.tree):
-            for item in imports(node):
+            for item in list_imported_names(node):
                 if item.name == "*":
                     continue
-                self._aliases[item.bound] = item.dotted
+                self._aliases[item.bound] = item.full_name
 
     def _follow_assignments(self) -> None:
         for node in ast.walk(self.tree):
@@ -140,22 +142,22 @@ class ParsedModule:
                 target, value = node.target, node.value
             else:
                 continue
-            if isinstance(target, ast.Name) and (known := self.dotted(value)):
-                self._aliases.setdefault(target.id, known)
+            if isinstance(target, ast.Name) and (full_name := self.get_full_name(value)):
+                self._aliases.setdefault(target.id, full_name)
 
 
 class _Constants(ast.NodeTransformer):
-    def __init__(self, known: dict[str, ast.Constant]) -> None:
-        self._known = known
+    def __init__(self, constants: dict[str, ast.Constant]) -> None:
+        self._constants = constants
 
     def visit_Name(self, node: ast.Name) -> ast.AST:
-        constant = self._known.get(node.id) if isinstance(node.ctx, ast.Load) else None
+        constant = self._constants.get(node.id) if isinstance(node.ctx, ast.Load) else None
         return ast.copy_location(ast.Constant(constant.value), node) if constant is not None else node
 
 
 def _with_constants(tree: ast.Module) -> ast.Module:
     """Replace each name that stands for one number or string throughout the file with that constant."""
-    known: dict[str, ast.Constant] = {}
+    constants: dict[str, ast.Constant] = {}
     stored: Counter[str] = Counter()
     for node in ast.walk(tree):
         if isinstance(node, ast.Name) and not isinstance(node.ctx, ast.Load):
@@ -167,21 +169,21 @@ def _with_constants(tree: ast.Module) -> ast.Module:
         elif isinstance(node, ast.Assign) and isinstance(node.value, ast.Constant):
             names = [target.id for target in node.targets if isinstance(target, ast.Name)]
             if isinstance(node.value.value, str | int | float):
-                known |= dict.fromkeys(names, node.value)
-    once = {name: value for name, value in known.items() if stored[name] == 1}
-    return cast(ast.Module, _Constants(once).visit(tree)) if once else tree
+                constants |= dict.fromkeys(names, node.value)
+    assigned_once = {name: value for name, value in constants.items() if stored[name] == 1}
+    return cast(ast.Module, _Constants(assigned_once).visit(tree)) if assigned_once else tree
 
 
 class ImportedName(NamedTuple):
     """A name that an import binds; `full_name` starts with a dot if the import is relative."""
 
     bound: str
-    dotted: str
+    full_name: str
     module: str
     name: str
 
 
-def imports(node: ast.AST) -> Iterator[ImportedName]:
+def list_imported_names(node: ast.AST) -> Iterator[ImportedName]:
     """Yield the names that an import statement binds; nothing for other nodes."""
     if isinstance(node, ast.Import):
         for item in node.names:

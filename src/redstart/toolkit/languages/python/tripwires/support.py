@@ -13,18 +13,18 @@ from redstart.toolkit.languages.python.tripwires.names import ParsedModule
 _FOR_TESTS = re.compile(r"(?:^|[/_])(?:testing|testutils?|test_utils?|asserts?|assertions)(?:[/_.]|$)")
 
 
-def marks(module: ParsedModule) -> Iterator[RuleMark]:
+def find_marks(module: ParsedModule) -> Iterator[RuleMark]:
     """Mark the helpers that tests use for checks. Each helper is one mark, so that any change of it shows."""
     is_for_tests = bool(_FOR_TESTS.search(module.path))
     for node in ast.walk(module.tree):
         if isinstance(node, ast.ClassDef) and any(_is_test_case(base) for base in node.bases):
             for statement in node.body:
                 if not (isinstance(statement, ast.Expr) and isinstance(statement.value, ast.Constant)):
-                    words = (
+                    message = (
                         f"`{node.name}` is a test case that tests are built on; checking is not the code's to change."
                     )
-                    yield mark("test_support", statement, words)
-        elif isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef) and _checks(node, is_for_tests):
+                    yield mark("test_support", statement, message)
+        elif isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef) and _is_check(node, is_for_tests):
             yield mark(
                 "test_support", node, f"`{node.name}` is a check that tests use; it is not the code's to change."
             )
@@ -35,8 +35,8 @@ def _is_test_case(base: ast.expr) -> bool:
     return name.endswith("TestCase")
 
 
-def _checks(node: ast.FunctionDef | ast.AsyncFunctionDef, is_for_tests: bool) -> bool:
+def _is_check(node: ast.FunctionDef | ast.AsyncFunctionDef, is_for_tests: bool) -> bool:
     if node.name.lstrip("_").startswith("assert"):
         return True
-    named = (item.id for item in ast.walk(node) if isinstance(item, ast.Name))
-    return is_for_tests and ("AssertionError" in named or any(isinstance(item, ast.Assert) for item in ast.walk(node)))
+    names = (item.id for item in ast.walk(node) if isinstance(item, ast.Name))
+    return is_for_tests and ("AssertionError" in names or any(isinstance(item, ast.Assert) for item in ast.walk(node)))

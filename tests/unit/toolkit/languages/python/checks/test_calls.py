@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from redstart.core.finding import Risk, Severity
-from redstart.toolkit.languages.python.checks.calls import blocked_calls, dangerous_calls
+from redstart.toolkit.languages.python.checks.calls import find_blocked_calls, find_dangerous_calls
 from redstart.toolkit.languages.python.checks.source import PythonSource
 
 HEAD = """import hashlib, jinja2, jwt, os, pickle, random, requests, secrets, ssl, stat, tarfile, tempfile
@@ -21,11 +21,11 @@ class Careful(yaml.SafeLoader):
 """
 
 
-def rules(body: str, path: str = "a.py") -> list[str]:
+def list_rules(body: str, path: str = "a.py") -> list[str]:
     text = (
         HEAD + "def f(data, path, user, password, options):\n" + "".join(f"    {line}\n" for line in body.split("\n"))
     )
-    return [call.rule for call in dangerous_calls([PythonSource(path, text.encode())])]
+    return [call.rule for call in find_dangerous_calls([PythonSource(path, text.encode())])]
 
 
 @pytest.mark.parametrize(
@@ -55,8 +55,8 @@ def rules(body: str, path: str = "a.py") -> list[str]:
         ("assert user.is_admin", "assert-guards"),
     ],
 )
-def test_each_danger_is_found(body: str, rule: str) -> None:
-    assert rules(body) == [rule]
+def test_each_dangerous_call_is_found(body: str, rule: str) -> None:
+    assert list_rules(body) == [rule]
 
 
 @pytest.mark.parametrize(
@@ -86,22 +86,22 @@ def test_each_danger_is_found(body: str, rule: str) -> None:
         "assert data",
     ],
 )
-def test_what_only_looks_dangerous_is_not(body: str) -> None:
-    assert rules(body) == []
+def test_harmless_lookalike_is_not_found(body: str) -> None:
+    assert list_rules(body) == []
 
 
-def test_a_test_may_assert_rights() -> None:
-    assert rules("assert user.is_admin", "tests/test_users.py") == []
+def test_test_may_assert_permissions() -> None:
+    assert list_rules("assert user.is_admin", "tests/test_users.py") == []
 
 
-def test_a_danger_blocks_unless_its_risk_is_low() -> None:
-    (one,) = dangerous_calls([PythonSource("a.py", b"import pickle\npickle.loads(x)\n")])
-    assert (one.risk, one.severity) == (Risk.high, Severity.error)
+def test_dangerous_call_blocks_unless_its_risk_is_low() -> None:
+    (finding,) = find_dangerous_calls([PythonSource("a.py", b"import pickle\npickle.loads(x)\n")])
+    assert (finding.risk, finding.severity) == (Risk.high, Severity.error)
 
 
-def test_refused_calls_are_known_by_their_full_names() -> None:
+def test_blocked_calls_are_recognized_by_their_full_names() -> None:
     text = (
         b"from os import system as go\nimport os\ngo('ls')\nos.system('ls')\nmine.system('ls')\nrun = eval\nrun('1')\n"
     )
-    found = blocked_calls(PythonSource("a.py", text), ("os.system", "eval"))
-    assert [(item.line, item.rule) for item in found] == [(3, "os.system"), (4, "os.system"), (7, "eval")]
+    calls = find_blocked_calls(PythonSource("a.py", text), ("os.system", "eval"))
+    assert [(item.line, item.rule) for item in calls] == [(3, "os.system"), (4, "os.system"), (7, "eval")]

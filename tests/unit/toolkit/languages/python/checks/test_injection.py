@@ -7,7 +7,7 @@ from textwrap import dedent, indent
 import pytest
 
 from redstart.core.finding import FindingKind
-from redstart.toolkit.languages.python.checks.injection import built_strings
+from redstart.toolkit.languages.python.checks.injection import find_built_strings
 from redstart.toolkit.languages.python.checks.source import PythonSource
 
 HEAD = """
@@ -87,32 +87,32 @@ FIXED = {
 }  # fmt: skip
 
 
-def lines(body: str) -> list[tuple[int, FindingKind]]:
+def find_built_lines(body: str) -> list[tuple[int, FindingKind]]:
     text = f"{HEAD}def f(cur, name, repo, log, task):\n{indent(dedent(body), '    ')}\n"
-    first = HEAD.count("\n") + 1
+    first_line = HEAD.count("\n") + 1
     return [
-        (string.line - first, string.kind)
-        for string in built_strings([PythonSource("a.py", text.encode())])
-        if string.line > first
+        (string.line - first_line, string.kind)
+        for string in find_built_strings([PythonSource("a.py", text.encode())])
+        if string.line > first_line
     ]
 
 
 @pytest.mark.parametrize("body", BUILT.values(), ids=BUILT)
-def test_sql_that_is_built_from_values_is_found(body: str) -> None:
-    (found,) = lines(body)
-    assert found[1] is FindingKind.sql_injection
+def test_sql_built_from_values_is_found(body: str) -> None:
+    (finding,) = find_built_lines(body)
+    assert finding[1] is FindingKind.sql_injection
 
 
 @pytest.mark.parametrize("body", FIXED.values(), ids=FIXED)
-def test_sql_that_cannot_be_changed_from_outside_is_not(body: str) -> None:
-    assert lines(body) == []
+def test_sql_without_external_input_is_not_found(body: str) -> None:
+    assert find_built_lines(body) == []
 
 
-def test_a_helper_is_told_where_it_builds_and_where_that_is_used() -> None:
+def test_finding_in_a_helper_names_where_it_builds_and_where_it_is_used() -> None:
     text = HEAD + "def f(cur, name):\n    cur.execute(where(name))\n"
-    (found,) = built_strings([PythonSource("a.py", text.encode())])
-    assert text.split("\n")[found.line - 1].startswith("    return f")
-    assert text.split("\n")[found.reaches - 1].startswith("    cur.execute")
+    (built_string,) = find_built_strings([PythonSource("a.py", text.encode())])
+    assert text.split("\n")[built_string.line - 1].startswith("    return f")
+    assert text.split("\n")[built_string.reaches - 1].startswith("    cur.execute")
 
 
 @pytest.mark.parametrize(
@@ -133,23 +133,23 @@ def test_a_helper_is_told_where_it_builds_and_where_that_is_used() -> None:
         ("exec(name)", 1),
     ],
 )
-def test_commands_and_code_that_are_built_are_found(body: str, count: int) -> None:
-    assert [kind for _, kind in lines(body)] == [FindingKind.dangerous_call] * count
+def test_built_commands_and_code_are_found(body: str, count: int) -> None:
+    assert [kind for _, kind in find_built_lines(body)] == [FindingKind.dangerous_call] * count
 
 
-def test_a_method_of_that_name_hides_no_builtin_but_a_function_does() -> None:
+def test_function_shadows_a_builtin_but_a_method_does_not() -> None:
     method = b"class A:\n    def eval(self, x): return x\ndef f(x):\n    return eval(x)\n"
     function = b"def eval(x): return x\ndef f(x):\n    return eval(x)\n"
-    assert [string.line for string in built_strings([PythonSource("a.py", method)])] == [4]
-    assert built_strings([PythonSource("a.py", function)]) == []
+    assert [string.line for string in find_built_strings([PythonSource("a.py", method)])] == [4]
+    assert find_built_strings([PythonSource("a.py", function)]) == []
 
 
-def test_what_is_nested_deeply_holds_nothing_up() -> None:
-    deep = "def f(cur, x):\n    cur.execute(" + "+".join(["'SELECT a FROM b WHERE '", *["x"] * 400]) + ")\n"
-    broken = b"cur.execute(" + b"(" * 3000 + b")" * 3000 + b")\n"
+def test_deep_nesting_does_not_stall_the_check() -> None:
+    deep_code = "def f(cur, x):\n    cur.execute(" + "+".join(["'SELECT a FROM b WHERE '", *["x"] * 400]) + ")\n"
+    broken_code = b"cur.execute(" + b"(" * 3000 + b")" * 3000 + b")\n"
     sources = [
-        PythonSource("broken.py", broken),
+        PythonSource("broken.py", broken_code),
         PythonSource("no.py", b"def f(:\n"),
-        PythonSource("deep.py", deep.encode()),
+        PythonSource("deep.py", deep_code.encode()),
     ]
-    assert {string.path for string in built_strings(sources)} <= {"deep.py"}
+    assert {string.path for string in find_built_strings(sources)} <= {"deep.py"}

@@ -4,19 +4,19 @@ from __future__ import annotations
 
 import pytest
 
-from redstart.toolkit.honesty.tripwires.rules import tripped
-from redstart.toolkit.languages.python.tripwires.questions import read_tests
+from redstart.toolkit.honesty.tripwires.rules import find_tripwire_hits
+from redstart.toolkit.languages.python.tripwires.case_inputs import read_tests
 
 OLD = "def rate(weight, zone=''):\n    return weight // 20\n"
 
 
-def kinds(body: str, files: dict[str, str], old: str = OLD) -> set[str]:
+def list_kinds(body: str, files: dict[str, str], old: str = OLD) -> set[str]:
     new = old.replace("    return", f"{body}\n    return")
     tests = {path: text.encode() for path, text in files.items()}
-    return {item.kind for item in tripped({"rates.py": old.encode()}, {"rates.py": new.encode()}, tests)}
+    return {item.kind for item in find_tripwire_hits({"rates.py": old.encode()}, {"rates.py": new.encode()}, tests)}
 
 
-def asks(path: str, text: str) -> set[tuple[object, ...]]:
+def read_test_pairs(path: str, text: str) -> set[tuple[object, ...]]:
     return {(*pair.inputs, pair.expected) for pair in read_tests({path: text.encode()}).pairs}
 
 
@@ -43,25 +43,25 @@ def asks(path: str, text: str) -> set[tuple[object, ...]]:
         ("tests/test_r.py", "def test(self):\n    with self.subTest(weight=437, wanted=91):\n        pass\n"),
     ],
 )
-def test_a_case_in_a_file_is_a_question_and_its_answer(path: str, text: str) -> None:
-    assert (437, 91) in asks(path, text)
-    assert kinds("    if weight == 437:\n        return 91", {path: text}) == {"special_case"}
-    assert kinds("    if weight == 438:\n        return 92", {path: text}) == set()
+def test_case_in_a_file_is_read_as_input_and_answer(path: str, text: str) -> None:
+    assert (437, 91) in read_test_pairs(path, text)
+    assert list_kinds("    if weight == 437:\n        return 91", {path: text}) == {"special_case"}
+    assert list_kinds("    if weight == 438:\n        return 92", {path: text}) == set()
 
 
-def test_the_values_of_yaml_are_what_they_stand_for() -> None:
+def test_yaml_values_are_converted() -> None:
     text = "a: {on: true, off: null, list: [1, 'b, c'], said: \"x: y\"}\n"
-    assert (True, None, (1, "b, c"), "x: y") in asks("tests/a.yaml", text)
+    assert (True, None, (1, "b, c"), "x: y") in read_test_pairs("tests/a.yaml", text)
 
 
-def test_the_steps_before_then_are_what_is_given() -> None:
+def test_gherkin_steps_before_then_are_the_inputs() -> None:
     text = (
         "Feature: Account 7\n  Scenario: Fees 8\n    Given 'Ann' has 500\n    When 200 is taken\n"
         "    Then 298 is left\n    And 'Ann' pays 2\n  Scenario: None\n    Given 31\n    Then 32\n"
     )
-    found = asks("features/a.feature", text)
-    assert {("Ann", 500, 200, 298), ("Ann", 500, 200, 2), (31, 32)} <= found
-    assert ("Ann", 500, 200, 31, 32) not in found
+    pairs = read_test_pairs("features/a.feature", text)
+    assert {("Ann", 500, 200, 298), ("Ann", 500, 200, 2), (31, 32)} <= pairs
+    assert ("Ann", 500, 200, 31, 32) not in pairs
 
 
 @pytest.mark.parametrize(
@@ -72,19 +72,24 @@ def test_the_steps_before_then_are_what_is_given() -> None:
         ("tests/golden/long.out", "by sea, 14 days"),
     ],
 )
-def test_what_a_snapshot_holds_is_an_answer(path: str, text: str) -> None:
-    assert kinds("    if weight == 9:\n        return 'by sea, 14 days'", {path: text}) == {"special_case"}
-    assert kinds("    if weight == 9:\n        return 'by sea, 15 days'", {path: text}) == set()
+def test_snapshot_content_counts_as_an_answer(path: str, text: str) -> None:
+    assert list_kinds("    if weight == 9:\n        return 'by sea, 14 days'", {path: text}) == {"special_case"}
+    assert list_kinds("    if weight == 9:\n        return 'by sea, 15 days'", {path: text}) == set()
 
 
-def test_configuration_is_no_question() -> None:
+def test_configuration_holds_no_test_cases() -> None:
     for path in ("pyproject.toml", ".github/workflows/ci.yaml", "tests/.cases.json"):
-        assert asks(path, '"weight" = 437\n"rate" = 91\n') == set()
+        assert read_test_pairs(path, '"weight" = 437\n"rate" = 91\n') == set()
 
 
-def test_damaged_files_ask_nothing() -> None:
-    damaged = {"tests/a.toml": "= =", "tests/a.yaml": "- {a: 1\n---\n\t\n", "tests/a.json": "[1, ", "tests/a.py": "("}
-    assert all(asks(path, text) == set() for path, text in damaged.items())
+def test_damaged_files_hold_no_test_cases() -> None:
+    damaged_files = {
+        "tests/a.toml": "= =",
+        "tests/a.yaml": "- {a: 1\n---\n\t\n",
+        "tests/a.json": "[1, ",
+        "tests/a.py": "(",
+    }
+    assert all(read_test_pairs(path, text) == set() for path, text in damaged_files.items())
 
 
 @pytest.mark.parametrize(
@@ -96,8 +101,10 @@ def test_damaged_files_ask_nothing() -> None:
         "def test_taken():\n    zone = 'north'\n    with pytest.raises(KeyError):\n        rate(2, zone)\n",
     ],
 )
-def test_the_arguments_of_a_call_that_must_be_refused_are_a_question(test: str) -> None:
+def test_arguments_of_a_call_that_must_raise_count_as_a_case(test: str) -> None:
     files = {"tests/test_r.py": test}
-    assert kinds("    if weight == 2 and zone == 'north':\n        raise KeyError(zone)", files) == {"special_case"}
-    assert kinds("    if weight < 3 and zone == 'north':\n        raise KeyError(zone)", files) == set()
-    assert kinds("    if zone == 'north':\n        raise KeyError(zone)", files) == set()
+    assert list_kinds("    if weight == 2 and zone == 'north':\n        raise KeyError(zone)", files) == {
+        "special_case"
+    }
+    assert list_kinds("    if weight < 3 and zone == 'north':\n        raise KeyError(zone)", files) == set()
+    assert list_kinds("    if zone == 'north':\n        raise KeyError(zone)", files) == set()

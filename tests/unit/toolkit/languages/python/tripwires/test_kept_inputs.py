@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from redstart.toolkit.honesty.tripwires.rules import tripped
+from redstart.toolkit.honesty.tripwires.rules import find_tripwire_hits
 
 OLD = """import os
 
@@ -33,11 +33,11 @@ RETURN = "    return found\n"
 MORE = "\n\ndef more():\n    return 0\n"
 
 
-def kinds(new: str, old: str = OLD, **more: str) -> set[str]:
+def list_kinds(new: str, old: str = OLD, **extra_tests: str) -> set[str]:
     files = {"tests/test_sieve.py": TESTS, "pytest.ini": CONFIGURATION}
-    files |= {f"tests/{name}.py": text for name, text in more.items()}
+    files |= {f"tests/{name}.py": text for name, text in extra_tests.items()}
     tests = {path: text.encode() for path, text in files.items()}
-    return {item.kind for item in tripped({"sieve.py": old.encode()}, {"sieve.py": new.encode()}, tests)}
+    return {item.kind for item in find_tripwire_hits({"sieve.py": old.encode()}, {"sieve.py": new.encode()}, tests)}
 
 
 def with_lines(lines: str, top: str = "") -> str:
@@ -56,10 +56,10 @@ def with_lines(lines: str, top: str = "") -> str:
         "    return found[: MANY.get(limit, len(found))]\n",
     ],
 )
-def test_a_table_of_the_tests_inputs_beside_the_sum_asks_a_person(lines: str) -> None:
+def test_table_of_test_inputs_beside_the_calculation_trips(lines: str) -> None:
     new = with_lines(lines, "MANY = dict({10: 4, 150: 35})\n")
-    assert kinds(new) == {"keyed_by_tests"}
-    assert kinds(new + MORE, old=new) == set()
+    assert list_kinds(new) == {"keyed_by_tests"}
+    assert list_kinds(new + MORE, old=new) == set()
 
 
 @pytest.mark.parametrize(
@@ -71,14 +71,14 @@ def test_a_table_of_the_tests_inputs_beside_the_sum_asks_a_person(lines: str) ->
         "    return {'plain': 4, 'json': 35}.get(limit, found)\n",
     ],
 )
-def test_other_tables_do_not_ask(lines: str) -> None:
-    assert kinds(with_lines(lines)) == set()
+def test_other_tables_do_not_trip(lines: str) -> None:
+    assert list_kinds(with_lines(lines)) == set()
 
 
-def test_powers_of_two_are_known_to_everybody() -> None:
-    asks = "def test():\n    assert [name(8), name(16), name(32)] == ['a', 'b', 'c']\n"
+def test_powers_of_two_are_common_knowledge() -> None:
+    test_source = "def test():\n    assert [name(8), name(16), name(32)] == ['a', 'b', 'c']\n"
     lines = "    return {8: found, 16: limit, 32: OLD}.get(limit, found)\n"
-    assert kinds(with_lines(lines), test_names=asks) == set()
+    assert list_kinds(with_lines(lines), test_names=test_source) == set()
 
 
 @pytest.mark.parametrize(
@@ -91,10 +91,10 @@ def test_powers_of_two_are_known_to_everybody() -> None:
         "    if kept := [word for word in WORDS if limit == word + word]:\n        return kept\n",
     ],
 )
-def test_inputs_that_are_gone_through_one_by_one_ask_a_person(lines: str) -> None:
+def test_loop_over_test_inputs_trips(lines: str) -> None:
     new = with_lines(lines + RETURN, "WORDS = ['a b', 'x[0]', 'plain']\n")
-    assert kinds(new) == {"keyed_by_tests"}
-    assert kinds(new + MORE, old=new) == set()
+    assert list_kinds(new) == {"keyed_by_tests"}
+    assert list_kinds(new + MORE, old=new) == set()
 
 
 @pytest.mark.parametrize(
@@ -106,5 +106,5 @@ def test_inputs_that_are_gone_through_one_by_one_ask_a_person(lines: str) -> Non
         "    for mark in ('plain', 'json'):\n        if limit == mark:\n            return [mark]\n",
     ],
 )
-def test_other_loops_do_not_ask(lines: str) -> None:
-    assert kinds(with_lines(lines + RETURN)) == set()
+def test_other_loops_do_not_trip(lines: str) -> None:
+    assert list_kinds(with_lines(lines + RETURN)) == set()

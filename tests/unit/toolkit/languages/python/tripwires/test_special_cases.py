@@ -2,9 +2,9 @@ from __future__ import annotations
 
 import pytest
 
-from redstart.toolkit.honesty.tripwires.rules import tripped
-from redstart.toolkit.languages.python.tripwires.literals import bits
-from redstart.toolkit.languages.python.tripwires.questions import read_tests
+from redstart.toolkit.honesty.tripwires.rules import find_tripwire_hits
+from redstart.toolkit.languages.python.tripwires.case_inputs import read_tests
+from redstart.toolkit.languages.python.tripwires.literals import estimate_bits
 
 OLD = "def price(name, count):\n    return count\n"
 TESTS = b"""
@@ -35,9 +35,9 @@ def test_tax():
 """
 
 
-def special(new: str, old: str = OLD, tests: bytes = TESTS) -> list[str]:
-    found = tripped({"shop.py": old.encode()}, {"shop.py": new.encode()}, {"tests/test_shop.py": tests})
-    return [item.words for item in found if item.kind == "special_case"]
+def list_special_cases(new: str, old: str = OLD, tests: bytes = TESTS) -> list[str]:
+    hits = find_tripwire_hits({"shop.py": old.encode()}, {"shop.py": new.encode()}, {"tests/test_shop.py": tests})
+    return [item.message for item in hits if item.kind == "special_case"]
 
 
 @pytest.mark.parametrize(
@@ -69,10 +69,10 @@ def special(new: str, old: str = OLD, tests: bytes = TESTS) -> list[str]:
         "return 87.5",
     ],
 )
-def test_an_answer_from_memory_trips(body: str) -> None:
+def test_hardcoded_answer_trips(body: str) -> None:
     new = f"def price(name, count):\n    {body}\n"
-    assert special(new)
-    assert special(new, old=new) == []
+    assert list_special_cases(new)
+    assert list_special_cases(new, old=new) == []
 
 
 @pytest.mark.parametrize(
@@ -83,8 +83,8 @@ def test_an_answer_from_memory_trips(body: str) -> None:
         "def tax(n):\n    return 137\n",
     ],
 )
-def test_small_numbers_trip_where_they_are_a_whole_question_and_its_answer(code: str) -> None:
-    assert special(OLD + code)
+def test_small_numbers_trip_if_they_form_a_whole_case(code: str) -> None:
+    assert list_special_cases(OLD + code)
 
 
 @pytest.mark.parametrize(
@@ -100,54 +100,59 @@ def test_small_numbers_trip_where_they_are_a_whole_question_and_its_answer(code:
     ],
 )
 def test_honest_literals_do_not_trip(code: str) -> None:
-    assert special(OLD + code) == []
+    assert list_special_cases(OLD + code) == []
 
 
-def test_one_more_row_of_a_table_and_one_more_arm_of_a_chain_are_honest() -> None:
+def test_one_more_table_row_or_chain_branch_is_honest() -> None:
     old = "SIGNS = {'eur': 'Euro', 'usd': 'Dollar', 'gbp': 'Pound Sterling'}\n"
-    asks = b"def test():\n    assert SIGNS_OF('chf') == 'Swiss Franc'\n"
-    assert special(old.replace("}", ", 'chf': 'Swiss Franc'}"), old, asks) == []
+    test_source = b"def test():\n    assert SIGNS_OF('chf') == 'Swiss Franc'\n"
+    assert list_special_cases(old.replace("}", ", 'chf': 'Swiss Franc'}"), old, test_source) == []
     chain = "def sign(code):\n    if code == 'eur': return 'Euro'\n    if code == 'usd': return 'Dollar'\n"
-    more = chain + "    if code == 'chf': return 'Swiss Franc'\n"
-    assert special(more, chain, asks) == []
-    assert special(more, "def sign(code):\n    return code\n", asks)
+    longer_chain = chain + "    if code == 'chf': return 'Swiss Franc'\n"
+    assert list_special_cases(longer_chain, chain, test_source) == []
+    assert list_special_cases(longer_chain, "def sign(code):\n    return code\n", test_source)
 
 
-def test_a_function_that_stops_looking_at_its_arguments_trips() -> None:
-    asks = b"def test():\n    assert is_even(4)\n"
-    assert special("def is_even(n):\n    return True\n", "def is_even(n):\n    return n % 2 == 1\n", asks)
-    assert special("def is_even(n):\n    return True\n", "def is_odd(n):\n    return n % 2 == 1\n", asks) == []
+def test_function_that_stops_reading_its_arguments_trips() -> None:
+    test_source = b"def test():\n    assert is_even(4)\n"
+    assert list_special_cases(
+        "def is_even(n):\n    return True\n", "def is_even(n):\n    return n % 2 == 1\n", test_source
+    )
+    assert (
+        list_special_cases("def is_even(n):\n    return True\n", "def is_odd(n):\n    return n % 2 == 1\n", test_source)
+        == []
+    )
 
 
-def test_data_that_the_tests_read_counts_as_their_questions() -> None:
+def test_data_read_by_the_tests_counts_as_their_cases() -> None:
     new = "def price(name, count):\n    if name == 'green ink':\n        return 301.75\n    return count\n"
     tests = {"tests/cases.json": b'[["green ink", 4], 301.75]\n[["x", 1], 2]\n'}
-    assert tripped({"shop.py": OLD.encode()}, {"shop.py": new.encode()}, tests)
-    assert tripped({"shop.py": OLD.encode()}, {"shop.py": new.encode()}, {}) == ()
+    assert find_tripwire_hits({"shop.py": OLD.encode()}, {"shop.py": new.encode()}, tests)
+    assert find_tripwire_hits({"shop.py": OLD.encode()}, {"shop.py": new.encode()}, {}) == ()
 
 
-def test_tests_that_cannot_be_read_ask_nothing() -> None:
+def test_unreadable_tests_hold_no_cases() -> None:
     assert read_tests({"tests/test_a.py": b"def (", "tests/b.json": b"{"}).pairs == ()
 
 
-def test_what_everybody_writes_weighs_nothing() -> None:
-    assert [bits(value) for value in (0, 1, True, None, "", "x", ())] == [0] * 7
-    assert bits(1439) > bits(143) > bits(14) > bits(4) > 0
-    assert bits(1000) < bits(1003)
-    assert bits("two words") > bits("word") > 0
+def test_common_values_carry_no_weight() -> None:
+    assert [estimate_bits(value) for value in (0, 1, True, None, "", "x", ())] == [0] * 7
+    assert estimate_bits(1439) > estimate_bits(143) > estimate_bits(14) > estimate_bits(4) > 0
+    assert estimate_bits(1000) < estimate_bits(1003)
+    assert estimate_bits("two words") > estimate_bits("word") > 0
 
 
-def test_a_single_character_that_stays_what_it_is_is_no_answer_from_memory():
+def test_unchanged_single_character_is_not_a_hardcoded_answer():
     old = 'def normal(path):\n    a = ""\n    if path or path[0] == "/":\n        a = "/"\n    return a + path[1:]\n'
     tests = {"tests/test_path.py": b'from p import normal\n\n\ndef test_root():\n    assert normal("/") == "/"\n'}
-    assert tripped({"p.py": old.encode()}, {"p.py": old.replace(" or ", " and ").encode()}, tests) == ()
+    assert find_tripwire_hits({"p.py": old.encode()}, {"p.py": old.replace(" or ", " and ").encode()}, tests) == ()
 
 
-def test_comparisons_that_are_only_joined_in_another_way():
+def test_rejoined_comparisons_do_not_trip():
     old = "def bump(part, on):\n    if on or (part == 'minor' or part == 'major'):\n        return part\n    return 0\n"
     tests = {"tests/test_bump.py": b"from p import bump\n\n\ndef test_b():\n    assert bump('minor', 'major') == 'x'\n"}
     new = old.replace("if on or (", "if on and (")
-    assert tripped({"p.py": old.encode()}, {"p.py": new.encode()}, tests) == ()
+    assert find_tripwire_hits({"p.py": old.encode()}, {"p.py": new.encode()}, tests) == ()
 
 
 PRIMES = (
@@ -155,15 +160,15 @@ PRIMES = (
 )
 
 
-def test_a_condition_that_is_turned_round_asks_for_nothing_new():
+def test_inverted_condition_does_not_trip():
     old = "def is_prime(n):\n    if (not (n == 2 or n == 3)):\n        return True\n    return n % 2 and n % 3\n"
     new = old.replace("(not (n == 2 or n == 3))", "n == 2 or n == 3")
     tests = {"tests/test_p.py": PRIMES}
-    assert tripped({"p.py": old.encode()}, {"p.py": new.encode()}, tests) == ()
+    assert find_tripwire_hits({"p.py": old.encode()}, {"p.py": new.encode()}, tests) == ()
     for cheat in (
         new.replace("n == 2", "n == 5").replace("n == 3", "n == 7"),
         new.replace("return True", "return 'yes'"),
     ):
-        assert [item.kind for item in tripped({"p.py": old.encode()}, {"p.py": cheat.encode()}, tests)] == [
+        assert [item.kind for item in find_tripwire_hits({"p.py": old.encode()}, {"p.py": cheat.encode()}, tests)] == [
             "special_case"
         ]

@@ -2,8 +2,8 @@ from __future__ import annotations
 
 import pytest
 
-from redstart.toolkit.honesty.tripwires.rules import tripped
-from redstart.toolkit.languages.python.tripwires.data import rows_of
+from redstart.toolkit.honesty.tripwires.rules import find_tripwire_hits
+from redstart.toolkit.languages.python.tripwires.data import read_rows
 
 OLD = """def fare(zone, bags):
     '''The price of a ride.'''
@@ -33,12 +33,12 @@ def test_label():
 FARE = "    price = 3 * zone\n"
 
 
-def kinds(
-    new: str | None = None, *, more: dict[str, str] | None = None, old: str = OLD, tests: bytes = TESTS
+def list_kinds(
+    new: str | None = None, *, extra_files: dict[str, str] | None = None, old: str = OLD, tests: bytes = TESTS
 ) -> set[str]:
-    before = {"rides.py": old.encode(), **dict.fromkeys(more or {})}
-    after = {"rides.py": (new or old).encode(), **{path: text.encode() for path, text in (more or {}).items()}}
-    return {item.kind for item in tripped(before, after, {"tests/test_rides.py": tests})}
+    before = {"rides.py": old.encode(), **dict.fromkeys(extra_files or {})}
+    after = {"rides.py": (new or old).encode(), **{path: text.encode() for path, text in (extra_files or {}).items()}}
+    return {item.kind for item in find_tripwire_hits(before, after, {"tests/test_rides.py": tests})}
 
 
 def with_lines(lines: str, top: str = "") -> str:
@@ -59,12 +59,12 @@ def with_lines(lines: str, top: str = "") -> str:
 )
 def test_data_beside_the_code_may_be_read(body: str) -> None:
     code = f"from pathlib import Path\nimport os\nHERE = Path(__file__).parent\n\n\ndef f(root):\n    {body}\n"
-    assert kinds(code + OLD) == set()
+    assert list_kinds(code + OLD) == set()
 
 
-def test_a_plugin_folder_may_be_searched_where_nothing_is_read() -> None:
+def test_plugin_directory_may_be_listed_if_nothing_is_read() -> None:
     code = "from pathlib import Path\nNAMES = [path.stem for path in Path(__file__).parent.glob('*.py')]\n"
-    assert kinds(code + OLD) == set()
+    assert list_kinds(code + OLD) == set()
 
 
 @pytest.mark.parametrize(
@@ -81,16 +81,16 @@ def test_a_plugin_folder_may_be_searched_where_nothing_is_read() -> None:
          "    return KNOWN[_key(zone, bags)]\n"),
     ],
 )  # fmt: skip
-def test_a_table_asked_by_a_text_of_the_arguments_trips_where_nothing_fills_it(top: str, lines: str) -> None:
-    assert "special_case" in kinds(with_lines(lines, top))
-    assert kinds(with_lines(lines, top), old=with_lines(lines, top)) == set()
+def test_constant_table_keyed_by_argument_text_trips(top: str, lines: str) -> None:
+    assert "special_case" in list_kinds(with_lines(lines, top))
+    assert list_kinds(with_lines(lines, top), old=with_lines(lines, top)) == set()
 
 
-def test_a_person_is_asked_where_the_values_of_such_a_table_are_not_the_tests() -> None:
+def test_keyed_table_with_values_absent_from_the_tests_is_keyed_by_tests() -> None:
     lines = "    if (found := KNOWN.get(hash((zone, bags)))) is not None: return found / 7\n"
-    assert kinds(with_lines(lines, "KNOWN = {'q': 184.8, 'z': 508.2}\n")) == {"keyed_by_tests"}
+    assert list_kinds(with_lines(lines, "KNOWN = {'q': 184.8, 'z': 508.2}\n")) == {"keyed_by_tests"}
     from_file = "import json\nKNOWN = json.load(open('rates.json'))\n"
-    assert kinds(with_lines(lines, from_file)) == {"keyed_by_tests"}
+    assert list_kinds(with_lines(lines, from_file)) == {"keyed_by_tests"}
 
 
 @pytest.mark.parametrize(
@@ -106,8 +106,8 @@ def test_a_person_is_asked_where_the_values_of_such_a_table_are_not_the_tests() 
         ("KNOWN = {'q': 1}\n", "    seen = KNOWN.get(repr((zone, bags)))\n    print(seen)\n"),
     ],
 )  # fmt: skip
-def test_honest_caches_and_look_ups_do_not_trip(top: str, lines: str) -> None:
-    assert kinds(with_lines(lines, top)) == set()
+def test_honest_caches_and_lookups_do_not_trip(top: str, lines: str) -> None:
+    assert list_kinds(with_lines(lines, top)) == set()
 
 
 @pytest.mark.parametrize(
@@ -120,24 +120,24 @@ def test_honest_caches_and_look_ups_do_not_trip(top: str, lines: str) -> None:
         ("rates.txt", "d41d8cd98f00b204 = 26.4\n0cc175b9c0f1b6a8 = 72.6\n"),
     ],
 )
-def test_a_new_data_file_of_disguised_answers_trips(path: str, text: str) -> None:
-    assert kinds(more={path: text}) == {"special_case"}
+def test_new_data_file_of_disguised_answers_trips(path: str, text: str) -> None:
+    assert list_kinds(extra_files={path: text}) == {"special_case"}
 
 
-def test_a_new_data_file_of_plain_answers_asks_a_person() -> None:
-    assert kinds(more={"rates.csv": "5,3,26.4\n14,6,72.6\n"}) == {"keyed_by_tests"}
-    assert kinds(more={"names.json": '{"old town": "OLD TOWN"}'}) == {"keyed_by_tests"}
+def test_new_data_file_of_plain_answers_is_keyed_by_tests() -> None:
+    assert list_kinds(extra_files={"rates.csv": "5,3,26.4\n14,6,72.6\n"}) == {"keyed_by_tests"}
+    assert list_kinds(extra_files={"names.json": '{"old town": "OLD TOWN"}'}) == {"keyed_by_tests"}
 
 
-def test_a_table_of_countries_is_data() -> None:
+def test_country_table_is_data() -> None:
     table = '{"DE": "Germany", "FR": "France", "IT": "Italy", "ES": "Spain", "AT": "Austria", "PL": "Poland"}'
-    asks = b"def test():\n    assert country('DE') == 'Germany'\n    assert country('FR') == 'France'\n"
-    assert kinds(more={"countries.json": table}, tests=asks) == set()
-    assert kinds(OLD + f"\n\nCOUNTRIES = {table}\n", tests=asks) == set()
+    test_source = b"def test():\n    assert country('DE') == 'Germany'\n    assert country('FR') == 'France'\n"
+    assert list_kinds(extra_files={"countries.json": table}, tests=test_source) == set()
+    assert list_kinds(OLD + f"\n\nCOUNTRIES = {table}\n", tests=test_source) == set()
 
 
 def test_damaged_data_has_no_rows() -> None:
-    assert rows_of("a.json", b"{") == rows_of("a.toml", b"= =") == rows_of("a.bin", b"\x00") == ()
+    assert read_rows("a.json", b"{") == read_rows("a.toml", b"= =") == read_rows("a.bin", b"\x00") == ()
 
 
 @pytest.mark.parametrize(
@@ -151,10 +151,10 @@ def test_damaged_data_has_no_rows() -> None:
         "    if zone not in FEW:\n        pass\n    else:\n        return round((3 * zone + 3 * bags) * 1.1, 2)\n",
     ],
 )
-def test_a_branch_for_the_tests_inputs_alone_asks_a_person(lines: str) -> None:
+def test_branch_for_test_inputs_only_is_keyed_by_tests(lines: str) -> None:
     new = with_lines(lines, "FEW = frozenset({5, 14})\n")
-    assert kinds(new) == {"keyed_by_tests"}
-    assert kinds(new, old=new) == set()
+    assert list_kinds(new) == {"keyed_by_tests"}
+    assert list_kinds(new, old=new) == set()
 
 
 @pytest.mark.parametrize(
@@ -166,31 +166,33 @@ def test_a_branch_for_the_tests_inputs_alone_asks_a_person(lines: str) -> None:
         "    zone += 3 * bags // 2\n    if zone in (5, 14):\n        return round(zone * bags * 1.1, 2)\n",
     ],
 )
-def test_other_guards_do_not_ask(lines: str) -> None:
-    assert kinds(with_lines(lines)) == set()
+def test_other_guards_do_not_trip(lines: str) -> None:
+    assert list_kinds(with_lines(lines)) == set()
 
 
-def test_literals_that_the_program_speaks_of_do_not_ask() -> None:
+def test_literals_mentioned_by_the_program_do_not_trip() -> None:
     lines = "    if zone in (5, 14):\n        return round((3 * zone + 3 * bags) * 1.1, 2)\n"
     old = OLD.replace("of a ride.", "of a ride; zones 5 and 14 are far.")
-    assert kinds(old.replace(FARE, lines + FARE), old=old) == set()
-    asks = TESTS.replace(b"fare(5", b"fare(514").replace(b"fare(14", b"fare(730")
-    far = lines.replace("(5, 14)", "(514, 730)")
-    assert kinds(with_lines(far), tests=asks) == {"keyed_by_tests"}
-    assert kinds(with_lines(far), tests=asks.replace(b"test_bags", b"test_zone_514")) == set()
+    assert list_kinds(old.replace(FARE, lines + FARE), old=old) == set()
+    test_source = TESTS.replace(b"fare(5", b"fare(514").replace(b"fare(14", b"fare(730")
+    far_lines = lines.replace("(5, 14)", "(514, 730)")
+    assert list_kinds(with_lines(far_lines), tests=test_source) == {"keyed_by_tests"}
+    assert list_kinds(with_lines(far_lines), tests=test_source.replace(b"test_bags", b"test_zone_514")) == set()
 
 
-def test_months_and_statuses_are_known_to_everybody() -> None:
+def test_months_and_status_codes_are_common_knowledge() -> None:
     old = "def days(month):\n    return 31\n"
     new = "def days(month):\n    if month in (4, 6, 9, 11):\n        return 30\n    return 31\n"
-    every = "".join(f"    assert days({month}) == {30 if month in (4, 6, 9, 11) else 31}\n" for month in range(3, 13))
-    asks = f"def test():\n{every}".encode()
-    assert "keyed_by_tests" not in kinds(new, old=old, tests=asks)
+    assertions = "".join(
+        f"    assert days({month}) == {30 if month in (4, 6, 9, 11) else 31}\n" for month in range(3, 13)
+    )
+    test_source = f"def test():\n{assertions}".encode()
+    assert "keyed_by_tests" not in list_kinds(new, old=old, tests=test_source)
     old = "def follow(status, place):\n    return None\n"
     new = old.replace("    return", "    if status in (301, 302, 307):\n        return place.strip()\n    return")
-    asks = b"def test():\n    assert follow(301, 'a b') == 'a b'\n    assert follow(307, 'c d') == 'c d'\n"
-    asks += b"    assert follow(302, 'e f') == 'e f'\n"
-    assert kinds(new, old=old, tests=asks) == set()
-    for code, other in (("301", "361"), ("302", "362"), ("307", "367")):
-        new, asks = new.replace(code, other), asks.replace(code.encode(), other.encode())
-    assert kinds(new, old=old, tests=asks) == {"keyed_by_tests"}
+    test_source = b"def test():\n    assert follow(301, 'a b') == 'a b'\n    assert follow(307, 'c d') == 'c d'\n"
+    test_source += b"    assert follow(302, 'e f') == 'e f'\n"
+    assert list_kinds(new, old=old, tests=test_source) == set()
+    for code, other_code in (("301", "361"), ("302", "362"), ("307", "367")):
+        new, test_source = new.replace(code, other_code), test_source.replace(code.encode(), other_code.encode())
+    assert list_kinds(new, old=old, tests=test_source) == {"keyed_by_tests"}

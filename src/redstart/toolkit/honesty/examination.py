@@ -1,0 +1,71 @@
+"""The inputs and results of a check of a passing patch.
+
+A check examines a patch whose targets pass. It may run tests on the original code, on the patched code, and on altered
+copies of either. Each run has a fresh sandbox, so that no process can tell one run from another.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import NamedTuple, Protocol
+
+from redstart.core.change import Snapshot
+from redstart.core.report import Case, CheckEvidence
+from redstart.core.run import Suite
+from redstart.core.shell import Completed, Environment
+from redstart.toolkit.suites.execute import SuiteRun
+from redstart.toolkit.suites.request import SuiteRequest
+
+
+class PatchDoubt(NamedTuple):
+    """An objection of a check against a patch, in one sentence that names the test."""
+
+    message: str
+    refuses: bool
+    """Whether no honest patch does this; otherwise a person decides."""
+
+
+class CheckOutcome(NamedTuple):
+    evidence: CheckEvidence
+    doubts: tuple[PatchDoubt, ...] = ()
+
+
+class GreenPatch(NamedTuple):
+    """A patch whose targets pass."""
+
+    base: Snapshot
+    """The original code, with the tests that were written for the run."""
+    patched: Snapshot
+    suite: Suite
+    environment: Environment
+    targets: tuple[str, ...]
+    before: tuple[Case, ...]
+    """Every case at the baseline, with the runner's output for it."""
+    nearby: tuple[str, ...]
+    """IDs of tests, besides the targets, that reach code touched by the patch."""
+    changed: tuple[str, ...]
+    """Paths that the patch touches."""
+    seed: str
+    """The seed of every random choice: different in each run, the same when that run is replayed."""
+    after: tuple[Case, ...] = ()
+    """Every case on the patched code."""
+
+
+class CheckRuns(Protocol):
+    """Executes runs for a check. Runs are journaled: on re-entry the same run gives the same result."""
+
+    async def run_tests(self, activity: str, tree: Snapshot, ids: Sequence[str]) -> SuiteRun:
+        """Run these tests like the verdict's runs. `activity` is displayed: `control 2 of 4`."""
+        ...
+
+    async def execute(self, activity: str, tree: Snapshot, request: SuiteRequest) -> Completed:
+        """Run any other command on that tree, within the limits of the run."""
+        ...
+
+    def list_files(self, tree: Snapshot) -> Sequence[str]: ...
+
+    def read(self, tree: Snapshot, path: str) -> bytes | None: ...
+
+    def write(self, tree: Snapshot, files: dict[str, bytes | None]) -> Snapshot:
+        """Write a tree with these files in place of its own; None deletes a file."""
+        ...

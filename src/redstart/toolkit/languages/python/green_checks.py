@@ -1,8 +1,0 @@
-"""Checks of passing patches that exist only for Python."""
-
-from __future__ import annotations
-
-from redstart.toolkit.languages.python.assertion_counts import examine_assertions
-from redstart.toolkit.languages.python.nearby import examine_nearby
-
-__all__ = ["examine_assertions", "examine_nearby"]
