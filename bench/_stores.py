@@ -63,13 +63,15 @@ def keep_a_run(database: Database, folder: Path) -> str:
 
 _NUMBERS = "WITH RECURSIVE numbers(i) AS (SELECT 1 UNION ALL SELECT i + 1 FROM numbers WHERE i < :count)"
 _COPIES = (
-    "INSERT INTO runs SELECT tenant, 'run-' || i, mode, 'running', '', goal, repo, '/home/' || (i % 20), parent, 0,"
-    " version, '', replace(state, :source, 'run-' || i), first_state, created + i, updated + i, '', 0"
+    "INSERT INTO runs (tenant, id, mode, status, result, goal, repo, folder, parent, fence, version, control, state,"
+    " first_state, created, updated) SELECT tenant, 'run-' || i, mode, 'running', '', goal, repo, '/home/' || (i % 20),"
+    " parent, 0, version, '', replace(state, :source, 'run-' || i), first_state, created + i, updated + i"
     " FROM runs, numbers WHERE id = :source",
     "INSERT INTO steps SELECT tenant, 'run-' || i, version, attempt, step, artifact, state"
     " FROM steps, numbers WHERE run_id = :source",
     "INSERT INTO events SELECT tenant, 'run-' || i, seq, body FROM events, numbers WHERE run_id = :source",
-    "INSERT INTO journal SELECT tenant, 'run-' || i, attempt, step, ordinal, kind, request_hash, request, result,"
+    "INSERT INTO journal (tenant, run_id, attempt, step, ordinal, kind, request_hash, request, result, digest,"
+    " position) SELECT tenant, 'run-' || i, attempt, step, ordinal, kind, request_hash, request, result,"
     " digest, position FROM journal, numbers WHERE run_id = :source",
 )
 

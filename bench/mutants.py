@@ -188,7 +188,7 @@ def serve() -> None:
     import pydantic  # noqa: F401
     import pytest
     import rich.console  # noqa: F401
-    import sqlalchemy.ext.asyncio  # noqa: F401
+    import sqlalchemy  # noqa: F401
     import typer  # noqa: F401
 
     for line in sys.stdin:
