@@ -6,48 +6,11 @@ import pytest
 from hypothesis import assume, given, settings
 from hypothesis import strategies as st
 
-from redstart.core.learning import Signature
-from redstart.core.report import Case, Outcome
-from redstart.toolkit.learning.signature import MESSAGE_LIMIT, sign
+from redstart.toolkit.learning.signature import MESSAGE_LIMIT
 from support.sample import sample_parameters
-
-ROOT = "/work/repo"
+from support.signatures import LONG, sign_failure
 
 unhurried = settings(deadline=None, max_examples=30)
-
-LONG = """self = <tests.test_shop.TestCart object at 0x7f00aa>
-
-    def test_total(self):
->       Cart().total({})
-
-tests/test_shop.py:6: 
-_ _ _ _ _ _ _ _ _ _ _ _ _ _ _ _ _ _ _ _ 
-src/shop/cart.py:25: in total
-    return priced(x)
-           ^^^^^^^^^
-_ _ _ _ _ _ _ _ _ _ _ _ _ _ _ _ _ _ _ _ 
-
-y = {}
-
-    @cached
-    def priced(y):
-        def inner(): ...
->       return y["nope"]
-               ^^^^^^^^^
-E       KeyError: 'nope'
-
-src/shop/cart.py:14: KeyError
-"""  # noqa: W291
-
-
-def is_source(path: str) -> bool:
-    return path.startswith("src/")
-
-
-def sign_failure(message: str, detail: str = "", test: str = "tests/test_shop.py::TestCart::test_total") -> Signature:
-    case = Case(id=test, outcome=Outcome.failed, message=message, detail=detail)
-    return sign(case, is_source=is_source, roots=[ROOT])
-
 
 VALUES = {
     "address": st.integers(0, 2**64 - 1).map(hex),

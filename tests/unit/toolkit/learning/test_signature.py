@@ -7,33 +7,7 @@ import pytest
 from redstart.core.learning import Signature
 from redstart.core.report import Case, Outcome
 from redstart.toolkit.learning.signature import MESSAGE_LIMIT, sign
-
-ROOT = "/work/repo"
-
-
-LONG = """self = <tests.test_shop.TestCart object at 0x7f00aa>
-
-    def test_total(self):
->       Cart().total({})
-
-tests/test_shop.py:6: 
-_ _ _ _ _ _ _ _ _ _ _ _ _ _ _ _ _ _ _ _ 
-src/shop/cart.py:25: in total
-    return priced(x)
-           ^^^^^^^^^
-_ _ _ _ _ _ _ _ _ _ _ _ _ _ _ _ _ _ _ _ 
-
-y = {}
-
-    @cached
-    def priced(y):
-        def inner(): ...
->       return y["nope"]
-               ^^^^^^^^^
-E       KeyError: 'nope'
-
-src/shop/cart.py:14: KeyError
-"""  # noqa: W291
+from support.signatures import LONG, ROOT, is_source, sign_failure
 
 NATIVE = f"""Traceback (most recent call last):
   File "{ROOT}/tests/test_shop.py", line 6, in test_total
@@ -47,15 +21,6 @@ NATIVE = f"""Traceback (most recent call last):
   File "<string>", line 2, in __init__
 KeyError: 'nope'
 """
-
-
-def is_source(path: str) -> bool:
-    return path.startswith("src/")
-
-
-def sign_failure(message: str, detail: str = "", test: str = "tests/test_shop.py::TestCart::test_total") -> Signature:
-    case = Case(id=test, outcome=Outcome.failed, message=message, detail=detail)
-    return sign(case, is_source=is_source, roots=[ROOT])
 
 
 @pytest.mark.parametrize("detail", [LONG, NATIVE, LONG.replace("\n", "\r\n")])
