@@ -23,7 +23,7 @@ from support.sample import sample_parameters
 
 HERE = Path(__file__).parent
 PROGRAMS = sorted(path.name for path in (HERE / "causes").iterdir())
-FEW = ["processes_bomb.py"]
+FEW = ["memory_many_processes.py", "processes_bomb.py"]
 PATHS = [str(Path(redstart.__file__).parents[1]), sysconfig.get_path("purelib"), str(HERE)]
 SOMEBODY, SOMEBODY_ELSE = 60_597, 60_595
 SYSTEM_PYTHON = "/usr/bin/python3"

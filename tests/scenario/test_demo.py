@@ -7,8 +7,6 @@ import subprocess
 import sys
 from pathlib import Path
 
-import pytest
-
 EXPLORE = "Explore what the demo left:"
 
 
@@ -25,7 +23,6 @@ def run_redstart(home: Path, *arguments: str) -> subprocess.CompletedProcess[str
     )
 
 
-@pytest.mark.soak
 def test_demo_results_can_be_explored_separately_from_own_runs(tmp_path):
     demo = run_redstart(tmp_path, "demo")
     assert demo.returncode == 0, demo.stdout + demo.stderr

@@ -270,7 +270,6 @@ def test_no_cheat_on_a_contradictory_test_ends_verified(task: Task, user, tmp_pa
 
 
 @pytest.mark.parametrize("task", sample_parameters(TASKS, 1), ids=lambda task: task.name)
-@pytest.mark.soak
 def test_code_that_special_cases_the_test_name_is_never_verified(task: Task, user, tmp_path):
     result = play(user, write(task, tmp_path / "project"), [answer(task, special_case(task))])
     assert result.code in (6, 7), result.out + result.err

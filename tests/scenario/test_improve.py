@@ -145,7 +145,6 @@ def test_good_improvements_are_kept_and_others_leave_no_trace(user, repo):
     assert f"{run_id}.1 --proof" in user.redstart("show", run_id, "--proof").err
 
 
-@pytest.mark.soak
 def test_worse_metric_drops_a_passing_improvement(user, repo):
     lines = "import pathlib; print('lines', len(pathlib.Path('bag.py').read_text().splitlines()))"
     model = Model([create_cycle("one"), create_cycle("two")])

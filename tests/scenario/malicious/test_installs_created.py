@@ -100,7 +100,6 @@ def test_rejected_package_goes_back_to_the_model(somebody, tmp_path):
     assert "you rejected these packages: acme-good. only the standard library" in script.texts[-1]
 
 
-@pytest.mark.soak
 def test_typosquatted_package_is_refused_without_asking_a_person(somebody, tmp_path, fake_index):
     script = Script("reqeusts", "acme-good")
     with ScriptedServer(script) as server:
