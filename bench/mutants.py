@@ -39,7 +39,7 @@ from redstart.toolkit.languages.python.mutants import create_python_mutants
 
 ROOT = Path(__file__).parents[1]
 SRC = ROOT / "src"
-UNIT, SCENARIO = "tests/unit", "tests/scenario"
+UNIT, STRESS, SCENARIO = "tests/unit", "tests/stress", "tests/scenario"
 SEED = 29
 AIM = 0.95
 FULL, QUICK = 330, 40
@@ -103,9 +103,11 @@ def draw(tasks: Sequence[Task], count: int) -> list[Task]:
 
 
 def find_nearest_tests(module: str) -> list[str]:
-    """The unit tests that import the module, those with the fewest imports of the package first."""
+    """List the unit and property tests that import the module, those with the fewest imports of the package first."""
     dotted_name = f"redstart.{module.removesuffix('.py').replace('/', '.')}"
-    texts = {path: path.read_text(encoding="utf-8") for path in (ROOT / UNIT).rglob("test_*.py")}
+    texts = {
+        path: path.read_text(encoding="utf-8") for tier in (UNIT, STRESS) for path in (ROOT / tier).rglob("test_*.py")
+    }
     nearest = [path for path, text in texts.items() if f"{dotted_name} import" in text or f"{dotted_name}." in text]
     nearest.sort(key=lambda path: (texts[path].count("from redstart"), path))
     return [str(path.relative_to(ROOT)) for path in nearest]
