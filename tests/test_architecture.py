@@ -464,7 +464,7 @@ def test_commands_print_through_one_filter() -> None:
         if (found_bypasses := find_bypasses(path.read_text()))
     }
     assert bypassing_files.pop(SCREEN)
-    assert bypassing_files == {"display.py": ["self._console.print"]}  # `styled` makes the text that it prints
+    assert bypassing_files == {"display.py": ["self._console.print"]}  # `style_line` makes the text that it prints
 
 
 @pytest.mark.parametrize(

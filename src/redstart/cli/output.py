@@ -47,7 +47,7 @@ def prompt(question: str, kind: Any = None) -> Any:
 
 
 def create_console(*, stderr: bool = False) -> Console:
-    """Return a console of rich. Print only the results of `styled` to it."""
+    """Return a console of rich. Print only the results of `style_line` to it."""
     from rich.console import Console
 
     return Console(stderr=stderr, highlight=False, soft_wrap=True)

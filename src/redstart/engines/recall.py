@@ -66,7 +66,7 @@ class _RecallMeter:
 class JournaledMemory:
     """A memory whose recalls are recorded, with their model usage and what they lacked.
 
-    A memory that asks a model requires a driver that may do so (`thinks`). `note` tells the run what was lacking.
+    A memory that asks a model requires a driver that may do so (`can_think`). `note` tells the run what was lacking.
     """
 
     def __init__(

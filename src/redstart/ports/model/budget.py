@@ -42,7 +42,7 @@ def reserve_usage(ledger: Ledger, reserve: Usage) -> Generator[CallUsage]:
 class BudgetedModel:
     """A model that is asked only if the most that the call can cost fits into the budget.
 
-    Otherwise the answer is empty with the fault `budget`, and nothing is sent. `name_of` returns the name
+    Otherwise the answer is empty with the fault `budget`, and nothing is sent. `get_name` returns the name
     (`provider:model`) that a tier's calls are priced by.
     """
 

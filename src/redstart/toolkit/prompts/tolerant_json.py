@@ -244,7 +244,7 @@ def _find_lowest_depth(text: str) -> int:
 
 
 class _Reader:
-    """Reads one value. `guess` allows unescaped quotes inside strings. `unsure` is `truncated`."""
+    """Reads one value. `guess` allows unescaped quotes inside strings. `is_truncated` marks a text that was cut off."""
 
     def __init__(self, text: str, start: int, *, guess: bool, is_truncated: bool) -> None:
         self._text, self.position, self._guess_quotes, self._truncated = text, start, guess, is_truncated
