@@ -67,11 +67,13 @@ class JournalRecorder:
     ) -> None:
         self._journal, self._blobs, self._next, self._fence = journal, blobs, call, fence
         self._is_replaying, self._on_discard = is_replaying, on_discard
+        # The records of the step from earlier drives, by ordinal; None until the first call.
+        self._stored_records: dict[int, JournalRecord] | None = None
 
     async def call(self, kind: MadeKind, request: str, make: Callable[[CallPlace], Awaitable[str]]) -> str:
         """Return the recorded result of this call, else call `make` and record its result."""
         call, self._next = self._next, self._next._replace(ordinal=self._next.ordinal + 1)
-        return await self._call_or_replay(call, await self._journal.find(call), kind, request, make)
+        return await self._call_or_replay(call, await self._find(call), kind, request, make)
 
     async def record_input(
         self,
@@ -87,7 +89,7 @@ class JournalRecorder:
         record, the first call that depends on it differs.
         """
         call = self._next._replace(ordinal=ordinal.value)
-        stored_record = await self._journal.find(call)
+        stored_record = await self._find(call)
         if stored_record is None and self._is_replaying:
             return silence
 
@@ -95,6 +97,13 @@ class JournalRecorder:
             return await make()
 
         return await self._call_or_replay(call, stored_record, kind, "", listen)
+
+    async def _find(self, call: CallPlace) -> JournalRecord | None:
+        """Find the record of a call. One query reads those of the whole step: only this driver may add to them."""
+        if self._stored_records is None:
+            records = await self._journal.list_step(call)
+            self._stored_records = {record.call.ordinal: record for record in records}
+        return self._stored_records.get(call.ordinal)
 
     async def _call_or_replay(
         self,
@@ -113,10 +122,14 @@ class JournalRecorder:
             raise ReplayDiverged(f"{call} ({kind}): {difference}")
         if stored_record is not None:
             self._on_discard(str(call), await self._journal.discard(call, self._fence))
+            kept = (self._stored_records or {}).items()
+            self._stored_records = {ordinal: record for ordinal, record in kept if ordinal < call.ordinal}
         result = await make(call)
         stored = self._blobs.put(request.encode()) if request else ""
         record = JournalRecord(call, kind, request_hash, stored, result, "", RECORD.version, get_current_version())
-        await self._journal.add(record._replace(digest=compute_digest(record)), self._fence)
+        record = record._replace(digest=compute_digest(record))
+        await self._journal.add(record, self._fence)
+        self._stored_records = {**(self._stored_records or {}), call.ordinal: record}
         return result
 
 

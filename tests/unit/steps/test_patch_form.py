@@ -118,8 +118,8 @@ class JournalOfBefore:
     def __init__(self, journal: Journal) -> None:
         self._journal = journal
 
-    async def find(self, call: CallPlace) -> JournalRecord | None:
-        return None if call.ordinal == OutsideOrdinal.counted else await self._journal.find(call)
+    async def list_step(self, call: CallPlace) -> list[JournalRecord]:
+        return [item for item in await self._journal.list_step(call) if item.call.ordinal != OutsideOrdinal.counted]
 
     async def list_records(self, run_id: str) -> list[JournalRecord]:
         return [

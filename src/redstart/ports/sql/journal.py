@@ -44,11 +44,11 @@ class SqlJournal:
     def __init__(self, database: Database) -> None:
         self._database = database
 
-    async def find(self, call: CallPlace) -> JournalRecord | None:
-        query = select(journal).where(*self._in_step(call), journal.c.ordinal == call.ordinal)
+    async def list_step(self, call: CallPlace) -> list[JournalRecord]:
+        query = select(journal).where(*self._in_step(call)).order_by(journal.c.ordinal)
         with self._database.connect_for_reading() as connection:
-            row = connection.execute(query).one_or_none()
-        return None if row is None else parse_record(row)
+            rows = connection.execute(query).all()
+        return [parse_record(row) for row in rows]
 
     async def add(self, record: JournalRecord, fence: int) -> None:
         call = record.call

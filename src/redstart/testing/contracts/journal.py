@@ -17,16 +17,13 @@ class JournalContract:
         async def scenario() -> None:
             _, fence = await begin(stores.store)
             call = CallPlace("run-1", 1, "patch", 0)
-            assert await stores.journal.find(call) is None
+            assert await stores.journal.list_step(call) == []
+            later_call = call._replace(ordinal=1)
+            await stores.journal.add(record(later_call), fence)
             await stores.journal.add(record(call), fence)
-            assert await stores.journal.find(call) == record(call)
-            for other in (
-                call._replace(run_id="run-2"),
-                call._replace(attempt=2),
-                call._replace(step="plan"),
-                call._replace(ordinal=1),
-            ):
-                assert await stores.journal.find(other) is None
+            assert await stores.journal.list_step(call) == [record(call), record(later_call)]
+            for other in (call._replace(run_id="run-2"), call._replace(attempt=2), call._replace(step="plan")):
+                assert await stores.journal.list_step(other) == []
 
         asyncio.run(scenario())
 

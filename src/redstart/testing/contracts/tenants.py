@@ -50,7 +50,7 @@ class TenantContract:
                 == []
             )
             assert await other_tenant.journal.list_records("run-1") == []
-            assert await other_tenant.journal.find(CallPlace("run-1", 1, "patch", 0)) is None
+            assert await other_tenant.journal.list_step(CallPlace("run-1", 1, "patch", 0)) == []
             assert await trace(stores.store) == before
             assert await stores.store.get_holder("run-1") is not None
 

@@ -265,7 +265,7 @@ def test_store_calls_take_one_round_trip_and_a_claim_takes_two(new_postgres: Cal
             run_id = f"run-{number}"
             await count_trips("create", store.create(make_state(run_id=run_id), folder="/x", created=DAWN))
             claimed_state, fence = await count_trips("claim", store.claim(run_id))  # pyright: ignore[reportGeneralTypeIssues]
-            await count_trips("find", journal.find(CallPlace(run_id, 1, "patch", 0)))
+            await count_trips("find", journal.list_step(CallPlace(run_id, 1, "patch", 0)))
             await count_trips("add", journal.add(record(CallPlace(run_id, 1, "patch", 0)), fence))
             step_commit = commit(claimed_state, events=5)
             await count_trips("commit", store.commit(step_commit, fence))

@@ -69,7 +69,9 @@ def compute_digest(record: JournalRecord) -> str:
 class Journal(Protocol):
     """The journal. It records every external call of a step before the call's result is used."""
 
-    async def find(self, call: CallPlace) -> JournalRecord | None: ...
+    async def list_step(self, call: CallPlace) -> list[JournalRecord]:
+        """List the records of the step that makes this call, by ordinal."""
+        ...
 
     async def add(self, record: JournalRecord, fence: int) -> None:
         """Add a record. Raises `Fenced` if the run's fence is not `fence`, `StoreError` if the call has a record."""
