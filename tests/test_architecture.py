@@ -34,16 +34,16 @@ PLANTED = {
         "from redstart.toolkit import patching",
     ),
     "Only the registry reaches the package of a language": (
-        "steps/patch.py",
+        "steps/patch/__init__.py",
         "from redstart.toolkit.languages.node import runners",
     ),
     "Languages do not import one another": (
         "toolkit/languages/node/__init__.py",
         "from redstart.toolkit.languages.python import pytest",
     ),
-    "Steps do not import one another": ("steps/patch.py", "from redstart.steps import plan"),
+    "Steps do not import one another": ("steps/patch/__init__.py", "from redstart.steps import plan"),
     "Ports do not import one another": ("ports/world/port.py", "from redstart.ports.model import port"),
-    "Steps, flow and toolkit name no adapter": ("steps/patch.py", "from redstart.ports.model import prices"),
+    "Steps, flow and toolkit name no adapter": ("steps/patch/__init__.py", "from redstart.ports.model import prices"),
     "LangGraph only in engines/langgraph.py": ("engines/inline.py", "import langgraph.graph"),
     "Temporal only in engines/temporal": ("app/settings.py", "import temporalio"),
     "Model clients only in ports/model/providers.py": ("ports/model/prices.py", "import pydantic_ai"),
@@ -65,7 +65,7 @@ ALLOWED = {
     "toolkit/checks/__init__.py": "from redstart.toolkit.base import tracebacks",
     "app/settings.py": "import pydantic_settings",
     "cli/__init__.py": "import rich, typer",
-    "steps/patch.py": "from redstart.ports.store import port\nfrom redstart.ports import bundle",
+    "steps/patch/__init__.py": "from redstart.ports.store import port\nfrom redstart.ports import bundle",
 }
 
 

@@ -30,6 +30,7 @@ from redstart.core.run import (
     Suite,
 )
 from redstart.core.run_options import RunOptions
+from redstart.core.run_preferences import QuestionOptions
 from redstart.core.shell import Environment
 from redstart.core.tasks import FixTask
 from redstart.engines.port import Engine
@@ -83,6 +84,10 @@ def _expand_globs(folder: str, text: str) -> list[str]:
     return [path, f"{path}/*", *([path.replace("**/", "")] if "**/" in path else [])]
 
 
+SESSION_CALLS = 40
+"""Maximum tool calls of a working session, unless the user says otherwise."""
+
+
 class RunRequest(NamedTuple):
     """The user's options for a run, besides the folder and the mode."""
 
@@ -107,6 +112,10 @@ class RunRequest(NamedTuple):
     """The problem in words; a failing test for it is written first."""
     tests: tuple[str, ...] = ()
     """Globs of test files that their names do not identify, relative to the project's folder."""
+    session: bool | None = None
+    """Whether the model works in a session; None for what its profile says."""
+    fresh: bool = False
+    """Whether each attempt starts from the original code, even if an earlier one fixed some of the tests."""
 
 
 class RunFolder(NamedTuple):
@@ -180,13 +189,14 @@ def take_folder(
         verify=request.verify,
         looks=resolve_max_tool_calls(app, request),
         reflect=app.settings.reflect,
-        asks=create_question_options(app.settings),
+        asks=choose_question_options(app, request),
         checks=app.settings.checks.checks,
         # Edits stay in the suite's own folder and the paths that the user adds.
         scope=(setup.folder, *request.scope) if setup.folder else request.scope,
         repo=folder.name,
         tenant=app.settings.tenant,
         explore=app.settings.memory.explore,
+        keeps_gain=not request.fresh,
     )
     return RunFolder(spec, folder)
 
@@ -307,6 +317,14 @@ def resolve_max_tool_calls(app: AppContext, request: RunRequest) -> int:
     return min(
         load_profile(app.settings).looks if request.max_tool_calls is None else request.max_tool_calls, MOST_LOOKS
     )
+
+
+def choose_question_options(app: AppContext, request: RunRequest) -> QuestionOptions:
+    """Return how models are asked: as their profiles say, but that the user may choose or refuse a working session."""
+    options, profile = create_question_options(app.settings), load_profile(app.settings)
+    uses_session = profile.session if request.session is None else request.session
+    limit = SESSION_CALLS if request.max_tool_calls is None else request.max_tool_calls
+    return options.model_copy(update={"session_calls": min(limit, MOST_LOOKS) if uses_session else 0})
 
 
 def keep_environment(app: AppContext, environment: Environment) -> str:

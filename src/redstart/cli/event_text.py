@@ -242,7 +242,10 @@ def _remember(data: Data) -> str:
 
 
 def _decide(data: Data) -> str:
-    return f"retrying: {data['reason']}" if data["action"] == "retry" else data["reason"]
+    if data["action"] != "retry":
+        return data["reason"]
+    base = ", keeping what was gained" if data.get("retry_base") == "patched" else ""
+    return f"retrying{base}: {data['reason']}"
 
 
 def format_warning(event: Event) -> str:

@@ -49,6 +49,8 @@ def fix(
     until_green: options.UntilGreen = False,
     verify: options.Verify = None,
     looks: options.MaxToolCalls = None,
+    session: options.Session = None,
+    fresh: options.Fresh = False,
     reflect: options.Reflect = None,
     dry_run: options.DryRun = False,
     no_input: options.NoInput = False,
@@ -95,6 +97,8 @@ def fix(
         looks,
         issue=_load_issue(issue),
         tests=(*settings.tests.files, *(test_files or ())),
+        session=session,
+        fresh=fresh,
     )
     if not dry_run:
         configuration.require_model(settings)

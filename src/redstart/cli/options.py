@@ -181,6 +181,20 @@ Hint = Annotated[str, typer.Option("--hint", help="Advice for the model, in plai
 UntilGreen = Annotated[
     bool, typer.Option("--until-green", help="Remove the default limit on attempts. All other limits still apply.")
 ]
+Session = Annotated[
+    bool | None,
+    typer.Option(
+        "--session/--single",
+        help="Let the model try its edits with tools before it submits, or ask for all edits in one answer. "
+        "The default depends on the model.",
+    ),
+]
+Fresh = Annotated[
+    bool,
+    typer.Option(
+        "--fresh", help="Start each attempt from your code. By default, an attempt keeps what the last one fixed."
+    ),
+]
 Approve = Annotated[
     bool,
     typer.Option("--approve", help="Install requested packages without asking, unless one looks suspicious."),

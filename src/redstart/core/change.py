@@ -75,6 +75,10 @@ class Patch(FrozenValue):
 
     edits: str = ""
     """Blob: an `EditList`; empty if there are no edits."""
+    tree: Snapshot | None = Field(default=None, exclude_if=lambda tree: tree is None)
+    """The code as the model left it at the end of a working session, in which its edits were applied one by one."""
+    conversation: str = Field(default="", exclude_if=lambda blob: not blob)
+    """Blob: the `Conversation` of a working session. The next attempt goes on with it."""
     probe: str = ""
     """Blob: a `Probe` to run instead of applying an edit."""
     looks: int = Field(default=0, exclude_if=lambda count: not count)
@@ -99,6 +103,10 @@ class Patch(FrozenValue):
     problem: PatchProblem | None = Field(default=None, exclude_if=lambda problem: problem is None)
     fault: str = ""
     """Why the answer is unusable, in words."""
+
+    @property
+    def has_edits(self) -> bool:
+        return bool(self.edits) or self.tree is not None
 
     @property
     def over_budget(self) -> bool:

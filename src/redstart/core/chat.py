@@ -57,6 +57,12 @@ class Message(FrozenValue):
     """In a message of a tool: the ID of the call that it answers."""
 
 
+class Conversation(FrozenValue):
+    """The messages of a conversation with a model, as stored between two attempts."""
+
+    messages: tuple[Message, ...]
+
+
 class Ask(FrozenValue):
     """One call to a model. `site` is the place in the run that makes it; it is not part of the request's hash."""
 

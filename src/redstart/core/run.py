@@ -144,6 +144,14 @@ class Action(StrEnum):
     stop = "stop"
 
 
+class RetryBase(StrEnum):
+    """The code that the next attempt starts from."""
+
+    patched = "patched"
+    """The code with the edits of an attempt that left fewer tests failing and broke none."""
+    original = "original"
+
+
 class Level(StrEnum):
     """How much is run before passing tests count; defined in `redstart.toolkit.honesty.verdict.levels`."""
 
@@ -191,6 +199,9 @@ class RunSpec(RunValue):
     """Number of this child run in its parent; 0 if it is not a child run."""
     explore: bool = True
     """Whether applicable lessons may be withheld, so that their effect is measured."""
+    keeps_gain: bool = Field(default=False, exclude_if=lambda keeps: not keeps)
+    """Whether an attempt starts from the edits of an earlier one that left fewer tests failing and broke none. False
+    for runs from before this existed."""
 
     @model_validator(mode="before")
     @classmethod
@@ -311,6 +322,9 @@ class Decision(FrozenValue):
     """Why and how the next attempt differs, if the run goes in circles (retry)."""
     trend: Trend | None = None
     """None if fewer than two counts of failing tests can be compared."""
+    retry_base: RetryBase | None = Field(default=None, exclude_if=lambda base: base is None)
+    """The code that the next attempt starts from (retry); None if nothing was tested since the last decision."""
+    retry_base_reason: str = Field(default="", exclude_if=lambda reason: not reason)
     warning: str = ""
     """A warning that the run will end if it makes no more progress."""
     answered: bool = Field(default=False, exclude_if=lambda value: not value)
@@ -393,10 +407,12 @@ class RunState(RunValue):
     base: Snapshot
     """The base of all patches: `spec.base`, with the tests that were written for the run (create)."""
     draft: Snapshot | None = None
-    """Work in progress that the next attempt continues from (create), or the last good version (improve).
+    """Work in progress that the next attempt continues from, or the last good version (improve).
 
-    A fix begins from `base` each time.
+    In a fix, it holds the edits of the attempt that left the fewest tests failing and broke none.
     """
+    conversation: str = Field(default="", exclude_if=lambda blob: not blob)
+    """Blob: the `Conversation` of the last attempt's working session, with which the next one goes on."""
     work: ChildProgress = ChildProgress()
     installed: Installed | None = None
     approved: tuple[str, ...] = ()
@@ -442,6 +458,12 @@ class RunState(RunValue):
     def workspace(self) -> Snapshot:
         """The snapshot that the next edits apply to."""
         return self.draft or self.base
+
+    @property
+    def kept_attempt(self) -> AttemptSummary | None:
+        """The earlier attempt whose edits the workspace holds; None if it holds those of no attempt."""
+        tree = self.draft.tree if self.draft else ""
+        return next((entry for entry in reversed(self.history) if tree and entry.seen.tree == tree), None)
 
     @property
     def splits(self) -> bool:

@@ -46,6 +46,8 @@ class QuestionOptions(FrozenValue):
     """Whether edits are requested as JSON with a schema."""
     brief: bool = False
     """Whether questions for edits and tests hold only the essentials: a small model gets lost in a long prompt."""
+    session_calls: int = Field(default=0, ge=0, exclude_if=lambda count: not count)
+    """Maximum tool calls of a working session; 0 if the model answers with all its edits at once."""
     stronger: str = ""
     """The strong model, if another model writes; empty if there is no stronger one to ask."""
     stalls: dict[str, StallLimits] = {}

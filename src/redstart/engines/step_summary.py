@@ -69,6 +69,8 @@ def summarize_artifact(artifact: BaseModel) -> Brief:
                 "strategy": artifact.turn.strategy.value if artifact.turn else "",
                 "warning": artifact.warning,
             }
+            if artifact.retry_base is not None:
+                summary |= {"retry_base": artifact.retry_base.value, "retry_base_reason": artifact.retry_base_reason}
         case _:
             raise TypeError(f"no step gives a {type(artifact).__name__}")
     return summary

@@ -9,8 +9,15 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import NamedTuple
 
-from redstart.app.runs import RunRequest, get_result_snapshot, go_on, keep_run, resolve_max_tool_calls
-from redstart.app.wire import AppContext, create_question_options, load_engine
+from redstart.app.runs import (
+    RunRequest,
+    choose_question_options,
+    get_result_snapshot,
+    go_on,
+    keep_run,
+    resolve_max_tool_calls,
+)
+from redstart.app.wire import AppContext, load_engine
 from redstart.core.errors import ConfigError, RedstartError, StoreError
 from redstart.core.failures import FailureQuery, RecalledFailure
 from redstart.core.frozen import clip
@@ -241,7 +248,8 @@ class Evaluation:
             "verify": plan.verify,
             "looks": resolve_max_tool_calls(self.app, RunRequest(plan.limits, max_tool_calls=plan.looks)),
             "reflect": settings.reflect,
-            "asks": create_question_options(settings),
+            "asks": choose_question_options(self.app, RunRequest(plan.limits, max_tool_calls=plan.looks)),
+            "keeps_gain": True,
             "checks": settings.checks.checks,
             "seed": key.seed * 1000 + key.run,
             "tenant": settings.tenant,

@@ -11,9 +11,19 @@ from redstart.core.change import Snapshot
 from redstart.core.frozen import clip
 from redstart.core.learning import Plan, ReflectionPolicy
 from redstart.core.progress import CoursePattern, Strategy
-from redstart.core.run import Action, Attempt, AttemptSummary, Decision, Result, RunState, Status, Step
+from redstart.core.run import (
+    Action,
+    Attempt,
+    AttemptSummary,
+    Decision,
+    Result,
+    RetryBase,
+    RunState,
+    Status,
+    Step,
+)
 from redstart.flow.modes import MODES
-from redstart.toolkit.learning.stuck_runs import compute_outcome
+from redstart.toolkit.learning.stuck_runs import compute_outcome, has_gained
 
 FULL_HISTORY_ATTEMPTS = 3
 """Number of attempts that are kept with everything learned from them."""
@@ -95,6 +105,7 @@ def begin_attempt(state: RunState, entry: Step, *, status: Status = Status.runni
             "now": next_attempt,
             "history": (*_shorten_history(_with_reflection(state)), _summarize_attempt(state)),
             "draft": _draft(state),
+            "conversation": _choose_conversation(state),
             "status": status,
             "last": Step.decide,
             "result": None,
@@ -117,7 +128,7 @@ def _find_branch(state: RunState, step: Step) -> Step | None:
         return Step.decide
     if step is Step.plan and state.now.reproduce is not None:
         return Step.retrieve
-    if step is Step.patch and attempt.patch is not None and not attempt.patch.edits:
+    if step is Step.patch and attempt.patch is not None and not attempt.patch.has_edits:
         return Step.test if attempt.patch.probe else Step.decide
     if step is Step.apply and attempt.apply is not None and not attempt.apply.ok:
         return Step.decide
@@ -197,14 +208,33 @@ def _shorten_history(history: tuple[AttemptSummary, ...]) -> tuple[AttemptSummar
 
 
 def _draft(state: RunState) -> Snapshot | None:
-    """Return the next draft: a new program grows with each attempt; a fix starts from the user's code."""
+    """Return the next draft: a new program grows with each attempt, a fix with each attempt that gained something."""
     attempt = state.now
-    if not state.spec.task.makes_program or attempt.test is None or attempt.apply is None:
+    if attempt.test is None or attempt.apply is None:
         return state.draft
+    if not state.spec.task.makes_program:
+        return _keep_gain(state)
     turn = attempt.decide.turn if attempt.decide else None
     if turn is not None and turn.strategy is Strategy.restart:
         return state.draft if turn.pattern is CoursePattern.regress else None
     return attempt.apply.snapshot
+
+
+def _choose_conversation(state: RunState) -> str:
+    """Return the conversation that the next attempt goes on with; empty if it begins a new one to leave a circle."""
+    patch, decision = state.now.patch, state.now.decide
+    is_circling = decision is not None and decision.turn is not None
+    return "" if patch is None or is_circling else patch.conversation
+
+
+def _keep_gain(state: RunState) -> Snapshot | None:
+    """Return the code that the next attempt at a fix starts from, as decided; None for the original code."""
+    decision, applied = state.now.decide, state.now.apply
+    if not state.spec.keeps_gain or decision is None or decision.retry_base is None:
+        return state.draft
+    if decision.retry_base is RetryBase.original:
+        return None
+    return applied.snapshot if applied is not None and has_gained(state) else state.draft
 
 
 def _summarize_attempt(state: RunState) -> AttemptSummary:

@@ -8,7 +8,8 @@ from redstart.core.run import RunState
 from redstart.ports.bundle import Ports
 from redstart.toolkit.languages.registry import is_test_path
 from redstart.toolkit.patching.ladder import LadderResult, apply_to_snapshot
-from redstart.toolkit.patching.policy import Protection, find_violations, is_about_packages
+from redstart.toolkit.patching.policy import Protection
+from redstart.toolkit.patching.tree_policy import find_tree_violations
 
 REJECTS = 5
 MAX_RECORDED_EDITS = 20
@@ -20,6 +21,8 @@ PATH, REASON = 200, 400
 async def apply(run: RunState, ports: Ports) -> ApplyResult:
     if run.now.patch is None and run.draft is not None:
         return _judge_snapshot(run, ports, _draft(run, ports, run.draft), LadderResult(None))
+    if run.now.patch is not None and run.now.patch.tree is not None:
+        return _judge_snapshot(run, ports, run.now.patch.tree, LadderResult(None))
     edits = EditList.model_validate_json(ports.blobs.get(run.now.patch.edits)).edits if run.now.patch else ()
     result = apply_to_snapshot(ports.trees, run.workspace, edits)
     if result.snapshot is None:
@@ -45,17 +48,7 @@ def _judge_snapshot(run: RunState, ports: Ports, snapshot: Snapshot, result: Lad
     lines = diff.decode(errors="replace").splitlines()
     added = sum(line.startswith("+") and not line.startswith("+++") for line in lines)
     removed = sum(line.startswith("-") and not line.startswith("---") for line in lines)
-    spec = run.spec
-    policy_violations = find_violations(
-        ports.trees.list_changes(run.base, snapshot), diff, spec.protect, spec.scope, spec.tests
-    )
-    if spec.packages is not None:
-        read = ports.trees.read
-        policy_violations = tuple(
-            violation
-            for violation in policy_violations
-            if not is_about_packages(violation.path, read(run.base, violation.path), read(snapshot, violation.path))
-        )
+    policy_violations = find_tree_violations(ports.trees, run.spec, run.base, snapshot, diff)
     proposed_paths = [violation.path for violation in policy_violations if violation.protection is Protection.test]
     if run.now.patch is not None and run.now.patch.test_change and len(proposed_paths) <= MAX_TEST_CHANGES:
         policy_violations = tuple(

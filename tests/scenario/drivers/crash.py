@@ -1,9 +1,10 @@
 """Run the command and kill its own process, as kill -9 does, before, during or after a step of the first attempt.
 
-    python crash.py STEP before|heard|during|after ARGUMENTS...
+    python crash.py STEP before|heard|during|after|making:N|made:N ARGUMENTS...
 
 "heard" is right after the person's input is recorded. "during" is right after the step's first recorded call, or,
-in a step without calls, between its work and its commit.
+in a step without calls, between its work and its commit. "making:N" is right before the step's call with that ordinal
+is made, and "made:N" right after it is recorded.
 """
 
 from __future__ import annotations
@@ -15,9 +16,11 @@ from typing import Any
 
 from redstart.cli.main import main
 from redstart.core.run import Step
+from redstart.engines.journal import JournalRecorder
 from redstart.flow import loop
 from redstart.ports.sql.journal import SqlJournal
 from redstart.ports.sql.store import SqlStore
+from redstart.ports.store.port.journal import CallPlace
 from redstart.ports.store.port.ordinals import OutsideOrdinal
 
 step, moment = Step(sys.argv[1]), sys.argv[2]
@@ -57,7 +60,28 @@ async def commit_then_die(self: SqlStore, step_commit: Any, fence: int) -> Any:
     return control
 
 
-if moment == "before":
+recall = JournalRecorder._call_or_replay  # pyright: ignore[reportPrivateUsage]
+
+
+async def die_before_making(self: JournalRecorder, call: CallPlace, *arguments: Any) -> str:
+    if (call.step, call.ordinal) == (step.value, ordinal):
+        die()
+    return await recall(self, call, *arguments)
+
+
+async def add_ordinal_then_die(self: SqlJournal, record: Any, fence: int) -> None:
+    await add(self, record, fence)
+    if (record.call.step, record.call.ordinal) == (step.value, ordinal):
+        die()
+
+
+moment, _, number = moment.partition(":")
+ordinal = int(number or 0)
+if moment == "making":
+    JournalRecorder._call_or_replay = die_before_making  # type: ignore[method-assign]
+elif moment == "made":
+    SqlJournal.add = add_ordinal_then_die  # type: ignore[method-assign]
+elif moment == "before":
     loop.STEPS[step] = die_before_call  # type: ignore[index]
 elif moment == "heard":
     SqlJournal.add = add_then_die  # type: ignore[method-assign]

@@ -77,6 +77,8 @@ class Profile(FrozenValue):
     """Whether edits too are requested as JSON, if the model supports a schema."""
     brief: bool = False
     """Whether the prompts for edits, and for tests of a new program, are short."""
+    session: bool = False
+    """Whether the model works on a copy with tools before it submits a patch, instead of answering with all edits."""
     looks: int = Field(default=6, ge=0)
     """The most tool calls before the model answers."""
     caching: bool = False

@@ -2,12 +2,20 @@
 
 from __future__ import annotations
 
-from redstart.core.frozen import clip
+from redstart.core.frozen import clip, format_count
 from redstart.core.progress import CourseChange, CoursePattern, Strategy
-from redstart.core.run import Action, Decision, RunState, Step
+from redstart.core.run import Action, Decision, RetryBase, RunState, Step
 from redstart.steps.decide.ending import get_refutations
 from redstart.toolkit.honesty.verdict.remaining_failures import describe_failing_before, describe_failing_tests
-from redstart.toolkit.learning.stuck_runs import check_stall_limits, compute_trend, count_repeated_patches, turn
+from redstart.toolkit.learning.stuck_runs import (
+    check_stall_limits,
+    compute_outcome,
+    compute_trend,
+    count_failing_at_start,
+    count_repeated_patches,
+    has_gained,
+    turn,
+)
 
 _STRATEGY_TEXTS = {
     Strategy.form: "asking for edits in another form",
@@ -59,7 +67,7 @@ def change_course(run: RunState, decision: Decision) -> Decision:
     if trip is not None and trip.ends:
         course = CourseChange(pattern=CoursePattern.exhausted, strategy=Strategy.stronger, attempts=(run.now.number,))
     warning = trip.message if trip and not trip.ends else ""
-    updated = decision.model_copy(update={"trend": compute_trend(run), "warning": warning})
+    updated = decision.model_copy(update={"trend": compute_trend(run), "warning": warning, **_choose_base(run, course)})
     if course is None or decision.next is Step.reproduce:
         return updated
     reason = trip.message if trip and trip.ends else _explain_course(run, course)
@@ -69,6 +77,25 @@ def change_course(run: RunState, decision: Decision) -> Decision:
         "reason": f"{reason}: {_STRATEGY_TEXTS[course.strategy]}",
     }
     return updated.model_copy(update=changes)
+
+
+def _choose_base(run: RunState, course: CourseChange | None) -> dict[str, object]:
+    """Choose the code that the next attempt at a fix starts from, and say why."""
+    if not run.spec.keeps_gain or run.spec.task.makes_program or run.now.test is None or run.now.test.probe:
+        return {}
+    if course is not None and course.strategy is Strategy.plan:
+        return _name_base(RetryBase.original, "another plan starts from the original code")
+    if has_gained(run):
+        before, left = count_failing_at_start(run) or 0, compute_outcome(run).wrong or 0
+        gained = format_count(before - left, "test")
+        return _name_base(RetryBase.patched, f"this patch fixed {gained} and broke none")
+    if run.draft is not None:
+        return _name_base(RetryBase.patched, "this patch gained nothing, but an earlier one did")
+    return _name_base(RetryBase.original, "no patch has fixed a test without breaking another")
+
+
+def _name_base(base: RetryBase, reason: str) -> dict[str, object]:
+    return {"retry_base": base, "retry_base_reason": reason}
 
 
 def _explain_course(run: RunState, course: CourseChange) -> str:

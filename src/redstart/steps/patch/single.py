@@ -1,4 +1,4 @@
-"""Ask the strong tier for edits or a probe, and in the same call for a reflection on the previous attempt."""
+"""Ask for edits or a probe in one answer, and in the same call for a reflection on the previous attempt."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from redstart.core.context import Context
 from redstart.core.frozen import clip
 from redstart.core.learning import RecalledCard, Reflection
 from redstart.core.progress import Strategy
-from redstart.core.run import PROBES, RunState
+from redstart.core.run import PROBES, AttemptSummary, RunState
 from redstart.ports.bundle import Ports
 from redstart.toolkit.base.text import wrap_untrusted
 from redstart.toolkit.honesty.verdict.baseline import list_failing_cases
@@ -46,6 +46,10 @@ from redstart.toolkit.prompts.sections import (
 
 _UNEDITED_BASE = "They apply to the code as shown above, where none of the earlier edits has been made."
 _DRAFT = "They apply to the code as shown above, where the last attempt's edits have been made."
+_KEPT = (
+    "They apply to the code as shown above, which holds the edits of attempt {number}: those fixed some tests, broke "
+    "none and stay."
+)
 _AGAIN_UNCHANGED = "Your last answer gave the file back as it was. Something in it must change to make the test pass."
 ANSWER = 4096
 """Maximum tokens of an answer."""
@@ -57,7 +61,7 @@ _NO_PROBE = f"no more than {PROBES} probes are run: give edits"
 _NO_LOOK = "the model asked for one more look instead of an answer, and none was left"
 
 
-async def patch(run: RunState, ports: Ports) -> Patch:
+async def patch_in_one_answer(run: RunState, ports: Ports) -> Patch:
     # This comes before any other recorded input: if a record differs, it and all later ones of the step are discarded.
     recalled = await recall_for_attempt(run, ports)
     form = _choose_form(run, await ports.forms.count_fits(), partial(ports.trees.read, run.workspace))
@@ -232,7 +236,7 @@ def _build_full_sections(
 
     cases = list_failing_cases(run, ports.blobs)
     template = request_to_reflect(run.history, as_json=_is_shaped(run))
-    instructions = [template.format(where=_DRAFT if run.draft else _UNEDITED_BASE), sections.format_advice(run.turn)]
+    instructions = [template.format(where=_describe_workspace(run)), sections.format_advice(run.turn)]
     misfits = find_often_rejected(run.history) if run.count_strategy_uses(Strategy.form) and not _is_shaped(run) else ()
     is_new = run.spec.task.makes_program
     project_sections = (
@@ -250,7 +254,7 @@ def _build_full_sections(
         "code": sections.build_code_section(run.now.retrieve, read),
         "findings": sections.build_findings_section(run.now.audit),
         "advice": sections.build_lessons_section(run.taught),
-        "tried": sections.build_tried_section(run.history, read_blob),
+        "tried": sections.build_tried_section(_list_undone_attempts(run), read_blob),
         "rejected": build_rejected_section(_find_misfits(run, ports)),
         "probed": sections.build_probes_section(run.history, read_blob),
         "looking": sections.build_tools_section(
@@ -259,6 +263,20 @@ def _build_full_sections(
         "form": build_whole_files_section(misfits, read),
         "ask": format_section("Now", *instructions) if _is_again(run) else "",
     }
+
+
+def _describe_workspace(run: RunState) -> str:
+    """Say which earlier edits the code shown to the model holds."""
+    if run.draft is None:
+        return _UNEDITED_BASE
+    is_kept_fix = run.kept_attempt is not None and not run.spec.task.makes_program
+    return _KEPT.format(number=run.kept_attempt.number) if run.kept_attempt and is_kept_fix else _DRAFT
+
+
+def _list_undone_attempts(run: RunState) -> list[AttemptSummary]:
+    """List the attempts whose edits the workspace of a fix does not hold."""
+    kept = None if run.spec.task.makes_program else run.kept_attempt
+    return [entry for entry in run.history if entry is not kept]
 
 
 def _build_brief_sections(
@@ -271,7 +289,7 @@ def _build_brief_sections(
         : 1 + run.count_strategy_uses(Strategy.wider)
     ]
     tried_section = sections.build_brief_tried_section(
-        run.history, lambda name: ports.blobs.get(name).decode(errors="replace")
+        _list_undone_attempts(run), lambda name: ports.blobs.get(name).decode(errors="replace")
     )
     return {
         "answer": describe_brief_form(form, chunks[0].path if chunks else "path/to/file.py", as_json=_is_shaped(run)),

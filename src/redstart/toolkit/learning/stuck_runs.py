@@ -131,6 +131,23 @@ def compute_trend(run: RunState) -> Trend | None:
     return Trend.regressing if any(step > 0 for step in steps) else Trend.stable
 
 
+def count_failing_at_start(run: RunState) -> int | None:
+    """Count the tests that failed in the code that the current attempt started from. None if unknown."""
+    if run.draft is None:
+        return start(run)
+    return run.kept_attempt.seen.wrong if run.kept_attempt else None
+
+
+def has_gained(run: RunState) -> bool:
+    """Return whether the current attempt leaves fewer tests failing than the code it started from, and broke none."""
+    failing_count, earlier_count = compute_outcome(run).wrong, count_failing_at_start(run)
+    if run.now.test is None or failing_count is None or earlier_count is None or failing_count >= earlier_count:
+        return False
+    verdict = run.now.test.verdict
+    broken = (verdict.newly_red, verdict.missing, verdict.newly_skipped)
+    return not any(broken) and not (verdict.refuted or verdict.tampered or verdict.unexplained)
+
+
 def turn(run: RunState) -> CourseChange | None:
     """Find the pattern that the attempts show and a strategy against it. None if the run makes progress."""
     attempts = list_comparable_attempts(run)

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from typing import NamedTuple
 
+from redstart.core.change import Snapshot
 from redstart.core.chat import Tool, ToolCall
 from redstart.core.frozen import clip
 from redstart.core.run import RunState
@@ -48,20 +49,23 @@ class ToolResult(NamedTuple):
 def create_toolset(
     run: RunState,
     ports: Ports,
+    snapshot: Snapshot | None = None,
 ) -> Toolset:
-    """Open the toolset of a run: it shows the files that the next edits change."""
+    """Open the toolset of a run: it shows the files that the next edits change, or those of `snapshot`."""
+    shown_snapshot = snapshot or run.workspace
+    is_used = run.spec.looks or run.spec.asks.session_calls
 
     def read(path: str) -> bytes | None:
-        return ports.trees.read(run.workspace, path)
+        return ports.trees.read(shown_snapshot, path)
 
     def log(path: str) -> str:
         environment = Environment.model_validate_json(ports.blobs.get(run.spec.suite.environment))
         return list_commits(environment, path)
 
     files = Files(
-        ports.trees.list_files(run.workspace) if run.spec.looks else (),
+        ports.trees.list_files(shown_snapshot) if is_used else (),
         read,
-        lambda path: ports.trees.get_size(run.workspace, path),
+        lambda path: ports.trees.get_size(shown_snapshot, path),
     )
     return Toolset(
         files,

@@ -35,6 +35,7 @@ SHA256 = {
     "reflect.md": "0724e326c4dcfab22112b5046db5cc81d2c7fe59c989a344387e356dc60096eb",
     "remember.md": "d842e9ea5f5bb74240dc43178605c9399598ad30c1db8cb860a9687ad9eeb9c3",
     "reproduce.md": "0c7aded4387b69845b2121e3b517453886f74a941f989f407edd5457b1d102c2",
+    "session/patch.md": "8a772cf5eebdc136f33388b4f4770f70a67ebccc90ca518c001eab43d09c1b9a",
 }
 """Of each question under `toolkit/prompts/questions`. Change one only together with a paired test of the new prompt."""
 
