@@ -30,12 +30,26 @@ from typing import IO, Any, NoReturn
 COMMAND = "redstart.cli.main"
 LOADED = (
     "alembic.command",
+    "anthropic.resources.messages",
+    "anyio._core._sockets",
+    "genai_prices.data",
+    "openai.resources.chat.completions.completions",
+    "openai.types.responses",
+    "pydantic_ai.direct",
+    "pydantic_ai.models.anthropic",
+    "pydantic_ai.models.openai",
+    "pydantic_ai.providers.anthropic",
+    "pydantic_ai.providers.openai",
+    "pydantic_ai.providers.openai_compatible",
     "redstart.app.api",
     "redstart.app.wire",
     "redstart.engines.inline",
     "redstart.engines.langgraph",
     "redstart.ports.model.providers",
+    "redstart.ports.sql.migrations",
 )
+LOADED_WHOLE = "redstart.toolkit.languages"
+"""A package whose modules are loaded only when a run needs them."""
 LONGEST = 1 << 20
 """The maximum size of an order, in bytes."""
 NUMBER = 8
@@ -143,7 +157,9 @@ def load() -> None:
     """Import the modules of the commands. Raises RuntimeError if that starts a thread: forking would be unsafe."""
     package = importlib.import_module(COMMAND.rpartition(".")[0])
     commands = {module.name for module in pkgutil.iter_modules(package.__path__, f"{package.__name__}.")} - {COMMAND}
-    for name in (*commands, *LOADED):
+    languages = importlib.import_module(LOADED_WHOLE)
+    parts = [module.name for module in pkgutil.walk_packages(languages.__path__, f"{LOADED_WHOLE}.")]
+    for name in (*commands, *LOADED, *parts):
         importlib.import_module(name)
     gc.collect()
     gc.freeze()  # so that garbage collection in a command does not touch, and thereby copy, shared memory
