@@ -14,7 +14,7 @@ import pytest
 from redstart.app.exit_codes import exit_code
 from redstart.core.events import Event, Phase
 from redstart.core.run import Limits, Result, RunState, Status, Step
-from support.warm import COMMAND, warm_for
+from support.user import User
 
 ROOT = Path(__file__).parent.parent
 PAGES = sorted([*(ROOT / "docs").rglob("*.md"), *ROOT.glob("*.md")])
@@ -253,13 +253,13 @@ COMMANDS = [
 ]
 
 
-def test_reference_lists_exactly_the_existing_flags() -> None:
+def test_reference_lists_exactly_the_existing_flags(tmp_path: Path) -> None:
+    user = User(tmp_path, Path(sys.prefix))
     actual_flags: set[str] = set()
     for command in ("", *COMMANDS):
-        arguments = ["-m", COMMAND, *command.split(), "--help"]
-        code, printed, _ = warm_for(os.environ).run(arguments, os.environ, None, "", seconds=300)
-        assert code == 0, command
-        flags = re.findall(r"^ +(?:-\w, )?(--[a-z-]+)(?: / (--[a-z-]+))?", printed, re.MULTILINE)
+        result = user.redstart(*command.split(), "--help")
+        assert result.code == 0, command
+        flags = re.findall(r"^ +(?:-\w, )?(--[a-z-]+)(?: / (--[a-z-]+))?", result.out, re.MULTILINE)
         actual_flags |= {flag for pair in flags for flag in pair if flag}
         assert f"`redstart {command}" in read_reference("cli")
     documented = set(re.findall(r"(--[a-z]+(?:-[a-z]+)*)", read_reference("cli")))
