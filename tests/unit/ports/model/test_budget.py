@@ -8,7 +8,7 @@ import pytest
 from redstart.core.chat import Answer, AnswerFault, Ask, Message, Role, Tier, Usage
 from redstart.core.errors import BudgetExceeded, ModelError
 from redstart.core.run import Limits, Spend
-from redstart.ports.model.budget import BudgetedModel, RunLedger
+from redstart.ports.model.budget import BudgetedModel, RunLedger, reserve_usage
 from redstart.ports.model.prices import price
 from redstart.testing.model import ScriptedModel
 
@@ -118,3 +118,70 @@ def test_spend_of_the_step_counts_against_the_dollar_limit() -> None:
 
 def test_everything_fits_without_limits() -> None:
     RunLedger(Limits(usd=None, tokens=None), Spend()).reserve(1e6, 10**12)
+
+
+def test_overspent_limits_have_nothing_left() -> None:
+    spend = Spend(usd=3.0, input_tokens=50)
+    with pytest.raises(BudgetExceeded, match=r"take 1 tokens; 0 of 10 are left"):
+        RunLedger(Limits(usd=None, tokens=10), spend).reserve(None, 1)
+    with pytest.raises(BudgetExceeded, match=r"cost \$0.1000; \$0.0000 of \$2.00 is left"):
+        RunLedger(Limits(usd=2.0, tokens=None), spend).reserve(0.1, 1)
+
+
+def test_remaining_time_is_never_negative() -> None:
+    clock = iter([0.0, 59.0, 61.0]).__next__
+    ledger = RunLedger(Limits(minutes=1), Spend(), clock)
+    assert [ledger.get_remaining_seconds(), ledger.get_remaining_seconds()] == [1.0, 0.0]
+
+
+def test_used_up_time_is_the_stated_reason() -> None:
+    with pytest.raises(BudgetExceeded, match="the run's time is used up") as error:
+        RunLedger(Limits(minutes=1), Spend(seconds=60), lambda: 0.0).reserve(None, 0)
+    assert error.value.remedy == "raise the run's minutes to go on"
+    RunLedger(Limits(minutes=1), Spend(seconds=59), lambda: 0.0).reserve(None, 0)
+
+
+def test_usage_is_held_until_it_is_counted() -> None:
+    """A call is settled when it ends and counted when it is recorded: between the two it must not be free."""
+    ledger = RunLedger(Limits(usd=1.0, tokens=100), Spend())
+    ledger.reserve(0.5, 50)
+    ledger.settle(0.5, 50, Usage(input_tokens=30, output_tokens=10, usd=0.4))
+    with pytest.raises(BudgetExceeded, match="60 of 100"):
+        ledger.reserve(None, 61)
+    with pytest.raises(BudgetExceeded, match=r"\$0.6000 of \$1.00"):
+        ledger.reserve(0.61, 1)
+    ledger.count(Usage(input_tokens=30, output_tokens=10, usd=0.4))
+    ledger.reserve(0.6, 60)
+
+
+def test_count_of_a_call_from_the_journal_takes_nothing_from_others() -> None:
+    """A resumed step counts calls that were never settled here."""
+    ledger = RunLedger(Limits(usd=1.0, tokens=100), Spend())
+    ledger.count(Usage(input_tokens=60, usd=0.6))
+    ledger.reserve(0.1, 10)
+    ledger.settle(0.1, 10, Usage(input_tokens=10, usd=0.1))
+    with pytest.raises(BudgetExceeded, match="30 of 100"):
+        ledger.reserve(None, 31)
+    with pytest.raises(BudgetExceeded, match=r"\$0.3000 of \$1.00"):
+        ledger.reserve(0.31, 1)
+
+
+def test_open_reservations_count_against_both_limits() -> None:
+    ledger = RunLedger(Limits(usd=1.0, tokens=100), Spend())
+    ledger.reserve(0.5, 40)
+    ledger.reserve(None, 20)
+    with pytest.raises(BudgetExceeded, match="40 of 100"):
+        ledger.reserve(None, 41)
+    with pytest.raises(BudgetExceeded, match=r"\$0.5000 of \$1.00"):
+        ledger.reserve(0.51, 1)
+
+
+def test_failed_call_holds_what_the_error_says_and_an_interrupted_one_everything() -> None:
+    failed_call, interrupted_call = (RunLedger(Limits(usd=None, tokens=100), Spend()) for _ in range(2))
+    with pytest.raises(ModelError), reserve_usage(failed_call, Usage(input_tokens=60)):
+        raise ModelError("down", usage=Usage(input_tokens=15))
+    with pytest.raises(KeyboardInterrupt), reserve_usage(interrupted_call, Usage(input_tokens=60)):
+        raise KeyboardInterrupt
+    for ledger, left in ((failed_call, 85), (interrupted_call, 40)):
+        with pytest.raises(BudgetExceeded, match=f"{left} of 100"):
+            ledger.reserve(None, 101)

@@ -110,3 +110,52 @@ def test_passing_run_with_fewer_tests_than_before_is_a_contradiction():
     assert verdict.unexplained == "2 tests ran where 3 ran before"
     assert not verdict.is_green
     assert judge(before, [Case(id="red", outcome=P), *before[1:]], ["red"]).is_green
+
+
+def test_new_failing_test_counts_against_the_patch_wherever_it_is():
+    after = create_cases(red=P, green=P, skipped=S)
+    for new in ("tests/test_b.py::T::test_new", "tests.test_b.T.test_new", "new"):
+        assert judge(BEFORE, [*after, Case(id=new, outcome=F)], ["red"]).newly_red.first == (new,)
+
+
+def test_new_failing_test_in_a_target_file_counts_for_that_target_alone():
+    target = "tests/test_a.py"
+    after = [Case(id=f"{target}::test_x", outcome=P), Case(id=f"{target}::test_y", outcome=F)]
+    verdict = judge([Case(id=target, outcome=E)], after, [target])
+    assert (verdict.still_red.first, verdict.newly_red.first) == ((target,), ())
+
+
+def test_unsteady_tests_do_not_count_against_the_patch():
+    after = create_cases(red=P, green=F, skipped=F)
+    assert judge(BEFORE, after, ["red"], unsteady=["green"]).newly_red.first == ("skipped",)
+
+
+def test_target_that_passes_without_the_patch_is_not_fixed_by_it():
+    after = create_cases(red=P, green=P, skipped=S)
+    verdict = judge(BEFORE, after, ["red"], unpatched=create_cases(red=P, green=P))
+    assert (verdict.green_without.first, verdict.is_green) == (("red",), False)
+    assert judge(BEFORE, after, ["red"], unpatched=create_cases(red=F, green=P)).is_green
+
+
+def test_disappeared_failing_test_does_no_harm():
+    before = create_cases(red=F, broken=F)
+    verdict = judge(before, [*create_cases(red=P), Case(id="other", outcome=P)], ["red"])
+    assert (verdict.missing.count, verdict.is_green) == (0, True)
+
+
+def test_newly_skipped_failing_test_is_named():
+    assert judge(create_cases(red=F, broken=F), create_cases(red=P, broken=S), ["red"]).newly_skipped.count == 1
+
+
+def test_contradiction_of_the_run_is_told_before_the_number_of_tests():
+    verdict = judge(BEFORE, create_cases(red=P), ["red"], unexplained="exit code 3")
+    assert verdict.unexplained == "exit code 3"
+
+
+def test_at_most_twenty_changed_tests_are_stored():
+    tampered = [f"tests/test_{number:02}.py" for number in range(30)]
+    assert judge(BEFORE, BEFORE, ["red"], tampered=tampered).tampered == tuple(tampered[:20])
+
+
+def test_changed_protected_paths_are_sorted():
+    assert find_tampered_paths(["b", "a", "c"], lambda path: path != "c") == ("a", "b")

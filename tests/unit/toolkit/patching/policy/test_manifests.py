@@ -38,3 +38,22 @@ def test_manifest_dependencies_and_descriptions_may_change():
 def test_manifest_change_that_can_affect_the_tests_is_not_allowed(path, before, after):
     old, new = (None if text is None else text.encode() for text in (before, after))
     assert not is_about_packages(path, old, new)
+
+
+def test_manifest_over_a_mebibyte_is_not_read():
+    base = PYPROJECT.encode()
+    filler = (1 << 20) - len(base) - 1
+    assert is_about_packages("pyproject.toml", base, base + b"#" * filler + b"\n")
+    assert not is_about_packages("pyproject.toml", base, base + b"#" * (filler + 1) + b"\n")
+
+
+def test_unchanged_manifest_is_compared_without_a_project_section():
+    table = b"[tool.a]\nb = 1\n"
+    assert is_about_packages("pyproject.toml", table, table)
+    assert not is_about_packages("pyproject.toml", table, b"[tool.a]\nb = 2\n")
+    assert is_about_packages("pyproject.toml", b"project = 1\n", b"project = 1\n")
+
+
+def test_list_is_no_manifest():
+    assert not is_about_packages("package.json", b"[]", b"[]")
+    assert not is_about_packages("package.json", b"{", b"{")
