@@ -76,7 +76,9 @@ PARTS = {
         ("engines/journal.py", "ports/sql/journal.py"), ("test_journal.py",), ("test_kill.py", "test_replay.py")
     ),
     "fence": Part(
-        ("engines/lease.py", "ports/sql/commit.py"), ("test_store.py",), ("test_kill.py", "test_run_states.py")
+        ("engines/lease.py", "ports/sql/commit.py"),
+        ("test_store.py", "test_memory.py", "test_lessons_kept.py"),
+        ("test_kill.py", "test_run_states.py"),
     ),
     "negative controls": Part(
         (

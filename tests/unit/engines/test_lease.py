@@ -7,17 +7,20 @@ from collections.abc import Iterator
 from contextlib import suppress
 from dataclasses import replace
 from pathlib import Path
+from typing import Any, cast
 
 import pytest
 
 from redstart.core.chat import Answer, Ask
 from redstart.core.errors import ModelRefused, ModelUnreachable
 from redstart.core.run import Result, RunState, Status, Step
-from redstart.core.run_status import Control, DriveStop, RunRow, resolve_status
+from redstart.core.run_status import Control, DriveStop, HaltReason, RunRow, resolve_status
 from redstart.engines import lease
 from redstart.engines.inline import run_inline
 from redstart.engines.step_driver import drive
 from redstart.flow.loop import STEPS, StepAdvance
+from redstart.ports.store.port.runs import RunClaim
+from redstart.testing.states import make_state
 from support import rig as play
 from support.engine_contract import ask_before_accept
 from support.rig import Rig, make_rig
@@ -168,3 +171,60 @@ async def test_drive_returns_the_finished_state(rig: Rig) -> None:
 
     returned_state, stored = await go()
     assert returned_state == stored
+
+
+@pytest.mark.parametrize(
+    ("error", "supervised", "stop"),
+    [
+        (asyncio.CancelledError(), True, DriveStop(Status.queued, "interrupted")),
+        (asyncio.CancelledError(), False, DriveStop(Status.paused, "interrupted")),
+        (ModelUnreachable("down"), True, DriveStop(Status.queued, "down")),
+        (ModelUnreachable("down"), False, DriveStop(Status.failed, "down")),
+        (ModelRefused("no key"), True, DriveStop(Status.failed, "no key")),
+        (OSError("/home/me/secret"), True, DriveStop(Status.queued, "OSError")),
+        (ValueError("a secret"), True, DriveStop(Status.failed, "ValueError")),
+        (ModelRefused("x" * 900), False, DriveStop(Status.failed, "x" * 500)),
+    ],
+)
+def test_error_decides_how_the_run_stands(error: BaseException, supervised: bool, stop: DriveStop) -> None:
+    assert lease.resolve_error_stop(error, supervised=supervised) == stop
+
+
+class Renewals:
+    """A store that counts the checks and renewals of a lease, and cancels the run at the last check."""
+
+    def __init__(self, checks: int) -> None:
+        self.left, self.renewed_after = checks, list[int]()
+        self._checks = checks
+
+    async def get_control(self, run_id: str) -> Control:
+        self.left -= 1
+        return Control.none if self.left else Control.cancel
+
+    async def renew(self, run_id: str, fence: int) -> None:
+        self.renewed_after.append(self._checks - self.left)
+
+    async def load(self, run_id: str) -> RunState:
+        return make_state(run_id=run_id)
+
+
+async def test_lease_is_renewed_at_every_tenth_of_its_time(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(lease, "POLL", 0.001)
+    monkeypatch.setattr(lease, "RENEWAL", 0.003)
+    store, state = Renewals(10), make_state()
+
+    async def wait() -> StepAdvance:
+        await asyncio.Event().wait()
+        raise AssertionError("the event is never set")
+
+    advance = await lease.hold(cast(Any, store), RunClaim(state, 1), wait())
+    assert advance == StepAdvance(state, HaltReason.cancel)
+    assert store.renewed_after == [3, 6, 9]
+
+
+async def test_drive_that_ends_itself_is_no_cancellation() -> None:
+    async def cancel() -> StepAdvance:
+        raise asyncio.CancelledError
+
+    with pytest.raises(asyncio.CancelledError):
+        await lease.hold(cast(Any, Renewals(10)), RunClaim(make_state(), 1), cancel())
