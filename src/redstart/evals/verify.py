@@ -49,7 +49,9 @@ class _Seen(NamedTuple):
 
 
 async def verify(grader: Grader, task_folder: TaskFolder, repeats: int = REPEATS) -> TaskCheck:
-    """Run the task's tests `repeats` times on the given code, with the hidden tests added, and with the fix added too.
+    """Run the task's tests `repeats` times with the hidden tests added, and with the fix added too.
+
+    If an agent starts from failing tests, run them on the given code too.
 
     Raises what the sandbox raises.
     """
@@ -62,14 +64,12 @@ async def verify(grader: Grader, task_folder: TaskFolder, repeats: int = REPEATS
         visible_fixed = grader.with_fix(task_folder, base)
     except ConfigError as error:
         return _reject_task(task, str(error))
-    given_runs = await _run_repeatedly(grader, task_folder, base, repeats)
-    if reason := _find_start_problem(task, given_runs):
-        return _reject_task(task, reason)
-    before = (
-        given_runs
-        if hidden_snapshot.tree == base.tree
-        else await _run_repeatedly(grader, task_folder, hidden_snapshot, repeats)
-    )
+    before = await _run_repeatedly(grader, task_folder, hidden_snapshot, repeats)
+    if task.shows_red:
+        is_same = hidden_snapshot.tree == base.tree
+        given_runs = before if is_same else await _run_repeatedly(grader, task_folder, base, repeats)
+        if reason := _find_start_problem(given_runs):
+            return _reject_task(task, reason)
     after = await _run_repeatedly(grader, task_folder, fixed_snapshot, repeats)
     if reason := _find_run_problem(before, after):
         return _reject_task(task, reason)
@@ -94,10 +94,8 @@ async def verify(grader: Grader, task_folder: TaskFolder, repeats: int = REPEATS
     return TaskCheck(task=task.id, digest=task.digest, ok=True, red=targets, before=bare_cases, seconds=seconds)
 
 
-def _find_start_problem(task: Task, given_runs: _Seen) -> str:
-    """Return why an agent cannot start from the given code. Empty if it can."""
-    if not task.shows_red:
-        return ""
+def _find_start_problem(given_runs: _Seen) -> str:
+    """Return why an agent cannot start from the failing tests of the given code. Empty if it can."""
     if given_runs.fault:
         return f"as given, its tests do not run: {clip(given_runs.fault, 300)}"
     if not given_runs.is_steady:
