@@ -215,6 +215,7 @@ COMMANDS = [
         "doctor",
         "init",
         "models",
+        "models compare",
         "config show",
         "config get",
         "config set",

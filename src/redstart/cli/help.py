@@ -28,7 +28,7 @@ _FLAGS_BY_GROUP = {
     ),
     LIMITS: (
         "--max-attempts --max-cycles --max-usd --max-minutes --until-green --no-limit "
-        "--max-tool-calls --pause --limit --first --parallel --at-once --scan --repeats"
+        "--max-tool-calls --pause --limit --first --history --parallel --at-once --scan --repeats"
     ),
     MODEL: "--model --session --fresh --reflect --env-file --no-llm --change-model",
     SANDBOX: "--sandbox --sandbox-image --sandbox-cpus --sandbox-memory --unsafe-no-sandbox --python",
@@ -68,7 +68,7 @@ SUMMARIES = {
     "demo": "Watch Redstart fix a bug, without an API key or network.",
     "init": "Propose a redstart.toml for a project.",
     "config": "Show and change settings; see where each value comes from.",
-    "models": "List the available models with price and context window.",
+    "models": "List the available models with price; compare two on your repo.",
     "memory": "Search, approve or delete what earlier runs learned.",
     "stats": "Summarize past runs: outcomes, attempts, time and cost.",
     "eval": "Measure Redstart on tasks with known solutions.",
@@ -120,6 +120,10 @@ EXAMPLES: dict[str, tuple[str, ...]] = {
     "config path": ("redstart config path",),
     "config edit": ("redstart config edit",),
     "models": ("redstart models", "redstart models --all"),
+    "models compare": (
+        "redstart models compare openai:gpt-6.1-sol ollama:llama4",
+        "redstart models compare openai:gpt-6.1-sol ollama:llama4 --html models.html",
+    ),
     "sandbox run": ("redstart sandbox run -- python -m pytest -q",),
     "sandbox shell": ("redstart sandbox shell",),
     "sandbox build": ("redstart sandbox build",),
@@ -243,6 +247,13 @@ class HelpfulCommand(TyperCommand):
 
 class HelpfulGroup(TyperGroup):
     """A group whose help shows whole sentences, and that suggests commands for words people type from habit."""
+
+    def format_options(self, ctx: Any, formatter: Any) -> None:
+        write_parameters(self.get_params(ctx), ctx, formatter)
+        self.format_commands(ctx, formatter)
+
+    def format_epilog(self, ctx: Any, formatter: Any) -> None:
+        write_examples(EXAMPLES.get(get_command_path(ctx), ()), formatter)
 
     def format_commands(self, ctx: Any, formatter: Any) -> None:
         rows = [

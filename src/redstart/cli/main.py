@@ -59,7 +59,6 @@ app.command("apply")(apply.apply)
 app.command("undo")(apply.undo)
 app.command("demo")(demo.demo)
 app.command("doctor")(doctor.doctor)
-app.command("models")(models.models)
 app.command("init")(config.init)
 app.command("graph")(graph.graph)
 app.command("worker")(fleet.worker)
@@ -67,6 +66,7 @@ app.command("stats")(stats.stats)
 runs.app.command("prune")(runs.prune)
 app.add_typer(runs.app, name="runs")
 app.add_typer(config.app, name="config")
+app.add_typer(models.app, name="models")
 app.add_typer(sandbox.app, name="sandbox")
 app.add_typer(fleet.app, name="fleet")
 app.add_typer(evaluation.app, name="eval")
@@ -75,6 +75,8 @@ adopt(app, FirstScreen)
 
 RUN_CODE = {"fix", "create", "improve", "resume", "sandbox", "worker", "eval"}
 """Commands that start a sandbox, which can limit more in its own control group."""
+COMPARE = ["models", "compare"]
+"""Another one, in a group of which the other commands run no code."""
 ONLY_HELP = {"-h", "--help", "--version"}
 NO_WINDOWS = ("Windows is not supported", "install WSL2 with `wsl --install` and run redstart in it")
 
@@ -133,11 +135,15 @@ def _leave_at_once(code: object) -> None:
     os._exit(code if isinstance(code, int) else 0 if code is None else 1)
 
 
+def _runs_code(arguments: Sequence[str]) -> bool:
+    return bool(RUN_CODE.intersection(arguments[:1])) or arguments[:2] == COMPARE
+
+
 def _run() -> None:
     if is_refused(sys.platform, sys.argv[1:]):
         print_error(*NO_WINDOWS)
         sys.exit(3)
-    if sys.platform == "linux" and set(sys.argv[1:2]) & RUN_CODE and not ONLY_HELP.intersection(sys.argv):
+    if sys.platform == "linux" and _runs_code(sys.argv[1:]) and not ONLY_HELP.intersection(sys.argv):
         from redstart.app.wire import leave_shared_group
 
         leave_shared_group()

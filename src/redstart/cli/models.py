@@ -1,9 +1,10 @@
-"""`redstart models`."""
+"""`redstart models` and `redstart models compare`."""
 
 from __future__ import annotations
 
 import shutil
 import textwrap
+from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
 import typer
@@ -20,7 +21,14 @@ MAX_SHOWN_MODELS = 12
 WIDEST = 100
 
 
+app = typer.Typer(
+    help="List the available models with price and context window, and compare two of them.", rich_markup_mode=None
+)
+
+
+@app.callback(invoke_without_command=True)
 def models(
+    ctx: typer.Context,
     every: Annotated[bool, typer.Option("--all", help="List every model of each endpoint.")] = False,
     model: options.Model = None,
     env_file: EnvFile = None,
@@ -30,8 +38,9 @@ def models(
 
     Asks each endpoint for its list, but no model a question. Prices are in dollars per million tokens.
     """
+    if ctx.invoked_subcommand is not None:
+        return
     import os
-    from pathlib import Path
 
     from redstart.app.model_list import list_offered_models
     from redstart.app.settings import load
@@ -45,6 +54,48 @@ def models(
     width = min(shutil.get_terminal_size().columns, WIDEST)
     for line in format_model_list(model_list, width, show_all=every):
         echo(line)
+
+
+@app.command("compare", short_help="Compare two models on this repo's past bugs.")
+def compare(
+    a: Annotated[str, typer.Argument(metavar="A", help="A model, as for --model.")],
+    b: Annotated[str, typer.Argument(metavar="B", help="Another model.")],
+    path: Annotated[Path, typer.Argument(metavar="[PATH]", help="A directory in the git repo.")] = Path(),
+    history: Annotated[
+        int, typer.Option("--history", min=1, help="Play at most the N newest bugs of the history.")
+    ] = 30,
+    max_usd: Annotated[float, typer.Option("--max-usd", min=0, help="Spend at most N dollars in all.")] = 10.0,
+    max_minutes: Annotated[float, typer.Option("--max-minutes", min=0, help="Take at most N minutes in all.")] = 240.0,
+    name: Annotated[str, typer.Option("--name", help="Name of the comparison; another name starts anew.")] = "",
+    python: options.Python = None,
+    env_file: EnvFile = None,
+    no_input: Annotated[bool, typer.Option("--no-input", help="Start without asking.")] = False,
+    json: Annotated[bool, typer.Option("--json", help="Print JSON instead.")] = False,
+    html: Annotated[
+        Path | None, typer.Option("--html", metavar="FILE", help="Also write an HTML page to this file.")
+    ] = None,
+) -> None:
+    """Compare two models on past bugs of a repo: which one solves more, at what cost, and whether it may be chance.
+
+    The bugs are commits that changed code and tests. The models see the commit message, but not the tests. The same
+    command continues a comparison that was interrupted; nothing is played or paid twice.
+    """
+    from redstart.app.settings import load
+    from redstart.cli.model_comparison import compare_models
+    from redstart.evals.comparison_run import ComparisonRequest
+    from redstart.evals.model_comparison import ComparisonLimits
+
+    options.require_folder(path)
+    use_env_file(env_file, path)
+    request = ComparisonRequest(
+        repo=path,
+        models=(load(a, project=path), load(b, project=path)),
+        history=history,
+        limits=ComparisonLimits(usd=max_usd, minutes=max_minutes),
+        name=name,
+        python=python or "",
+    )
+    compare_models(request, can_ask=options.can_ask_user(silent=no_input), may_start=no_input, json=json, html=html)
 
 
 def format_model_list(model_list: ModelList, width: int, *, show_all: bool) -> list[str]:

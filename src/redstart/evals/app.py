@@ -74,6 +74,11 @@ _UNSAFE_CHARACTERS = re.compile(r"[^\w.-]+")
 _ODD_TENANT = re.compile(r"[^a-z0-9-]")
 
 
+def make_safe_name(text: str) -> str:
+    """Return the text as a name for an evaluation, which is also the name of files."""
+    return _UNSAFE_CHARACTERS.sub("-", text).strip("-.")
+
+
 class EvaluationRequest(NamedTuple):
     """The options of an evaluation."""
 
@@ -95,9 +100,9 @@ def build_plan(request: EvaluationRequest, tasks: Sequence[Task], model: str) ->
         raise ConfigError(f"{request.source} has no usable task")
     if not model:
         raise ConfigError("no model is configured", remedy=f"choose one with -m; {PREFIX}oracle-at-recall needs no key")
-    default_name = _UNSAFE_CHARACTERS.sub("-", f"{Path(request.source).stem}-{model}").strip("-.")
+    default_name = make_safe_name(f"{Path(request.source).stem}-{model}")
     return EvaluationPlan(
-        name=_UNSAFE_CHARACTERS.sub("-", request.name).strip("-.") or default_name,
+        name=make_safe_name(request.name) or default_name,
         source=request.source,
         tasks=digest_tasks(tasks),
         model=model,
@@ -176,7 +181,7 @@ def open_evaluation(
     """Begin the evaluation, or continue it. `app` has a sandbox. Raises as `Results.open` does."""
     work = find_tenant_folder(app.settings.home, app.settings.tenant) / "work"
     model_for = instrument_for(app, plan.model)
-    baselines = build_baselines(read_verified(_get_checks_file(app.settings)))
+    baselines = build_baselines(read_verified(get_checks_file(app.settings)))
     create_evaluation = partial(
         Evaluation, plan=plan, tasks=tasks, results=Results.open(trials, plan), work=work, on_outcome=on_outcome
     )
@@ -187,7 +192,7 @@ def open_evaluation(
 
 def without_unverified(settings: Settings, tasks: Sequence[Task]) -> list[Task]:
     """Return the tasks without those that a check found unusable. Tasks that were never checked stay."""
-    checks = read_verified(_get_checks_file(settings))
+    checks = read_verified(get_checks_file(settings))
     return [task for task in tasks if task.digest not in checks or checks[task.digest].ok]
 
 
@@ -196,7 +201,7 @@ async def verify_all(app: AppContext, tasks: Sequence[Task], repeats: int = REPE
 
     `app` has a sandbox.
     """
-    file = _get_checks_file(app.settings)
+    file = get_checks_file(app.settings)
     remove_partial_line(file)
     checks, grader = read_verified(file), Grader(app)
     for task in tasks:
@@ -245,5 +250,6 @@ def write_page(file: Path, page: str) -> int:
     return len(data)
 
 
-def _get_checks_file(settings: Settings) -> Path:
+def get_checks_file(settings: Settings) -> Path:
+    """Return the file of the checks of tasks."""
     return settings.home / "evals" / "verified.jsonl"

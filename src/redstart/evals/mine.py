@@ -81,17 +81,20 @@ async def mine(
     grader = Grader(app)
     for candidate in candidates:
         task = make_task(repo, candidate, hide_tests=hide_tests, python=python)
-        if task is None:
-            continue
-        with tempfile.TemporaryDirectory() as work:
-            task_folder = open_site(app, task, Path(work) / task.slug)
-            standard = await grader.get_baseline(task_folder)
-            if standard.problem:
-                yield MinedTask(task, TaskCheck(task=task.id, digest=task.digest, ok=False, why=standard.problem))
-                continue
-            # Tests that failed before for other reasons still fail: require only those that the commit fixed.
-            task = task.model_copy(update={"red": standard.targets})
-            yield MinedTask(task, await verify(grader, task_folder._replace(task=task), repeats))
+        if task is not None:
+            yield await check_candidate(app, grader, task, repeats)
+
+
+async def check_candidate(app: AppContext, grader: Grader, task: Task, repeats: int = REPEATS) -> MinedTask:
+    """Check the task of a candidate by running it, and set the tests that must pass."""
+    with tempfile.TemporaryDirectory() as work:
+        task_folder = open_site(app, task, Path(work) / task.slug)
+        standard = await grader.get_baseline(task_folder)
+        if standard.problem:
+            return MinedTask(task, TaskCheck(task=task.id, digest=task.digest, ok=False, why=standard.problem))
+        # Tests that failed before for other reasons still fail: require only those that the commit fixed.
+        task = task.model_copy(update={"red": standard.targets})
+        return MinedTask(task, await verify(grader, task_folder._replace(task=task), repeats))
 
 
 def make_task(repo: Path, candidate: FixCandidate, *, hide_tests: bool = False, python: str = "") -> Task | None:

@@ -129,12 +129,12 @@ class Results:
 
     def __init__(self, trials: Trials, name: str) -> None:
         """Open an existing evaluation. Raises `ConfigError` if there is none with that name."""
-        stored_plan = trials.plan(name)
+        stored_plan = find_plan(trials, name)
         if stored_plan is None:
             names = trials.list_evaluations()
             remedy = f"choose one of: {', '.join(names)}" if names else "start one with: redstart eval run"
             raise ConfigError(f"unknown evaluation {name}", remedy=remedy)
-        self.plan = _read(EvaluationPlan, "plan", stored_plan)
+        self.plan = stored_plan
         self._trials = trials
 
     @classmethod
@@ -169,6 +169,12 @@ class Results:
     def list_rows(self) -> list[RunOutcome]:
         """Return one outcome per finished key, ordered by seed, run and task."""
         return [_read(RunOutcome, "outcome", body) for body in self._trials.list_outcomes(self.plan.name)]
+
+
+def find_plan(trials: Trials, name: str) -> EvaluationPlan | None:
+    """Return the plan of the evaluation. None if there is none with that name. Raises `StoreError`."""
+    body = trials.plan(name)
+    return None if body is None else _read(EvaluationPlan, "plan", body)
 
 
 def _make_trial(key: RunKey) -> EvaluationTrial:

@@ -22,6 +22,8 @@ class ReportFigure(NamedTuple):
     """The estimate that it states, if it is one."""
     share: bool = False
     """Whether it lies between 0 and 1."""
+    scale: float = 0.0
+    """The end of the scale that it is drawn on, if it shares one with others."""
 
     @property
     def line(self) -> str:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import hashlib
 from collections.abc import Callable, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import NamedTuple
@@ -24,7 +25,7 @@ from redstart.core.frozen import clip
 from redstart.core.learning import RecalledCard, Signature
 from redstart.core.lesson import Lesson, LessonOffer, LessonPlacement, Situation
 from redstart.core.pattern import RecalledPattern
-from redstart.core.run import GOAL_LIMIT, HINT_LIMIT, RunSpec, RunState
+from redstart.core.run import GOAL_LIMIT, HINT_LIMIT, RunSpec, RunState, Spend
 from redstart.core.tasks import FixTask
 from redstart.evals.grading import Grader, GradingBaseline
 from redstart.evals.measurement import GradedRun, build_outcome
@@ -174,7 +175,7 @@ class Evaluation:
         waiting = iter(self.list_remaining())
 
         async def run_worker() -> None:
-            grading: asyncio.Task[None] | None = None
+            grading: asyncio.Task[RunOutcome] | None = None
             try:
                 for key in waiting:
                     result = await self._drive_run(key)
@@ -190,10 +191,24 @@ class Evaluation:
 
         await asyncio.gather(*(run_worker() for _ in range(parallel)))
 
-    async def _keep(self, key: RunKey, result: _Ended | RunOutcome) -> None:
+    async def play(self, key: RunKey) -> RunOutcome:
+        """Do one run, grade it and store its row. A run that was started before continues."""
+        return await self._keep(key, await self._drive_run(key))
+
+    async def load_spend(self) -> dict[RunKey, Spend]:
+        """Load what each started run has spent so far, finished or not, with the time that its grading took."""
+        rows = {row.key: row for row in self.results.list_rows() if row.place is not EndPoint.broken}
+        spent = {key: Spend(usd=row.usd, seconds=row.seconds + row.graded_in) for key, row in rows.items()}
+        for key in self._started_runs.keys() - rows.keys():
+            with suppress(StoreError):  # the run was pruned
+                spent[key] = (await self.app.adapters.store.load(self._started_runs[key])).spend
+        return spent
+
+    async def _keep(self, key: RunKey, result: _Ended | RunOutcome) -> RunOutcome:
         row = await self._grade_run(key, result) if isinstance(result, _Ended) else result
         self.results.add(row)
         self.on_outcome(row)
+        return row
 
     def _make_broken_row(self, key: RunKey, error: RedstartError) -> RunOutcome:
         return RunOutcome(

@@ -147,7 +147,7 @@ def _render_interval(figure: ReportFigure) -> str:
     estimate = figure.estimate
     if estimate is None:
         return ""
-    end = 1.0 if figure.share else _get_scale_end(estimate)
+    end = 1.0 if figure.share else figure.scale or get_scale_end(estimate)
     low, high, value = (
         100 * min(max(number / end, 0.0), 1.0) for number in (estimate.low, estimate.high, estimate.value)
     )
@@ -160,7 +160,8 @@ def _render_interval(figure: ReportFigure) -> str:
     )
 
 
-def _get_scale_end(estimate: Estimate) -> float:
+def get_scale_end(estimate: Estimate) -> float:
+    """Return the end of a scale on which a number is drawn: a bit past its interval."""
     return 1.25 * max(estimate.high, estimate.value) or 1.0
 
 
@@ -168,7 +169,7 @@ def render_places(figures: EvaluationFigures) -> str:
     """Render the number of runs by where they ended, each with a bar."""
     total = max(figures.runs, 1)
     lines = "".join(
-        f"<tr><td>{_render_cell(place.value, '')}</td><th "
+        f"<tr><td>{render_cell(place.value, '')}</td><th "
         f'scope="row">{place.value}<small>{escape(sign.means)}</small></th>'
         f'<td class="value">{count}</td><td class="drawn"><span class="track" aria-hidden="true">'
         f'<i class="bar {_get_style_class(place.value)}" '
@@ -187,13 +188,13 @@ def render_grid(rows: Sequence[TaskRow], columns: Sequence[RunKey]) -> str:
     names = [place.value for place in SIGNS if place in places] + [NOT_RUN] * missing
     legend = "".join(
         f'<button type="button" data-pick="{_get_style_class(name)}" '
-        f'aria-pressed="false">{_render_cell(name, "")} {name}</button>'
+        f'aria-pressed="false">{render_cell(name, "")} {name}</button>'
         for name in names
     )
     lines = "".join(
-        f'<li><span class="task" title="{_escape_name(row.task)}">{_escape_name(row.task)}</span><span class="cells">'
+        f'<li><span class="task" title="{escape_name(row.task)}">{escape_name(row.task)}</span><span class="cells">'
         + "".join(
-            _render_cell(cell.place.value if cell else NOT_RUN, _format_title(row.task, key, cell))
+            render_cell(cell.place.value if cell else NOT_RUN, _format_title(row.task, key, cell))
             for key, cell in zip(columns, row.cells, strict=True)
         )
         + "</span></li>"
@@ -211,8 +212,8 @@ def render_grid(rows: Sequence[TaskRow], columns: Sequence[RunKey]) -> str:
 def render_runs_table(rows: Sequence[RunOutcome]) -> str:
     """Render all runs as a collapsed table."""
     lines = "".join(
-        f"<tr><td>{_escape_name(row.key.task)}</td><td>{row.key.seed}</td><td>{row.key.run}</td><td>{row.place.value}</td>"
-        f"<td>{_escape_name(row.result)}</td><td>{row.attempts}</td><td>{format_number(row.seconds)}</td><td>{row.tokens:,}</td>"
+        f"<tr><td>{escape_name(row.key.task)}</td><td>{row.key.seed}</td><td>{row.key.run}</td><td>{row.place.value}</td>"
+        f"<td>{escape_name(row.result)}</td><td>{row.attempts}</td><td>{format_number(row.seconds)}</td><td>{row.tokens:,}</td>"
         f"<td>{row.usd:.4f}</td><td>{escape(row.trouble[:_MAX_PROBLEM_LENGTH])}</td></tr>"
         for row in rows
     )
@@ -238,7 +239,8 @@ def _format_title(task: str, key: RunKey, cell: RunOutcome | None) -> str:
     return f"{summary}{result}; {cell.trouble[:_MAX_PROBLEM_LENGTH]}" if cell.trouble else summary + result
 
 
-def _render_cell(name: str, title: str) -> str:
+def render_cell(name: str, title: str) -> str:
+    """Render the letter of where a run ended; `title` says more and may be empty."""
     letter = "·" if name == NOT_RUN else SIGNS[EndPoint(name)].letter
     attribute = f' title="{escape(title)}"' if title else ' aria-hidden="true"'
     return f'<b class="cell {_get_style_class(name)}"{attribute}>{letter}</b>'
@@ -248,7 +250,8 @@ def _get_style_class(name: str) -> str:
     return "p-" + name.replace(" ", "-")
 
 
-def _escape_name(text: str) -> str:
+def escape_name(text: str) -> str:
+    """Escape a name of any origin and limit its length."""
     return escape(text[:_MAX_NAME_LENGTH])
 
 
@@ -273,6 +276,13 @@ def render_html_page(
         f"runs</h2>{render_grid(build_grid(plan, rows), list_columns(plan))}</section>",
         f"<section>{render_runs_table(rows)}</section>",
     ]
+    data = encode_script_json(_collect_plot_data(plots, figures))
+    body.append(f'<script type="application/json" id="drawn">{data}</script>')
+    return render_document(title, body, scripts, styles=_read_file("uplot", "uPlot.min.css"))
+
+
+def render_document(title: str, body: Sequence[str], scripts: Sequence[str] = (), styles: str = "") -> str:
+    """Render a page that loads nothing and runs only these scripts. `body` is HTML in which all texts are escaped."""
     return "\n".join(
         [
             "<!doctype html>",
@@ -281,10 +291,9 @@ def render_html_page(
             '<meta name="viewport" content="width=device-width, initial-scale=1">',
             '<meta name="color-scheme" content="light dark">',
             f"<title>{escape(title)}</title>",
-            f"<style>{_read_file('uplot', 'uPlot.min.css')}\n{_read_file('page.css')}</style></head><body><main>",
+            f"<style>{styles}\n{_read_file('page.css')}</style></head><body><main>",
             *body,
-            f'</main><script type="application/json" '
-            f'id="drawn">{encode_script_json(_collect_plot_data(plots, figures))}</script>',
+            "</main>",
             *(f"<script>{script}</script>" for script in scripts),
             "</body></html>\n",
         ]
@@ -326,7 +335,7 @@ def _collect_plot_data(plots: Sequence[CostPlot], figures: EvaluationFigures) ->
 
 def _build_content_policy(scripts: Sequence[str]) -> str:
     hashes = [base64.b64encode(hashlib.sha256(script.encode()).digest()).decode() for script in scripts]
-    sources = " ".join(f"'sha256-{item}'" for item in hashes)
+    sources = " ".join(f"'sha256-{item}'" for item in hashes) or "'none'"
     return f"default-src 'none'; style-src 'unsafe-inline'; script-src {sources}; base-uri 'none'; form-action 'none'"
 
 
