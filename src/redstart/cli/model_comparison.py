@@ -69,6 +69,8 @@ def _search_bugs(request: ComparisonRequest) -> CollectedBugs:
     _tell("searching the git history for past bugs; no model is asked")
     bugs = search_bugs(request, show_check)
     _tell(f"{checked[True]} of {format_count(checked.total(), 'commit')} usable")
+    if bugs.seconds >= request.search_seconds:
+        _tell("note: the search stopped after half of --max-minutes; with another --name, it continues")
     return bugs
 
 

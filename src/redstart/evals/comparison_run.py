@@ -73,8 +73,14 @@ class ComparisonRequest(NamedTuple):
         return a, b
 
     @property
+    def search_seconds(self) -> float:
+        """The time limit of the search for bugs."""
+        return SEARCH_SHARE * 60 * self.limits.minutes
+
+    @property
     def full_name(self) -> str:
-        return make_safe_name(self.name) or name_comparison(self.repo, self.history)
+        """The same in every directory of the repo."""
+        return make_safe_name(self.name) or name_comparison(_find_root(self.repo), self.history)
 
 
 class CollectedBugs(NamedTuple):
@@ -106,8 +112,7 @@ def search_bugs(request: ComparisonRequest, on_checked: OnChecked) -> CollectedB
     """
     settings = request.models[0]
     repo = _find_root(request.repo)
-    seconds = SEARCH_SHARE * 60 * request.limits.minutes
-    search = HistorySearch(repo, request.history, seconds, request.python or _find_python(repo))
+    search = HistorySearch(repo, request.history, request.search_seconds, request.python or _find_python(repo))
     with open_app(settings) as context:
         app, clock = context.with_sandbox(), context.adapters.world.monotonic
         began = clock()

@@ -17,7 +17,7 @@ from redstart.app.workspace import equip, prepare_run_setup
 from redstart.core.change import Snapshot
 from redstart.core.errors import ConfigError
 from redstart.core.run import RunSpec, Suite
-from redstart.core.shell import SandboxLimits
+from redstart.core.shell import Environment, SandboxLimits
 from redstart.core.tasks import FixTask
 from redstart.evals.task import Task, TaskChange
 from redstart.ports.store.port.trees import DiffRefused
@@ -49,16 +49,32 @@ def open_site(app: AppContext, task: Task, folder: Path) -> TaskFolder:
     if not _is_laid_out(folder):
         lay_out(app.trees, task, folder)
     workspace = equip(app, prepare_run_setup(app, folder, python=task.python or None), None)
+    environment = _hide_source(workspace.environment, task.base.repo)
     suite = Suite(
         runner=workspace.runner,
         command=workspace.command,
-        environment=keep_environment(app, workspace.environment),
+        environment=keep_environment(app, environment),
         folder=workspace.folder,
     )
     limits = get_limits(task, workspace.limits)
     return TaskFolder(
         task, folder, RunSpec(task=FixTask(), base=workspace.base, suite=suite, sandbox=limits, repo=task.slug)
     )
+
+
+def _hide_source(environment: Environment, repo: str) -> Environment:
+    """Return the environment without the files of the repo that the task was made from.
+
+    An interpreter often imports a project from its repo (an editable install), which has the fix. The task's files then
+    take the place of that repo.
+    """
+    inside = [path for path in environment.read_only if repo and Path(path).is_relative_to(repo)]
+    if not inside:
+        return environment
+    prefix = environment.variables.get("VIRTUAL_ENV", "")
+    hidden = {path for path in inside if not (prefix and Path(path).is_relative_to(prefix))}
+    read_only = tuple(path for path in environment.read_only if path not in hidden)
+    return environment.model_copy(update={"mount": repo, "read_only": read_only, "copies": ()})
 
 
 def get_limits(task: Task, defaults: SandboxLimits) -> SandboxLimits:
