@@ -189,6 +189,8 @@ def take_folder(
         verify=request.verify,
         looks=resolve_max_tool_calls(app, request),
         reflect=app.settings.reflect,
+        keep_clean=True,
+        keep_related=app.settings.keep_related,
         asks=choose_question_options(app, request),
         checks=app.settings.checks.checks,
         # Edits stay in the suite's own folder and the paths that the user adds.

@@ -179,7 +179,7 @@ def _test(data: Data) -> str:
             f"fixed {format_count(data['fixed'], 'test')}",
             f"{passed:,} of {format_count(passed + data['red'], 'test')} {'passes' if passed == 1 else 'pass'}",
             f"passed {reruns} of {format_count(reruns, 'rerun')}" if reruns else "",
-            "patch reduced to what is needed" if data["shrunk"] else "",
+            _describe_left_out(data.get("dropped", 0)) if data["shrunk"] else "",
         )
         return "; ".join(filter(None, parts))
     labels = {
@@ -191,6 +191,11 @@ def _test(data: Data) -> str:
     }
     test_counts = describe_tests(data["red"], data["passed"], data["skipped"])
     return "; ".join((test_counts, *(f"{data[key]} {name}" for key, name in labels.items() if data[key])))
+
+
+def _describe_left_out(hunks: int) -> str:
+    """Say how many hunks were left out. Events of earlier versions do not have the number."""
+    return f"left {format_count(hunks, 'hunk')} out of the patch" if hunks else "left parts of the patch out"
 
 
 def _reflect(data: Data) -> str:

@@ -52,6 +52,7 @@ def fix(
     session: options.Session = None,
     fresh: options.Fresh = False,
     reflect: options.Reflect = None,
+    keep_related: options.KeepRelated = False,
     dry_run: options.DryRun = False,
     no_input: options.NoInput = False,
     detach: options.Detach = False,
@@ -79,8 +80,9 @@ def fix(
     from redstart.core.run import Step
 
     flags = options.build_sandbox_flags(sandbox, sandbox_image, sandbox_cpus, sandbox_memory)
+    flags |= {**options.reflect_flag(reflect), **options.keep_related_flag(keep_related=keep_related)}
     can_ask = options.can_ask_user(silent=no_input or json)
-    settings = load_settings(path, model, {**flags, **options.reflect_flag(reflect)}, can_ask=can_ask)
+    settings = load_settings(path, model, flags, can_ask=can_ask)
     request = RunRequest(
         options.resolve_limits(
             settings.limits, max_attempts or (NO_LIMIT if until_green else None), max_usd, max_minutes

@@ -32,7 +32,10 @@ _FLAGS_BY_GROUP = {
     ),
     MODEL: "--model --session --fresh --reflect --env-file --no-llm --change-model",
     SANDBOX: "--sandbox --sandbox-image --sandbox-cpus --sandbox-memory --unsafe-no-sandbox --python",
-    ADVANCED: "--verify --junit --tests --stop-after --detach --engine --seeds --seed --repos --candidates --project",
+    ADVANCED: (
+        "--verify --keep-related --junit --tests --stop-after --detach --engine --seeds --seed --repos --candidates "
+        "--project"
+    ),
 }
 GROUP_BY_FLAG = {flag: group for group, flags in _FLAGS_BY_GROUP.items() for flag in flags.split()}
 """The help group of each option, by its longest name. A test fails for an option that is missing here."""

@@ -50,6 +50,7 @@ def improve(
     verify: options.Verify = None,
     looks: options.MaxToolCalls = None,
     reflect: options.Reflect = None,
+    keep_related: options.KeepRelated = False,
     approve: options.Approve = False,
     no_input: options.NoInput = False,
     detach: options.Detach = False,
@@ -74,7 +75,8 @@ def improve(
     use_env_file(env_file, options.require_folder(path))
     silent = no_input or json
     can_ask = options.can_ask_user(silent=silent)
-    settings = load_settings(path, model, options.reflect_flag(reflect), can_ask=can_ask)
+    flags = {**options.reflect_flag(reflect), **options.keep_related_flag(keep_related=keep_related)}
+    settings = load_settings(path, model, flags, can_ask=can_ask)
     require_model(settings)
     cap = _cap(max_usd, max_minutes, no_cap=no_limit, silent=silent)
     command, level = (

@@ -107,6 +107,10 @@ Verify = Annotated[
     LevelName | None,
     typer.Option("--verify", help="How thoroughly to verify a fix (default standard)."),
 ]
+KeepRelated = Annotated[
+    bool,
+    typer.Option("--keep-related", help="Keep changes of stubs, changelogs and docs, which no test needs, in a patch."),
+]
 Model = Annotated[
     str | None,
     typer.Option(
@@ -246,6 +250,11 @@ def build_sandbox_flags(
 def reflect_flag(policy: ReflectName | None) -> dict[str, object]:
     """Return the setting for `--reflect`, if it is given."""
     return {} if policy is None else {"reflect": policy.value}
+
+
+def keep_related_flag(*, keep_related: bool) -> dict[str, object]:
+    """Return the setting for `--keep-related`, if it is given."""
+    return {"keep_related": True} if keep_related else {}
 
 
 def resolve_reflection_policy(policy: ReflectName | None) -> ReflectionPolicy | None:

@@ -213,6 +213,17 @@ class Mutants(FrozenValue):
         return clip("the tests do not notice when, " + "; ".join(self.survivors), 900)
 
 
+class ShrinkEnd(StrEnum):
+    """How the search for hunks that a green patch does not need ended."""
+
+    complete = ""
+    """No hunk was left to try, or the search was not part of the run. Runs of earlier versions have this value too."""
+    limit = "limit"
+    """The limit on runs or time was reached first."""
+    failed = "failed"
+    """All tests did not pass on the smaller patch, so the whole patch was kept."""
+
+
 class PatchTestResult(FrozenValue):
     """The result of the step `test`: the last report, the verdict over all runs, and the output of a probe."""
 
@@ -223,12 +234,12 @@ class PatchTestResult(FrozenValue):
     unsteady: Ids = Ids()
     """Other tests that failed in one run on this patch and passed in the next: they do not count against it."""
     shrunk: Snapshot | None = None
-    """The snapshot with only the hunks that the tests need to pass; None if all are needed, or shrinking was not
-    tried."""
+    """The snapshot without the hunks that are not needed; None if none was left out, or shrinking was not tried."""
     shrunk_diff: str = ""
     """Blob: the diff of `shrunk`."""
     dropped: int = 0
     """Hunks that `shrunk` leaves out."""
+    shrink_end: ShrinkEnd = Field(default=ShrinkEnd.complete, exclude_if=lambda end: not end)
     probe: str = ""
     """Blob: the output of a probe."""
     evidence: tuple[CheckEvidence, ...] = Field(default=(), exclude_if=lambda found: not found)

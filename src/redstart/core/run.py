@@ -180,6 +180,11 @@ class RunSpec(RunValue):
     limits: Limits = Limits()
     sandbox: SandboxLimits = SandboxLimits()
     verify: Level = Level.standard
+    keep_clean: bool = Field(default=False, exclude_if=lambda flag: not flag)
+    """Whether shrinking keeps a hunk if the patch without it would have a finding more; False for runs from before
+    the rule existed."""
+    keep_related: bool = Field(default=False, exclude_if=lambda flag: not flag)
+    """Whether shrinking keeps what the patch changes in stubs, changelogs and docs."""
     effort: Effort = Effort.lean
     reflect: ReflectionPolicy = ReflectionPolicy.never
     """When `reflect` asks a model; `never` for runs from before the setting existed."""

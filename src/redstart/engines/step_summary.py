@@ -148,6 +148,7 @@ def _summarize_test(test_result: PatchTestResult) -> Brief:
         "green_without": verdict.green_without.count,
         "repeats": sum(repeat.patched for repeat in test_result.repeats),
         "shrunk": test_result.shrunk is not None,
+        "dropped": test_result.dropped,
         "unsteady": list(test_result.unsteady.first[:3]),
         "honest_green": verdict.is_green,
         "probe": bool(test_result.probe),

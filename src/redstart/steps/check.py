@@ -11,10 +11,10 @@ from redstart.core.packages import Packages
 from redstart.core.run import RunState
 from redstart.core.shell import Environment
 from redstart.ports.bundle import Ports
-from redstart.toolkit.checks.audit import find_blocked_calls, find_security_problems, lint
+from redstart.toolkit.checks.audit import find_blocked_calls, find_security_problems
+from redstart.toolkit.checks.code_problems import find_code_problems
 from redstart.toolkit.checks.commands import ToolContext, ask_commands
 from redstart.toolkit.checks.selection import select_increases, select_new_findings, select_syntax_errors
-from redstart.toolkit.checks.syntax import find_syntax_errors
 from redstart.toolkit.honesty.tripwires.protocol import UNREADABLE_CODE
 from redstart.toolkit.honesty.tripwires.rules import TripwireHit, find_tripwire_hits
 from redstart.toolkit.honesty.verdict.baseline import load_baseline_cases
@@ -40,7 +40,9 @@ async def check(run: RunState, ports: Ports) -> Findings:
     if after is None:
         return Findings()
     changed = [change.path for change in ports.trees.list_changes(run.base, after)]
-    findings = select_new_findings(_lint_files(ports, run.base, changed), _lint_files(ports, after, changed))
+    findings = select_new_findings(
+        *(find_code_problems(_read_files(ports, snapshot, changed)) for snapshot in (run.base, after))
+    )
     cheats = _find_cheats(run, ports, after, changed)
     # A line that a person is asked about does not also count against the patch for its risk.
     unreadable_lines = {(cheat.path, cheat.line) for cheat in cheats if cheat.rule == UNREADABLE_CODE}
@@ -107,15 +109,14 @@ def _build_refused_finding(message: str) -> Finding:
     )
 
 
-def _lint_files(ports: Ports, snapshot: Snapshot, paths: list[str]) -> list[Finding]:
-    files = {path: text for path in paths if (text := ports.trees.read(snapshot, path)) is not None}
-    return [*lint(files), *find_syntax_errors(files)]
+def _read_files(ports: Ports, snapshot: Snapshot, paths: list[str]) -> dict[str, bytes]:
+    return {path: text for path in paths if (text := ports.trees.read(snapshot, path)) is not None}
 
 
 async def _audit_files(run: RunState, ports: Ports, snapshot: Snapshot, paths: list[str]) -> list[Finding]:
     """Find what an audit reports and a patch may not add, including calls that the user blocks."""
     checks = run.spec.checks
-    files = {path: text for path in paths if (text := ports.trees.read(snapshot, path)) is not None}
+    files = _read_files(ports, snapshot, paths)
     findings = [*find_blocked_calls(files, checks.block), *find_security_problems(files, checks.commands)]
     if any(checks.commands.values()):
         environment = Environment.model_validate_json(ports.blobs.get(run.spec.suite.environment))

@@ -110,8 +110,8 @@ def test_log_has_one_line_per_step():
             "fixed 3 tests; 12 of 12 tests pass; passed 4 of 4 reruns",
         ),
         (
-            {"passed": 9, "red": 0, "repeats": 1, "shrunk": True},
-            "fixed 1 test; 9 of 9 tests pass; passed 1 of 1 rerun; patch reduced to what is needed",
+            {"passed": 9, "red": 0, "repeats": 1, "shrunk": True, "dropped": 1},
+            "fixed 1 test; 9 of 9 tests pass; passed 1 of 1 rerun; left 1 hunk out of the patch",
         ),
     ],
 )

@@ -10,7 +10,7 @@ from typing import cast
 import pytest
 
 from redstart.core.errors import InternalError, PortError
-from redstart.core.report import PatchTestResult
+from redstart.core.report import PatchTestResult, ShrinkEnd
 from redstart.core.run import Level, Limits, Result, RunState
 from redstart.core.shell import Completed, Execution, ExitCause
 from redstart.engines.inline import run_inline
@@ -208,18 +208,30 @@ def test_unneeded_part_of_the_patch_is_dropped(rig: Rig) -> None:
     assert EXTRA not in diff
     assert state.now.made is not None
     assert rig.trees.list_files(state.now.made) == [CODE, TESTS]
+    assert get_test_result(state).shrink_end is ShrinkEnd.complete
+
+
+def test_search_that_reaches_its_limit_says_so(rig: Rig, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("redstart.steps.test.trial.SHRINK_SECONDS", 0.0)
+    play_suite(rig, run_plain_suite, seconds=0.0)
+    state = fix(rig, PADDED)
+    assert state.result is Result.verified
+    assert get_test_result(state).shrink_end is ShrinkEnd.limit
 
 
 def test_smaller_patch_that_fails_the_whole_suite_is_not_used(rig: Rig) -> None:
-    far_test = "other.py::test_far"
+    far_test = f"{TESTS}::test_far"
 
     def needs_both(code: str, execution: Execution) -> Outcomes:
-        return {RED: is_fixed(code), far_test: not is_fixed(code) or EXTRA in rig.trees.list_files(execution.snapshot)}
+        is_whole_suite = not any("::" in argument for argument in execution.argv)
+        lacks_extra = is_fixed(code) and EXTRA not in rig.trees.list_files(execution.snapshot)
+        return {RED: is_fixed(code), far_test: not (is_whole_suite and lacks_extra)}
 
     play_suite(rig, needs_both)
     state = fix(rig, PADDED)
     assert state.result is Result.verified
     assert get_test_result(state).shrunk is None
+    assert get_test_result(state).shrink_end is ShrinkEnd.failed
     assert EXTRA in rig.adapters.blobs.get(state.now.diff).decode()
 
 

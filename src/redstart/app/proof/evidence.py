@@ -46,6 +46,7 @@ from redstart.core.report import (
     Repeat,
     Report,
     ReproductionResult,
+    ShrinkEnd,
     Verdict,
 )
 from redstart.core.run import Decision, Result, RunState, Status, Step
@@ -200,6 +201,13 @@ def _check_findings(facts: ProofFacts) -> ProofCheck:
     return _check(CheckName.findings, not serious_count, f"{before_text}{new:,} new{minor}")
 
 
+_NOTHING_LEFT_OUT = {
+    ShrinkEnd.complete: "nothing found that could be left out",
+    ShrinkEnd.limit: "no hunk left out; the limit was reached before every hunk was tried",
+    ShrinkEnd.failed: "no hunk left out: a smaller patch passed the nearest tests, but not all tests",
+}
+
+
 def _check_shrink(facts: ProofFacts) -> ProofCheck:
     is_planned = bool(MEASURES[facts.state.spec.verify].shrink_runs)
     if facts.state.spec.task.makes_program:
@@ -207,14 +215,16 @@ def _check_shrink(facts: ProofFacts) -> ProofCheck:
     if not (is_planned and (facts.is_green or facts.shrink.done)):
         return _skip_check(CheckName.shrunk, _explain_omission(facts, is_planned))
     shrink = facts.shrink
+    end = facts.test_result.shrink_end if facts.test_result else ShrinkEnd.complete
     if not shrink.done:
-        return _check(CheckName.shrunk, True, "tried; nothing could be left out")
+        return _check(CheckName.shrunk, True, _NOTHING_LEFT_OUT[end])
     reduction = f"{format_count(shrink.hunks_dropped, 'hunk')} left out" if shrink.hunks_dropped else "made smaller"
     sizes = (
         f"+{shrink.proposed.added} -{shrink.proposed.removed} proposed, +{shrink.kept.added} "
         f"-{shrink.kept.removed} kept"
     )
-    return _check(CheckName.shrunk, True, f"{reduction}: {sizes}")
+    limit = "; the limit was reached before every hunk was tried" if end is ShrinkEnd.limit else ""
+    return _check(CheckName.shrunk, True, f"{reduction}: {sizes}{limit}")
 
 
 def _explain_omission(facts: ProofFacts, is_planned: bool) -> str:

@@ -34,7 +34,7 @@ TITLES = {
     CheckName.untouched: "Tests and test configuration are unchanged",
     CheckName.no_cheat: "Nothing in the patch suggests a cheat",
     CheckName.findings: "No new serious static findings",
-    CheckName.shrunk: "The patch is reduced to what is needed",
+    CheckName.shrunk: "Parts that are not needed are left out",
 }
 RESULTS = {CheckMark.passed: "yes", CheckMark.failed: "NO", CheckMark.not_done: "not done"}
 

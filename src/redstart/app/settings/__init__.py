@@ -265,6 +265,8 @@ class Settings(BaseSettings):
     """When the strong model is asked why an attempt failed: auto (from the second on), always or never."""
     verify: Level = Level.standard
     """How thoroughly a fix is verified: quick, standard or strict."""
+    keep_related: bool = False
+    """Whether a patch keeps its changes of stubs, changelogs and docs, although no test needs them."""
     protect: tuple[Annotated[str, AfterValidator(_validate_glob)], ...] = ()
     """Globs of files that no patch may change, in addition to those that are always protected. Every layer adds some.
     """

@@ -9,17 +9,19 @@ from typing import NamedTuple
 
 from redstart.core.change import Snapshot
 from redstart.core.frozen import clip
-from redstart.core.report import Case, CaseList, Ids, PatchTestResult, Repeat, Verdict
+from redstart.core.report import Case, CaseList, Ids, PatchTestResult, Repeat, ShrinkEnd, Verdict
 from redstart.core.run import RunState
 from redstart.core.shell import PINNED, Completed, Variation
 from redstart.ports.bundle import Ports
 from redstart.ports.sandbox.port import SandboxSession
+from redstart.toolkit.checks.code_problems import has_more_problems
 from redstart.toolkit.honesty.all_checks import examine
 from redstart.toolkit.honesty.controls.rewritten_tests import explain_text_dependence, rewrite
 from redstart.toolkit.honesty.examination import GreenPatch
 from redstart.toolkit.honesty.verdict.baseline import load_baseline_cases, load_targets
-from redstart.toolkit.honesty.verdict.hunks import compose, split_hunks
+from redstart.toolkit.honesty.verdict.hunks import Files, compose, split_hunks
 from redstart.toolkit.honesty.verdict.levels import MEASURES, SHRINK_SECONDS
+from redstart.toolkit.honesty.verdict.related_files import find_related_files
 from redstart.toolkit.honesty.verdict.shrink import ShrinkBudget, shrink
 from redstart.toolkit.honesty.verdict.verdict import find_passing_targets, find_tampered_paths, judge
 from redstart.toolkit.languages.registry import is_test_path
@@ -62,6 +64,7 @@ class PatchTrial:
         self._failing_without_patch: frozenset[str] | None = None
         self._needs_text: set[str] = set()
         self._runs, self._seconds, self._dropped_hunks = 0, 0.0, 0
+        self._shrink_end = ShrinkEnd.complete
         self._suite_seconds = run.now.reproduce.report.seconds if run.now.reproduce else 0.0
 
     @property
@@ -108,26 +111,42 @@ class PatchTrial:
         return self._trial_runs[snapshot.tree]
 
     async def shrink_patch(self) -> Snapshot | None:
-        """Shrink the patch to what its nearest tests need to pass; None if all of it is needed."""
+        """Leave out the hunks that the patch does not need; None if there is none.
+
+        A hunk is needed if the nearest tests fail without it. It also stays if the patch without it would have a
+        finding more, or if the user wants to keep it because of its file.
+        """
         if not self._measures.shrink_runs or self._run.spec.task.makes_program:
             return None
-        trees, base = self._ports.trees, self._run.base
-        before = {path: trees.read(base, path) for path in self._changed}
-        hunks = split_hunks(before, {path: trees.read(self._patched, path) for path in self._changed})
+        trees, base, spec = self._ports.trees, self._run.base, self._run.spec
+        after = {path: trees.read(self._patched, path) for path in self._changed}
+        kept_paths = find_related_files(self._changed) if spec.keep_related else frozenset[str]()
+        kept = {path: after[path] for path in kept_paths}
+        before = {path: trees.read(base, path) for path in self._changed} | kept
+        hunks = split_hunks(before, after)
+
+        def write_part(selected: Collection[int]) -> Snapshot:
+            return trees.write(base, {**kept, **compose(before, hunks, selected)})
+
+        def is_clean(files: Files) -> bool:
+            return not (spec.keep_clean and has_more_problems(after, files))
 
         max_runs = self._measures.shrink_runs
         runs = itertools.count(1)
 
         async def is_passing(selected: frozenset[int]) -> bool:
-            part = trees.write(base, compose(before, hunks, selected))
+            part = write_part(selected)
             return (await self.run_nearest(part, f"shrinking {next(runs)} of {max_runs}")).verdict.is_green
 
         seconds = max(SHRINK_SECONDS, self._measures.shrink_suites * self._suite_seconds)
         # The clock adds up the recorded durations of the runs, so that a replay decides the same.
         budget = ShrinkBudget(max_runs, seconds)
-        result = await shrink(before, hunks, is_passing, budget=budget, clock=lambda: self._seconds)
+        result = await shrink(
+            before, hunks, is_passing, budget=budget, clock=lambda: self._seconds, is_acceptable=is_clean
+        )
         self._dropped_hunks = len(hunks) - len(result.needed_hunks)
-        return trees.write(base, compose(before, hunks, result.needed_hunks)) if self._dropped_hunks else None
+        self._shrink_end = ShrinkEnd.complete if result.is_complete else ShrinkEnd.limit
+        return write_part(result.needed_hunks) if self._dropped_hunks else None
 
     async def prove(self, final: TrialRun, shrunk_tree: Snapshot | None) -> PatchTestResult:
         """Prove the patch with every measure of the level: the suite again, varied reruns, and a run without the
@@ -153,8 +172,13 @@ class PatchTrial:
             unpatched=unpatched,
         )
         diff = self._ports.blobs.put(self._ports.trees.diff(self._run.base, shrunk_tree)) if shrunk_tree else ""
-        dropped = self._dropped_hunks if shrunk_tree else 0
-        proof = {"repeats": tuple(repeats), "shrunk": shrunk_tree, "shrunk_diff": diff, "dropped": dropped}
+        proof = {
+            "repeats": tuple(repeats),
+            "shrunk": shrunk_tree,
+            "shrunk_diff": diff,
+            "dropped": self._dropped_hunks if shrunk_tree else 0,
+            "shrink_end": ShrinkEnd.failed if self._dropped_hunks and not shrunk_tree else self._shrink_end,
+        }
         return self.build_result(final._replace(verdict=verdict)).model_copy(update=proof)
 
     async def _rerun_varied(self, tree: Snapshot) -> list[SuiteRun]:

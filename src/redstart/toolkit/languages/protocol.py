@@ -179,6 +179,8 @@ class Language:
     """Its name in options, settings and stored runs, if it has one: `python`."""
     suffixes: tuple[str, ...] = ()
     """The suffixes of its source files."""
+    stub_suffixes: Mapping[str, str] = {}
+    """The suffixes of files that only declare the types of a module beside them, each with that module's suffix."""
     runners: tuple[str, ...] = ()
     """The test runners that it supports, as `Suite.runner` names them."""
     example_suffixes: tuple[str, ...] = ()

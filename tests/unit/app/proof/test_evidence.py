@@ -20,7 +20,7 @@ from redstart.app.wire import AppContext
 from redstart.core.change import ApplyResult, EditFit, EditKind, EditRecord
 from redstart.core.errors import ConfigError, StoreError
 from redstart.core.finding import TRIPWIRE, Finding, FindingList, Severity
-from redstart.core.report import Case, CaseList, Ids, Outcome, OutcomeCounts, Repeat
+from redstart.core.report import Case, CaseList, Ids, Outcome, OutcomeCounts, Repeat, ShrinkEnd
 from redstart.core.run import Level, Limits, Result, RunState, Status, Step
 from redstart.core.tasks import CreateTask
 from redstart.engines.inline import run_inline
@@ -308,6 +308,21 @@ def test_proof_shows_the_shrunk_patch(ended):
     proof = run.prove(now=attempt.model_copy(update={"test": test_result, "apply": applied}))
     assert get_check_text(proof, "shrunk") == "2 hunks left out: +3 -1 proposed, +1 -1 kept"
     assert "+    return number + number\n" in proof.diff
+
+
+@pytest.mark.parametrize(
+    ("end", "text"),
+    [
+        (ShrinkEnd.complete, "nothing found that could be left out"),
+        (ShrinkEnd.limit, "no hunk left out; the limit was reached before every hunk was tried"),
+        (ShrinkEnd.failed, "no hunk left out: a smaller patch passed the nearest tests, but not all tests"),
+    ],
+)
+def test_proof_says_how_the_search_for_unneeded_hunks_ended(ended, end, text):
+    run = ended(play.RIGHT, verify=Level.standard)
+    test_result = run.state.now.test.model_copy(update={"shrink_end": end})
+    proof = run.prove(now=run.state.now.model_copy(update={"test": test_result}))
+    assert get_check_text(proof, "shrunk") == text
 
 
 def test_before_and_after_list_exactly_the_changed_tests(ended):

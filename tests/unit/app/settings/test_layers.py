@@ -149,6 +149,7 @@ def test_allowed_project_settings_are_real_settings():
         *(
             "data",
             "home",
+            "keep_related",
             "reflect",
             "tenant",
             "verify",

@@ -4,7 +4,7 @@ from collections.abc import Iterable
 
 import pytest
 
-from redstart.toolkit.honesty.verdict.hunks import compose, has_same_meaning, has_valid_syntax, split_hunks
+from redstart.toolkit.honesty.verdict.hunks import Files, compose, has_same_meaning, has_valid_syntax, split_hunks
 from redstart.toolkit.honesty.verdict.shrink import ShrinkBudget, ShrinkResult, shrink
 
 BEFORE: dict[str, bytes | None] = {
@@ -67,7 +67,7 @@ def test_function_added_beside_a_changed_line_is_a_separate_hunk() -> None:
 async def test_only_needed_hunks_are_kept(needed: set[int]) -> None:
     oracle = Oracle(needed)
     result = await run_shrink(change_lines(1, 3, 5, 7, 9, 11, 13, 15), oracle)
-    assert result == ShrinkResult(frozenset(needed), len(oracle.asked), is_minimal=True)
+    assert result == ShrinkResult(frozenset(needed), len(oracle.asked), is_complete=True)
     assert len(set(oracle.asked)) == len(oracle.asked), "a part was asked for twice"
     assert frozenset(range(8)) not in oracle.asked, "the whole is known to be green"
 
@@ -81,21 +81,33 @@ async def test_layout_changes_are_dropped_in_one_run() -> None:
     text = BEFORE["a.py"] or b""
     after = {**BEFORE, "a.py": text.replace(b"a3 = 3\n", b"a3 = 33\n").replace(b"a9 = 9\n", b"# nine\na9 = 9\n")}
     oracle = Oracle({0})
-    assert await run_shrink(after, oracle) == ShrinkResult(frozenset({0}), 1, is_minimal=True)
+    assert await run_shrink(after, oracle) == ShrinkResult(frozenset({0}), 1, is_complete=True)
 
 
 async def test_unused_helpers_are_dropped_together() -> None:
     text = (change_lines(4)["a.py"] or b"") + b"\n\ndef helper():\n    return 1\n"
     after = {"a.py": text, "b.py": b"import sys\n" + (BEFORE["b.py"] or b"")}
     oracle = Oracle({0})
-    assert await run_shrink(after, oracle) == ShrinkResult(frozenset({0}), 1, is_minimal=True)
+    assert await run_shrink(after, oracle) == ShrinkResult(frozenset({0}), 1, is_complete=True)
 
 
 async def test_candidate_with_a_syntax_error_costs_no_run() -> None:
     before: dict[str, bytes | None] = {"a.py": b"x = 1\n5\ny = 2\n"}
     hunks, oracle = split_hunks(before, {"a.py": b"x = [\n5\n]\n"}), Oracle({0, 1})
     result = await shrink(before, hunks, oracle, budget=ShrinkBudget(), clock=lambda: 0.0)
-    assert result == ShrinkResult(frozenset({0, 1}), 0, is_minimal=True)
+    assert result == ShrinkResult(frozenset({0, 1}), 0, is_complete=True)
+
+
+async def test_candidate_that_is_not_acceptable_costs_no_run_and_is_not_kept() -> None:
+    hunks, oracle = split_hunks(BEFORE, change_lines(1, 5, 9)), Oracle({0})
+
+    def keeps_last_hunk(files: Files) -> bool:
+        return b"a9 = -10" in (files["a.py"] or b"")
+
+    result = await shrink(BEFORE, hunks, oracle, clock=lambda: 0.0, is_acceptable=keeps_last_hunk)
+    assert result.needed_hunks == {0, 2}
+    assert all(2 in part for part in oracle.asked)
+    assert result.runs == len(oracle.asked)
 
 
 def test_file_with_an_earlier_syntax_error_need_not_parse() -> None:
@@ -108,7 +120,7 @@ def test_file_with_an_earlier_syntax_error_need_not_parse() -> None:
 async def test_run_budget_ends_with_the_smallest_passing_patch_so_far() -> None:
     oracle = Oracle({0, 7})
     result = await run_shrink(change_lines(1, 3, 5, 7, 9, 11, 13, 15), oracle, ShrinkBudget(runs=5, seconds=1e9))
-    assert (result.runs, result.is_minimal) == (5, False)
+    assert (result.runs, result.is_complete) == (5, False)
     assert {0, 7} <= result.needed_hunks
 
 
@@ -117,7 +129,7 @@ async def test_time_budget_is_respected() -> None:
     result = await shrink(
         BEFORE, hunks, oracle, budget=ShrinkBudget(runs=99, seconds=15), clock=lambda: float(next(clock))
     )
-    assert (result.runs, result.is_minimal) == (1, False)
+    assert (result.runs, result.is_complete) == (1, False)
 
 
 async def test_error_in_a_run_is_not_swallowed() -> None:

@@ -1,4 +1,4 @@
-"""Find the smallest part of a change that still passes: bounded delta debugging over its hunks."""
+"""Find a smaller part of a change that still passes: bounded delta debugging over its hunks."""
 
 from __future__ import annotations
 
@@ -30,8 +30,8 @@ class ShrinkResult(NamedTuple):
     needed_hunks: HunkNumbers
     runs: int
     """How many parts were tested."""
-    is_minimal: bool
-    """Whether no single hunk of `kept` can be left out; False if the budget ran out first."""
+    is_complete: bool
+    """Whether the change was tried without each needed hunk; False if the budget ran out first."""
 
 
 class _Spent(Exception):
@@ -45,13 +45,16 @@ async def shrink(
     *,
     budget: ShrinkBudget | None = None,
     clock: Callable[[], float],
+    is_acceptable: Callable[[Files], bool] = lambda _: True,
 ) -> ShrinkResult:
-    """Find the smallest passing part of a change that passes as a whole. Raises what `is_green` raises.
+    """Find a passing part, as small as possible, of a change that passes as a whole. Raises what `is_green` raises.
 
     `clock` returns the seconds spent; record its values if the search must be exactly repeatable.
-    `is_green` is called at most once per part, never for a part whose files do not parse, nor for the whole.
+    `is_acceptable` judges the files of a part without a test run, and must accept the whole.
+    `is_green` is called at most once per part, never for a part that is not acceptable or whose files do not parse, nor
+    for the whole.
     """
-    search = _Search(before, hunks, is_green, budget or ShrinkBudget(), clock)
+    search = _Search(before, hunks, is_green, budget or ShrinkBudget(), clock, is_acceptable)
     return await search.find_smallest()
 
 
@@ -63,8 +66,10 @@ class _Search:
         is_green: Callable[[HunkNumbers], Awaitable[bool]],
         budget: ShrinkBudget,
         clock: Callable[[], float],
+        is_acceptable: Callable[[Files], bool],
     ) -> None:
         self._before, self._hunks, self._is_green = before, hunks, is_green
+        self._is_acceptable = is_acceptable
         self._budget, self._clock, self._began = budget, clock, clock()
         self._results: dict[tuple[tuple[str, bytes | None], ...], bool] = {}
         self._runs = 0
@@ -76,8 +81,8 @@ class _Search:
             await self._try_single_hunks()
             await self._halve()
         except _Spent:
-            return ShrinkResult(self._smallest, self._runs, is_minimal=False)
-        return ShrinkResult(self._smallest, self._runs, is_minimal=True)
+            return ShrinkResult(self._smallest, self._runs, is_complete=False)
+        return ShrinkResult(self._smallest, self._runs, is_complete=True)
 
     async def _without_layout(self) -> None:
         """Leave out, all at once, hunks without effect, then hunks that only add names that no kept hunk uses."""
@@ -131,7 +136,8 @@ class _Search:
         files = compose(self._before, self._hunks, selected)
         key = tuple(sorted(files.items()))
         if key not in self._results:
-            self._results[key] = has_valid_syntax(self._before, files) and await self._run(selected)
+            is_candidate = has_valid_syntax(self._before, files) and self._is_acceptable(files)
+            self._results[key] = is_candidate and await self._run(selected)
         if self._results[key] and len(selected) < len(self._smallest):
             self._smallest = selected
         return self._results[key]

@@ -56,6 +56,7 @@ class PythonLanguage(Language):
     name = "Python"
     key = "python"
     suffixes = (".py", ".pyi", ".pyw")
+    stub_suffixes: Mapping[str, str] = {".pyi": ".py"}
     module_suffix = ".py"
     listed_suffixes = (".py",)
     reads_code = loads_hooks = True
