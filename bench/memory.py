@@ -1,4 +1,5 @@
-"""The quality of memory: failure fingerprints (`same_cause`, `different_cause`) and recall (`_recall_cards.py`).
+"""The quality of memory: failure fingerprints (`same_cause`, `different_cause`), recall (`_recall_cards.py`) and recall
+from other projects (`_recall_elsewhere.py`).
 
 Each of the first two is the share of pairs of failures that share a key: ideally all pairs with the same cause, and no
 pairs with different causes. The pairs are failures of real packages. One half is `signatures/pairs.jsonl`, made by
@@ -19,6 +20,7 @@ from typing import Literal
 
 import _paths  # noqa: F401
 import _recall_cards
+import _recall_elsewhere
 from _figures import Figure, expect_at_least, expect_at_most, print_figures
 from redstart.core.frozen import FrozenValue
 from redstart.core.learning import Signature
@@ -99,7 +101,14 @@ def recall_figures(*, quick: bool, explain: bool) -> Iterator[Figure]:
     yield from _recall_cards.recall_figures(quick=quick)
 
 
-FIGURES = {"signatures": signature_figures, "recall": recall_figures}
+def elsewhere_figures(*, quick: bool, explain: bool) -> Iterator[Figure]:
+    """Yield the figures of recall from other projects. `quick` changes nothing: this takes seconds."""
+    del quick, explain
+    sides = [(pair.package, side) for file in HALVES.values() for pair in read(file) for side in (pair.a, pair.b)]
+    yield from _recall_elsewhere.elsewhere_figures([(package, sign_failure(side)) for package, side in sides])
+
+
+FIGURES = {"signatures": signature_figures, "recall": recall_figures, "elsewhere": elsewhere_figures}
 """The figures by part, so that `--only` can select one."""
 
 

@@ -18,6 +18,10 @@ cards are no longer found by signature or family, only by their text. Their keys
 original text is not stored."""
 
 
+ASSERTION_TYPES = frozenset(("AssertionError", "JestAssertionError", "Failed", "failureException"))
+"""The exceptions of failed assertions, without their modules."""
+
+
 def _compute_digest(*parts: str) -> str:
     return hashlib.sha256("\x1f".join((str(SIGNATURE_VERSION), *parts)).encode()).hexdigest()[:32]
 
@@ -44,6 +48,12 @@ class Signature(FrozenValue):
     def family(self) -> str:
         """Identity of this kind of bug, in any repo."""
         return _compute_digest(self._type, self.kind or self.message)
+
+    @property
+    def is_plain_assertion(self) -> bool:
+        """Whether a test found a wrong value. That tests in other projects did too, in whatever words, says nothing."""
+        is_test_id = "::" in self.frame or ":" not in self.frame
+        return self._type in ASSERTION_TYPES and is_test_id
 
     @property
     def _type(self) -> str:

@@ -20,8 +20,11 @@ class Memory(Protocol):
         First those with the same signature, then those of the same family, then those with similar text: all that are
         similar enough in the same repo, before those of other repos. Within the first two kinds, cards of the same repo
         come first, then those with more similar text (to a hundredth), then the newest. The score is 1 for the same
-        signature, 0.5 for the same family, and half of the likeness for the rest. Cards of other tenants and
-        quarantined cards are never returned. If texts cannot be compared now, the first two kinds are still found.
+        signature, 0.5 for the same family, and half of the likeness for the rest.
+
+        A card of another repo with another signature must be more similar (`Embedder.near_elsewhere`), and neither
+        failure may be a plain assertion. Cards of other tenants and quarantined cards are never returned. If texts
+        cannot be compared now, cards of the same signature, and those of the same family and repo, are still found.
         """
         ...
 
@@ -152,7 +155,12 @@ class Embedder(Protocol):
 
     @property
     def near(self) -> float:
-        """The minimum likeness (a cosine) at which a fix of one failure may help with another."""
+        """The minimum likeness (a cosine) at which a fix of one failure may help with another in the same repo."""
+        ...
+
+    @property
+    def near_elsewhere(self) -> float:
+        """The minimum likeness at which a fix of one failure may help with another in another repo."""
         ...
 
     async def embed(self, texts: Sequence[str]) -> list[Sequence[float]]:

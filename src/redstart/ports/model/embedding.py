@@ -143,6 +143,11 @@ class ApiEmbedder:
     def near(self) -> float:
         return self._manner.similarity_threshold
 
+    @property
+    def near_elsewhere(self) -> float:
+        """The same as `near`, which was measured on failures of different packages."""
+        return self.near
+
     async def embed(self, texts: Sequence[str]) -> list[Sequence[float]]:
         """Embed the texts; see the port. Raises `ModelError`, `ConfigError` and, before a call, `BudgetExceeded`.
 

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from datetime import UTC, datetime
-from typing import Any
+from typing import Any, NamedTuple
 
 from sqlalchemy import ColumnElement, Connection, Row, bindparam, delete, or_, select, text, update
 from sqlalchemy.dialects import sqlite
@@ -103,6 +103,13 @@ SPARE = 16
 _SHOWN_STATE = CardState.shown.value
 
 
+class _Candidate(NamedTuple):
+    """A card that may be shown, and its repo."""
+
+    card: FixCard
+    repo: str
+
+
 class SqlMemory:
     """The cards of the database's tenant. Without an embedder no card is found by text similarity.
 
@@ -146,15 +153,21 @@ class SqlMemory:
         with self._database.connect_for_reading() as connection:
             search = self._get_search(connection)
             akin = search.find_related(connection, card_query, vector, limit)
-            scores = {hit.card_id: (1.0, "signature") if hit.has_same_signature else (0.5, "family") for hit in akin}
-            bodies = self._load_bodies(connection, list(scores)) if scores else {}
-            if vector is not None and len(scores) < limit:
-                self._add_similar(connection, search, vector, card_query, limit, scores, bodies)
-        return [
-            RecalledCard(card=parse(FixCard, bodies[card_id]), score=round(score, 4), source=source)
-            for card_id, (score, source) in scores.items()
-            if card_id in bodies
-        ][:limit]
+            candidates = self._load_cards(connection, [hit.card_id for hit in akin]) if akin else {}
+            recalled = [
+                RecalledCard(
+                    card=candidates[hit.card_id].card,
+                    score=1.0 if hit.has_same_signature else 0.5,
+                    source="signature" if hit.has_same_signature else "family",
+                )
+                for hit in akin
+                if hit.card_id in candidates
+                and (hit.has_same_signature or self._may_help(signature, candidates[hit.card_id], hit.likeness, repo))
+            ]
+            if vector is not None and len(recalled) < limit:
+                known, missing = {hit.card_id for hit in akin}, limit - len(recalled)
+                recalled += self._find_similar(connection, search, vector, signature, card_query, missing, known)
+        return recalled
 
     async def recall_patterns(self, goal: str, *, tenant: str, repo: str, limit: int = 3) -> list[RecalledPattern]:
         if tenant != self._database.tenant:
@@ -182,32 +195,46 @@ class SqlMemory:
                 self._meter.lacks(str(error))
         return FailureVector(self._embedder.name, place) if any(place) else None
 
-    def _add_similar(
+    def _find_similar(
         self,
         connection: Connection,
         search: SimilaritySearch,
         vector: FailureVector,
+        signature: Signature,
         card_query: CardQuery,
-        limit: int,
-        scores: dict[str, tuple[float, str]],
-        bodies: dict[str, str],
-    ) -> None:
-        """Add cards with similar text: those of the repo and, if they do not suffice, others of the tenant."""
-        min_likeness = self._embedder.near if self._embedder else 1.0
+        missing: int,
+        known: Collection[str],
+    ) -> list[RecalledCard]:
+        """Find as many cards as are missing by their text: those of the repo, then others of the tenant."""
+        recalled: list[RecalledCard] = []
+        repo, min_likeness = card_query.repo, self._embedder.near if self._embedder else 1.0
         tenant_condition = vectors.c.tenant == card_query.tenant
-        for scope in (vectors.c.repo == card_query.repo, vectors.c.repo != card_query.repo):
-            if len(scores) >= limit:
-                return
-            hits = search.find_nearest(connection, tenant_condition & scope, vector, limit + len(scores) + SPARE)
-            alike = [hit for hit in hits if hit.likeness >= min_likeness and hit.card_id not in scores]
-            shown_bodies = self._load_bodies(connection, [hit.card_id for hit in alike]) if alike else {}
-            bodies |= shown_bodies
-            scores |= {hit.card_id: (0.5 * hit.likeness, "likeness") for hit in alike if hit.card_id in shown_bodies}
+        for scope in (vectors.c.repo == repo, vectors.c.repo != repo):
+            if len(recalled) >= missing:
+                break
+            hits = search.find_nearest(connection, tenant_condition & scope, vector, missing + len(known) + SPARE)
+            similar_hits = [hit for hit in hits if hit.likeness >= min_likeness and hit.card_id not in known]
+            candidates = self._load_cards(connection, [hit.card_id for hit in similar_hits]) if similar_hits else {}
+            recalled += [
+                RecalledCard(card=candidates[hit.card_id].card, score=round(0.5 * hit.likeness, 4), source="likeness")
+                for hit in similar_hits
+                if hit.card_id in candidates and self._may_help(signature, candidates[hit.card_id], hit.likeness, repo)
+            ]
+        return recalled[:missing]
 
-    def _load_bodies(self, connection: Connection, names: list[str]) -> dict[str, str]:
-        """Load the bodies of the cards that may be shown."""
+    def _may_help(self, signature: Signature, candidate: _Candidate, likeness: float, repo: str) -> bool:
+        """Return whether the card of another bug may be shown: one of another repo must meet a higher standard."""
+        if candidate.repo == repo:
+            return True
+        card_signature = candidate.card.signature
+        is_plain = signature.is_plain_assertion or (card_signature is not None and card_signature.is_plain_assertion)
+        return self._embedder is not None and not is_plain and likeness >= self._embedder.near_elsewhere
+
+    def _load_cards(self, connection: Connection, names: list[str]) -> dict[str, _Candidate]:
+        """Load the cards that may be shown."""
         conditions = (cards.c.tenant == self._database.tenant, cards.c.id.in_(names), cards.c.state == _SHOWN_STATE)
-        return {row.id: row.body for row in connection.execute(select(cards.c.id, cards.c.body).where(*conditions))}
+        rows = connection.execute(select(cards.c.id, cards.c.repo, cards.c.body).where(*conditions))
+        return {row.id: _Candidate(parse(FixCard, row.body), row.repo) for row in rows}
 
     async def _compute_missing_vectors(self, embedder: Embedder, repo: str) -> None:
         """Compute missing vectors of this embedder. May be interrupted, and may run twice at once.

@@ -15,8 +15,10 @@ from redstart.testing.contracts.store import Stores, begin
 from redstart.testing.states import commit, make_card, make_failure, make_signature, make_spec
 
 BUG = make_signature()
-SAME_KIND = make_signature(frame="bank/ledger.py:Ledger.sum")
-"""The same kind of bug in another place."""
+SAME_KIND = make_signature(frame="bank/basket.py:Basket.total")
+"""The same kind of bug in another place with similar names."""
+REMOTE_KIND = make_signature(frame="mail/ledger.py:Ledger.sum")
+"""The same kind of bug in another place with other names."""
 ALIKE = make_signature(message="KeyError: 'prices'")
 """Another bug with almost the same text."""
 UNRELATED = make_signature(exception="ZeroDivisionError", message="division by zero", frame="bank/rates.py:mean")
@@ -104,6 +106,33 @@ class MemoryContract(PatternsContract, FailuresContract):
         async def scenario() -> None:
             await learn(stores, "kin", SAME_KIND, repo="bank")
             assert await recall_ids(stores, repo="shop") == "kin"
+
+        asyncio.run(scenario())
+
+    def test_dissimilar_bug_of_the_family_is_recalled_only_in_its_own_repo(self, stores: Stores) -> None:
+        async def scenario() -> None:
+            await learn(stores, "remote", REMOTE_KIND, repo="mail")
+            await learn(stores, "kin", SAME_KIND, repo="bank")
+            assert await recall_ids(stores, repo="shop") == "kin"
+            assert await recall_ids(stores, repo="mail") == "remote kin"
+
+        asyncio.run(scenario())
+
+    def test_wrong_value_is_recalled_elsewhere_only_by_its_signature(self, stores: Stores) -> None:
+        wrong = make_signature(
+            exception="AssertionError", message="assert 3 == 4", frame="tests/test_cart.py::test_sum"
+        )
+        moved = wrong.model_copy(update={"frame": "tests/test_cart.py::test_sums"})
+        reworded = moved.model_copy(update={"message": "assert 3 == 5"})
+        assert wrong.family == moved.family != reworded.family
+
+        async def scenario() -> None:
+            await learn(stores, "moved", moved, repo="bank")
+            await learn(stores, "reworded", reworded, repo="bank")
+            assert await recall_ids(stores, wrong, repo="shop") == ""
+            assert await recall_ids(stores, wrong, repo="bank") == "moved reworded"
+            await learn(stores, "same", wrong, repo="bank")
+            assert await recall_ids(stores, wrong, repo="shop") == "same"
 
         asyncio.run(scenario())
 

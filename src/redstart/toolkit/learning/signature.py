@@ -13,7 +13,7 @@ from itertools import takewhile
 from typing import NamedTuple
 
 from redstart.core.frozen import clip
-from redstart.core.learning import Signature
+from redstart.core.learning import ASSERTION_TYPES, Signature
 from redstart.core.report import Case
 from redstart.toolkit.base.tracebacks import Traceback, parse_tracebacks, strip_colors
 from redstart.toolkit.learning.failure_text import (
@@ -95,7 +95,6 @@ _EXCEPTION_LINE = re.compile(
     r"(?::(?:\s+(?P<text>.*))?)?$",
 )
 _SAYS_NOTHING = ("", "collection failure")
-_ASSERTIONS = frozenset(("AssertionError", "JestAssertionError", "Failed", "failureException"))
 _SYNTAX = frozenset(("SyntaxError", "IndentationError", "TabError"))
 """Each Python version words these differently."""
 _UNPARSED_SOURCE = re.compile(
@@ -149,7 +148,7 @@ def sign(case: Case, *, is_source: Callable[[str], bool], roots: Sequence[str] =
     exception = _parse_exception(message, chain[-1].text)
     short_name = exception.type.rpartition(".")[2]
     location = place(chain, is_source, roots, test=test.file, recursive=short_name in ("RecursionError", "RangeError"))
-    assertion = short_name in _ASSERTIONS or exception.text.startswith("expect(")
+    assertion = short_name in ASSERTION_TYPES or exception.text.startswith("expect(")
     misspelt = short_name in _SYNTAX and not test.script
     first_line = (
         _find_unparsable_line(exception.text, chain[-1].text)
