@@ -79,7 +79,7 @@ async def create_program_run(
         ),
         goal=goal,
         base=base,
-        suite=Suite(runner=programs.runner, environment=keep_environment(app, suite_environment)),
+        suite=Suite(runner=programs.runner, environment=keep_environment(app, suite_environment), detailed=True),
         limits=request.limits,
         sandbox=app.settings.sandbox.limits,
         verify=request.verify,

@@ -171,6 +171,7 @@ def take_folder(
         environment=keep_environment(app, setup.environment),
         folder=setup.folder,
         junit=request.junit,
+        detailed=True,
     )
     spec = RunSpec(
         task=FixTask(

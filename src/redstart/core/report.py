@@ -37,13 +37,17 @@ class Case(FrozenValue):
     actual: str | None = None
     detail: str = ""
     seconds: float = 0.0
+    stdout: str = Field(default="", exclude_if=lambda text: not text)
+    """What the test printed, clipped; empty if the runner does not attribute output to tests."""
+    stderr: str = Field(default="", exclude_if=lambda text: not text)
+    """What the test printed as errors or logged, clipped."""
 
     @property
     def is_red(self) -> bool:
         return self.outcome in (Outcome.failed, Outcome.error)
 
     def shorten(self) -> Case:
-        """Return the case as the run state carries it: every text is clipped, `detail` is empty."""
+        """Return the case as the run state carries it: every text is clipped, `detail` and output are empty."""
         return self.model_copy(
             update={
                 "id": clip(self.id, 200),
@@ -51,6 +55,8 @@ class Case(FrozenValue):
                 "expected": None if self.expected is None else clip(self.expected, 100),
                 "actual": None if self.actual is None else clip(self.actual, 100),
                 "detail": "",
+                "stdout": "",
+                "stderr": "",
             }
         )
 

@@ -23,6 +23,7 @@ from redstart.core.report import Case, Outcome
 from redstart.core.run import Suite
 from redstart.core.shell import IN, OUT, PINNED, Completed, Environment, Variation
 from redstart.toolkit.languages.node import CASE_MARK
+from redstart.toolkit.languages.node.printed_output import add_printed_output
 from redstart.toolkit.languages.protocol import ReadCases, RunFault, SuiteRunner, list_unnamed_files
 from redstart.toolkit.suites.problems.run_problems import SuiteProblem
 from redstart.toolkit.suites.request import SuiteRequest, read_sandbox_file
@@ -344,7 +345,11 @@ class NodeRunner(SuiteRunner):
         return build_node_request(suite, ids=ids, variation=variation)
 
     def read(self, suite: Suite, completed: Completed) -> ReadCases:
-        return ReadCases(read_node(completed), bool(completed.files.get(CASES)))
+        cases = read_node(completed)
+        start = find_runner_start(suite.command or _DEFAULT_COMMANDS[suite.runner])
+        if cases and suite.detailed and (start.runner if start else suite.runner) == "vitest":
+            cases = add_printed_output(cases, completed.output)
+        return ReadCases(cases, bool(completed.files.get(CASES)))
 
     def find_run_fault(self, suite: Suite, completed: Completed) -> RunFault | None:
         return (

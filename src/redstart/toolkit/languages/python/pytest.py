@@ -59,6 +59,9 @@ PLAIN_OPTIONS = (
     "--color=no",
 )
 """The options for runs without the plugin."""
+LONG_COMPARISONS = ("--override-ini=truncation_limit_lines=100", "--override-ini=truncation_limit_chars=6000")
+"""Options for longer explanations of failed comparisons, from pytest 8.4 on. Older versions ignore them. Only the text
+is longer: pytest compares as much as before."""
 
 
 def build_pytest_request(
@@ -89,7 +92,7 @@ def build_pytest_request(
     lent_start, files = bundled_pytest.start(environment)
     start = lent_start or with_interpreter(command_args[:end], environment)
     plain = plain or _is_isolated_start(start)
-    options = _build_options(variation, sentinel, plain=plain)
+    options = _build_options(suite, variation, sentinel, plain=plain)
     is_limited = bool(test_cpu) and not plain
     options += (f"--redstart-test-cpu={test_cpu}",) if is_limited else ()
     argv = (*start, *_merge_arguments(command_args[end:], select_arguments(ids), options))
@@ -137,7 +140,7 @@ def _build_wrapped_request(
 ) -> SuiteRequest:
     """Build the request for a command that starts pytest: a variable passes our options; its own options still win."""
     wrapper = adapt_command(suite, environment)
-    options = _build_options(variation, sentinel, plain=plain)
+    options = _build_options(suite, variation, sentinel, plain=plain)
     files = dict(wrapper.files_in)
     if ids and not plain:
         files[IDS] = "".join(f"{id_}\n" for id_ in ids)
@@ -158,12 +161,14 @@ def _build_wrapped_request(
     return _with_plugins(request, sentinel, environment)
 
 
-def _build_options(variation: Variation, sentinel: Sequence[str], *, plain: bool) -> tuple[str, ...]:
+def _build_options(suite: Suite, variation: Variation, sentinel: Sequence[str], *, plain: bool) -> tuple[str, ...]:
+    comparisons = LONG_COMPARISONS if suite.detailed else ()
     if plain:
-        return PLAIN_OPTIONS
+        return (*PLAIN_OPTIONS, *comparisons)
     return (
         *(("-p", SENTINEL) if sentinel else ()),
         *OPTIONS,
+        *comparisons,
         *((f"--redstart-order={variation.order}",) if variation.order else ()),
         *((f"--redstart-seed={variation.seed}",) if variation.seed else ()),
     )

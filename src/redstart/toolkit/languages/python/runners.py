@@ -11,6 +11,7 @@ from redstart.core.shell import Completed, Environment, Variation
 from redstart.core.suite import Suite
 from redstart.toolkit.languages.protocol import STARTERS, ReadCases, RunFault, SuiteRunner, list_unnamed_files
 from redstart.toolkit.languages.python import django, pytest, unittest
+from redstart.toolkit.languages.python.captured_output import add_captured_output
 from redstart.toolkit.languages.python.node_ids import pytest_ids
 from redstart.toolkit.languages.python.sentinel import read_sentinel
 from redstart.toolkit.languages.python.spectrum import build_coverage_request
@@ -55,7 +56,10 @@ class PythonRunner(SuiteRunner):
         # A pytest run that ended before it could write leaves an empty file.
         texts = [completed.files[name] for name in pytest.REPORTS if completed.files.get(name)]
         create_ids = pytest_ids if suite.runner == PYTEST else build_dotted_ids
-        return ReadCases(read_cases(texts, create_ids) if texts else None, bool(texts))
+        cases = read_cases(texts, create_ids) if texts else None
+        if cases and suite.detailed and suite.runner == PYTEST:
+            cases = add_captured_output(cases, completed.output)
+        return ReadCases(cases, bool(texts))
 
     def can_select_tests(self, suite: Suite) -> bool:
         if suite.runner == "django":
