@@ -20,6 +20,8 @@ MIN_PASSAGE_TOKENS = 60
 """The smallest clipped passage, in tokens, that is still useful."""
 SECTION_VALUES = {
     "failing": 100.0,
+    "broken": 100.0,
+    "new_tests": 100.0,
     "code": 100.0,
     "probed": 60.0,
     "rejected": 50.0,
@@ -31,10 +33,19 @@ SECTION_VALUES = {
     "patterns": 10.0,
 }
 """The value of a section's first passage. The n-th passage has 1/n of it. See `fit_question`."""
+ANNOUNCED = frozenset({"plan", "new_tests"})
+"""Sections that say in the prompt itself that a part of them is left out."""
+TEST_SECTIONS = frozenset({"failing", "broken"})
 LITTLE = 5.0
 """The value of a passage of the project's notes or of static findings."""
 NEEDED = frozenset({"answer", "goal", "hint", "package", "form", "looking", "ask", "fix"})
 """Sections that the question cannot do without."""
+
+TEST_SOURCE, TEST_OUTPUT, OTHER_TESTS = "source of this test", "output of this test", "other failing tests"
+"""The sources of passages that follow a failing test, and of the one that follows them all."""
+PASSAGE_SHARES = {TEST_SOURCE: 0.9, TEST_OUTPUT: 0.5, OTHER_TESTS: 0.1}
+LATER_TEST = 0.2
+"""The value of a token in these passages, and in those about a later test, relative to one of the first passage."""
 
 _PASSAGE = re.compile(r'^<data from="(?P<source>[^"]*)">\n(?P<text>.*?)\n</data>$', re.MULTILINE | re.DOTALL)
 
@@ -102,23 +113,49 @@ def fit_question(question: str, room: int, **sections: str) -> BuiltQuestion:
 
 
 def _split_passages(name: str, section: str) -> Iterator[PromptPart]:
-    for number, match in enumerate(_PASSAGE.finditer(section), 1):
-        wrap = partial(wrap_untrusted, match["source"], limit=len(match["text"]) * 4 + 1)
-        value = SECTION_VALUES.get(name, LITTLE) / number
-        yield PromptPart(_name_passage(name, number, match["source"]), match["text"], value, MIN_PASSAGE_TOKENS, wrap)
+    matches = list(_PASSAGE.finditer(section))
+    wraps = [partial(wrap_untrusted, match["source"], limit=len(match["text"]) * 4 + 1) for match in matches]
+    sources = [match["source"] for match in matches]
+    values = [SECTION_VALUES.get(name, LITTLE) / number for number in range(1, len(matches) + 1)]
+    if name in TEST_SECTIONS and not {TEST_SOURCE, TEST_OUTPUT, OTHER_TESTS}.isdisjoint(sources):
+        tokens = [estimate_tokens(wrap(match["text"])) for wrap, match in zip(wraps, matches, strict=True)]
+        values = _value_test_passages(values[0], sources, tokens)
+    for number, (match, wrap, value) in enumerate(zip(matches, wraps, values, strict=True), 1):
+        part_name = _name_passage(name, number, match["source"])
+        yield PromptPart(part_name, match["text"], value, MIN_PASSAGE_TOKENS, wrap)
+
+
+def _value_test_passages(value: float, sources: Sequence[str], tokens: Sequence[int]) -> list[float]:
+    """Value passages about failing tests so that the first test's traceback and source are cut last.
+
+    Before them goes what the first test printed, before that all later tests, and first of all the list of the others.
+    """
+    kept_together = tokens[0] + (tokens[1] if sources[1:2] == [TEST_SOURCE] else 0)
+    values: list[float] = []
+    first_share = 1.0
+    for number, (source, count) in enumerate(zip(sources, tokens, strict=True)):
+        first_share = LATER_TEST if number and source == "test" else first_share
+        share = min(first_share, PASSAGE_SHARES.get(source, 1.0))
+        values.append(value / kept_together * share * count / (1 + number / 1000))
+    return values
 
 
 def _with_passages(name: str, section: str, shown_passages: dict[str, str]) -> str:
-    """Return the section with the passages that are shown. Empty if it had passages and none is left."""
+    """Return the section with the passages that are shown. Empty if it had passages and none is left, unless the
+    section says so."""
     if name in NEEDED or not section:
         return section
     matches = list(_PASSAGE.finditer(section))
     names = [_name_passage(name, number, item["source"]) for number, item in enumerate(matches, 1)]
+    cut_count = sum(shown_passages.get(item) != match[0] for item, match in zip(names, matches, strict=True))
+    note = f"({cut_count} of {len(names)} parts of this section do not fit: they are shortened or left out.)"
+    is_announced = name in ANNOUNCED and cut_count > 0
     if matches and not any(item in shown_passages for item in names):
-        return ""
+        return f"{section.partition(chr(10))[0]}\n{note}" if is_announced else ""
     remaining_names = iter(names)
     result = _PASSAGE.sub(lambda _: shown_passages.get(next(remaining_names), ""), section)
-    return re.sub(r"\n{2,}(?=<data |## |\Z)", "\n", result).rstrip("\n")
+    result = re.sub(r"\n{2,}(?=<data |## |\Z)", "\n", result).rstrip("\n")
+    return f"{result}\n{note}" if is_announced else result
 
 
 def _name_passage(section: str, number: int, source: str) -> str:

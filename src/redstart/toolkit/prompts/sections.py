@@ -17,6 +17,7 @@ from redstart.core.report import Case
 from redstart.core.run import Attempt, AttemptSummary
 from redstart.core.safe_text import to_one_line
 from redstart.toolkit.base.text import wrap_untrusted
+from redstart.toolkit.prompts.fit_window import OTHER_TESTS, TEST_OUTPUT, TEST_SOURCE
 from redstart.toolkit.prompts.render import format_section
 
 REFLECTION_REQUEST = (
@@ -70,9 +71,20 @@ def build_attempt_section(attempt: Attempt, diff: str) -> str:
 
 
 MAX_SHOWN_CASES = 8
-DETAIL = 3000
+MIN_SHOWN_CASES = 3
+"""How many failing tests are shown in full even if they seem to have the same cause."""
+MAX_GROUPED_CASES = 200
+MAX_LISTED_CASES = 30
+FIRST_DETAIL, DETAIL = 6000, 3000
+"""Bytes of the runner's text about the first failing test, and about each of the others."""
+VALUE = 2000
+"""Bytes of an expected or actual value."""
+SOURCE, CAPTURED = 6000, 2000
+"""Bytes of a test's source, and of what it printed to each stream."""
 PLAN = 16_000
 """Bytes of a plan: enough for all criteria of a run, with their titles."""
+TEST_FILE = 40_000
+"""Bytes of a test file of a new program."""
 
 
 def build_goal_section(text: str, full_goal: str = "") -> str:
@@ -107,30 +119,117 @@ def plan(current_plan: Plan | None) -> str:
     lines = [current_plan.summary]
     for subtask in current_plan.subtasks:
         lines += [f"- {subtask.title}", *(f"  - {criterion}" for criterion in subtask.criteria)]
-    return format_section("Plan", wrap_untrusted("plan", "\n".join(lines), PLAN))
+    text = "\n".join(lines)
+    return format_section("Plan", wrap_untrusted("plan", text, PLAN), _note_excess(text, PLAN))
 
 
-def build_failing_section(cases: Sequence[Case], total: int) -> str:
-    """Build a section with the failing tests: IDs, expected and actual values, and the runner's output.
+def build_new_tests_section(paths: Sequence[str], read: Callable[[str], bytes | None]) -> str:
+    """Build a section with the test files of a new program, each as a whole or with a note on what is left out."""
+    texts = {path: (read(path) or b"").decode(errors="replace") for path in paths}
+    blocks = ((wrap_untrusted(path, text, TEST_FILE), _note_excess(text, TEST_FILE)) for path, text in texts.items())
+    return format_section("The tests", *(item for block in blocks for item in block))
 
-    Of a test with several sets of parameters, it shows the first in full and only the differences of the others.
+
+def _note_excess(text: str, limit: int) -> str:
+    excess = len(text.encode(errors="replace")) - limit
+    return f"({excess} bytes are left out above, at the mark […].)" if excess > 0 else ""
+
+
+def _get_id(case: Case) -> str:
+    return case.id
+
+
+def _read_nothing(_case: Case) -> str:
+    return ""
+
+
+def build_failing_section(
+    cases: Sequence[Case],
+    total: int,
+    *,
+    group: Callable[[Case], str] = _get_id,
+    read_source: Callable[[Case], str] = _read_nothing,
+) -> str:
+    """Build a section with the failing tests: one test of each group in full, then the IDs of the others.
+
+    `group` names the cause of a failure; by default, each test is its own group. `read_source` returns the parts of a
+    test's source that its traceback does not show. A test in full is its ID, expected and actual values, the runner's
+    output, its source and what it printed. Of a test with several sets of parameters, only the first is shown in full
+    and only the differences of the others.
+
+    The cases may be those of the start, or those of an attempt's report.
     """
+    shown_cases = _choose_full_cases(cases, group)
     blocks: list[str] = []
     seen: set[str] = set()
-    for case in cases[:MAX_SHOWN_CASES]:
+    for case in shown_cases:
         test = case.id.partition("[")[0]
-        is_repeated = test in seen
+        blocks += _format_full_case(case, read_source, is_first=not blocks, is_repeated=test in seen)
         seen.add(test)
-        lines = [f"id: {case.id}", f"message: {clip(case.message, 1000)}"]
-        if case.expected is not None:
-            lines.append(f"expected: {clip(case.expected, 500)}")
-        if case.actual is not None:
-            lines.append(f"actual: {clip(case.actual, 500)}")
-        lines.append(clip(_find_parameters(case.detail) if is_repeated else case.detail, DETAIL))
-        blocks.append(wrap_untrusted("test", "\n".join(lines), DETAIL + 3000))
-    if total > len(cases[:MAX_SHOWN_CASES]):
-        blocks.append(f"({total - len(cases[:MAX_SHOWN_CASES])} more failing tests are not shown.)")
-    return format_section("Failing tests", *blocks)
+    shown_ids = {case.id for case in shown_cases}
+    other_cases = [case for case in cases if case.id not in shown_ids]
+    return format_section("Failing tests", *blocks, *_format_other_cases(other_cases, total - len(shown_cases)))
+
+
+def build_broken_section(cases: Sequence[Case], read_source: Callable[[Case], str] = _read_nothing) -> str:
+    """Build a section with tests that passed before the last edits and fail now: each in full, then IDs of others."""
+    shown_cases, other_cases = cases[:MAX_SHOWN_CASES], cases[MAX_SHOWN_CASES:]
+    blocks = [
+        block
+        for number, case in enumerate(shown_cases)
+        for block in _format_full_case(case, read_source, is_first=not number)
+    ]
+    return format_section(
+        "Tests that passed before the last edits and fail now",
+        *blocks,
+        *_format_other_cases(other_cases, len(other_cases)),
+    )
+
+
+def _choose_full_cases(cases: Sequence[Case], group: Callable[[Case], str]) -> list[Case]:
+    """Choose the first test of each group. If there are few groups, add tests of other functions."""
+    first_by_group: dict[str, Case] = {}
+    for case in cases[:MAX_GROUPED_CASES]:
+        first_by_group.setdefault(group(case), case)
+    chosen = list(first_by_group.values())[:MAX_SHOWN_CASES]
+    tests = {case.id.partition("[")[0] for case in chosen}
+    for case in cases:
+        test = case.id.partition("[")[0]
+        if len(chosen) < MIN_SHOWN_CASES and test not in tests:
+            chosen.append(case)
+            tests.add(test)
+    return chosen
+
+
+def _format_full_case(
+    case: Case, read_source: Callable[[Case], str], *, is_first: bool, is_repeated: bool = False
+) -> list[str]:
+    limit = FIRST_DETAIL if is_first else DETAIL
+    lines = [f"id: {case.id}", f"message: {clip(case.message, 1000)}"]
+    if case.expected is not None:
+        lines.append(f"expected: {clip(case.expected, VALUE)}")
+    if case.actual is not None:
+        lines.append(f"actual: {clip(case.actual, VALUE)}")
+    lines.append(clip(_find_parameters(case.detail) if is_repeated else case.detail, limit))
+    blocks = [wrap_untrusted("test", "\n".join(lines), limit + 2 * VALUE + 2000)]
+    if is_repeated:
+        return blocks
+    if source := read_source(case):
+        blocks.append(wrap_untrusted(TEST_SOURCE, source, SOURCE))
+    printed = {"stdout": case.stdout, "stderr": case.stderr}
+    if texts := [f"{name}:\n{clip(text, CAPTURED)}" for name, text in printed.items() if text.strip()]:
+        blocks.append(wrap_untrusted(TEST_OUTPUT, "\n".join(texts), 2 * CAPTURED + 100))
+    return blocks
+
+
+def _format_other_cases(cases: Sequence[Case], count: int) -> list[str]:
+    """Format the other failing tests, each as one line, and the number of those that are left out."""
+    lines = [
+        f"{case.id}: {clip(to_one_line(case.message), 200)}".removesuffix(": ") for case in cases[:MAX_LISTED_CASES]
+    ]
+    blocks = [wrap_untrusted(OTHER_TESTS, "\n".join(lines), MAX_LISTED_CASES * 510)] if lines else []
+    left_out = count - len(lines)
+    return [*blocks, f"({left_out} more failing tests are not shown.)"] if left_out > 0 else blocks
 
 
 def build_brief_failing_section(cases: Sequence[Case], limit: int = 3) -> str:

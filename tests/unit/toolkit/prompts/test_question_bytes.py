@@ -14,7 +14,7 @@ SHA256 = {
     "brief/create.md": "853cb5476d610734d31fb258829e5a895a8fee3fc7c752959ca41f54e211bbbf",
     "brief/patch.md": "73482a6ac65740edb1b313c0431ec78704575e11273ae6635ac6e624168ed99a",
     "brief/tests.md": "8ba3351ec5b8ee8bdf5fb0fc4c2323a707d56152be76918a880b93e52eb971fa",
-    "create/patch.md": "d5234c1a7f8f31793095e21beb823094c7968ac9fe95a044877a0fce6378a31e",
+    "create/patch.md": "75f0e1deb5cd4f974650914bc7dfdbe2a272ebaaa2e29ac956decf43b2150c47",
     "create/plan.md": "c3292c4aa5e7d5d9fc8c40e39f9d9245e229e753fc4fc58237e6ab673e6162c7",
     "forms/block.md": "f88838b0ffc4c653deee83aef66b41aecbbc85aab3fc7e6119a2cea65cba6317",
     "forms/brief_block.md": "ba96e3bb4c072bef0dc3dca391018d65f6041720770302a75bd0228f1d9854d8",
