@@ -62,7 +62,7 @@ def test_failed_export_or_replay_is_reported(user: User, repo_of: Callable[[str]
     assert user.redstart("fix", repo, "--dry-run", "-m", "command:true").code == 0
     empty_result = user.redstart("runs", "export", "--cassette", tmp_path / "none.json", cwd=repo)
     assert empty_result.code == 2
-    assert "asked no model" in empty_result.err
+    assert "called no model" in empty_result.err
     invalid_result = user.redstart("runs", "export", "--cassette", repo / "pager.py", cwd=repo)
     assert invalid_result.code == 2
     assert "is not a cassette" in invalid_result.err

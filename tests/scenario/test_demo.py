@@ -7,7 +7,7 @@ import subprocess
 import sys
 from pathlib import Path
 
-EXPLORE = "Explore what the demo left:"
+EXPLORE = "Explore the demo's runs:"
 
 
 def run_redstart(home: Path, *arguments: str) -> subprocess.CompletedProcess[str]:

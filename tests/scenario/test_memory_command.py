@@ -75,7 +75,7 @@ def test_empty_memory_is_reported(user: User) -> None:
     assert run_memory(user, "graph") == "no failed attempts yet\nno exceptions yet\n"
     for command, argument in (("show", "nobody"), ("forget", "")):
         result = user.redstart("memory", command, argument)
-        assert (result.code, result.err.splitlines()[0]) == (2, f"error: no fix card {argument}".rstrip())
+        assert (result.code, result.err.splitlines()[0]) == (2, f"error: there is no fix card '{argument}'")
 
 
 def test_card_can_be_shown_approved_and_forgotten(user: User, fix: Callable[..., Ran], tmp_path: Path) -> None:

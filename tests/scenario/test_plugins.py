@@ -152,7 +152,7 @@ def test_run_with_plugins_can_be_resumed(user: User, repo: Path) -> None:
             ("-m", "plugin:absent:m"),
             ("'absent' of acme-redstart 1.2 failed (ModuleNotFoundError", "reinstall"),
         ),
-        (("-m", "plugin:mute:m"), ("gave a object, which is no model: it has no method `ask`",)),
+        (("-m", "plugin:mute:m"), ("returned an object of type object, which is not a model: it has no method `ask`",)),
         (("-m", "plugin:failing:m"), ("'failing' of acme-redstart 1.2 failed (KeyError: 'choices')",)),
         (("-m", MODEL, "--sandbox", "plugin:refusing"), ("failed (RuntimeError: no machine is free)",)),
         (("-m", MODEL, "--sandbox", "plugin:nothing"), ("no sandbox plug-in is called 'nothing'",)),
@@ -184,6 +184,6 @@ def test_two_packages_with_the_same_plugin_name_are_refused(
 
 def test_doctor_and_models_list_plugins(user: User) -> None:
     output = " ".join(user.redstart("doctor").out.split())
-    for text in ("plugin:onefix of acme-redstart 1.2", "plugin:absent the plug-in", "plugin:counting isolates"):
+    for text in ("plugin:onefix of acme-redstart 1.2", "plugin:absent the plug-in", "plugin:counting isolation"):
         assert text in output, output
     assert "plugin:onefix:MODEL" in user.redstart("models").out

@@ -64,7 +64,7 @@ def test_unsolved_run_lists_what_is_missing(user, fixed):
     assert re.search(r"the run ended: \d+ newly failing tests? after 1 attempt", " ".join(show_result.out.split()))
     proof = json.loads(user.redstart("show", "--proof", "--format", "json", cwd=repo).out)
     assert proof["verified"] is False
-    assert any(line.startswith("newly red: ") for line in proof["lacking"])
+    assert any(line.startswith("newly failing: ") for line in proof["lacking"])
 
 
 @pytest.mark.soak

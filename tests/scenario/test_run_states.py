@@ -70,7 +70,7 @@ def test_run_keeps_its_model_when_interrupted_and_resumed(user, repo):
             assert any(INTO.search(line) for line in process.stderr), "it asks the person again"
             process.send_signal(signal.SIGINT)
             out, _ = process.communicate(timeout=SECONDS)
-        assert f"model: manual, as this run began; your settings name openai:scripted at {server.openai_url}" in out
+        assert f"model: manual, as when the run began; your settings name openai:scripted at {server.openai_url}" in out
         assert server.requests == [], "nothing went to the provider of the settings"
         changed = user.redstart("resume", run["run_id"], "-m", "openai:scripted")
         assert f"model: was manual, now openai:scripted at {server.openai_url} (--model)" in changed.out

@@ -222,7 +222,7 @@ PROMPT = r"\(sandbox\) \S+ \$ "
 def test_shell_shows_its_environment_and_leaves_files_unchanged(shell: Screen, user: User, repo: Path):
     before = hash_files(repo)
     banner = shell.read_until(PROMPT)
-    for text in ("sandbox bwrap", f"{user.environ['VIRTUAL_ENV']}/bin/python", "network none", ".env", "thrown away"):
+    for text in ("sandbox bwrap", f"{user.environ['VIRTUAL_ENV']}/bin/python", "network none", ".env", "discarded"):
         assert text in banner.splitlines()[0]
     shell.ask("pwd; echo made > made; rm test_shop.py; echo $((6*7))", rf"{re.escape(str(repo))}\r\n42\r\n")
     shell.ask("cat .env", "No such file")

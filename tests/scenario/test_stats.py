@@ -77,6 +77,6 @@ def test_stats_match_the_results_of_the_runs(
         f"{spending['calls']} calls, {spending['input_tokens'] + spending['output_tokens']:,} tokens, price unknown"
         in text
     )
-    assert user.redstart("stats", "--since", "0h").out == "no runs in this period\n"
+    assert user.redstart("stats", "--since", "0h").out == "no run was started in this period\n"
     error_result = user.redstart("stats", "--since", "soon")
     assert (error_result.code, "'soon' is not a time" in error_result.err) == (2, True)

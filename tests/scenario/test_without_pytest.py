@@ -74,7 +74,7 @@ def test_missing_pytest_with_no_input_is_an_error_with_a_hint(user, calc):
     user.environ["REDSTART_MODELS__STRONG"] = "manual"
     result = user.redstart("fix", calc, "--no-input")
     assert result.code == 2, result.out + result.err
-    assert "this project's environment (.venv in the project) has no pytest" in result.err
+    assert "this project's environment (.venv in the project) does not contain pytest" in result.err
     assert f"{calc}/.venv/bin/python -m pip install pytest" in result.err
     assert not list(calc.glob(".venv/lib/*/site-packages/pytest")), "nothing may be installed"
 

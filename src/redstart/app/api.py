@@ -62,7 +62,7 @@ async def afix(path: PathLike = ".", **options: Unpack[FixOptions]) -> RunResult
 
 
 def start_fix(path: PathLike = ".", **options: Unpack[FixOptions]) -> Run[RunResult]:
-    """Start to make the failing tests of a repo pass, in a running event loop.
+    """Start a run that makes the failing tests of a repo pass, in a running event loop.
 
     **Parameters**: See `redstart.fix`.
 
@@ -94,7 +94,7 @@ async def acreate(goal: str, out: PathLike, **options: Unpack[CreateOptions]) ->
 
 
 def start_create(goal: str, out: PathLike, **options: Unpack[CreateOptions]) -> Run[RunResult]:
-    """Start to create a small tested program, in a running event loop.
+    """Start a run that creates a small tested program, in a running event loop.
 
     **Parameters**: See `redstart.create`.
 
@@ -108,11 +108,9 @@ def improve(path: PathLike = ".", *, cycles: int, **options: Unpack[ImproveOptio
 
     **Parameters:**
 
-    * **path** - The program's directory.
-    * **cycles** - How many improvements are tried.
-    * **goal** - *(optional)* What to improve.
-    * **patch** - *(optional)* The file that the improvements that were kept are written to.
-    * **model**, **sandbox**, **limits**, **reflect**, **on_event** - *(optional)* See `redstart.fix`.
+    * **path** - The program's directory. * **cycles** - How many improvements are tried. * **goal** - *(optional)* What
+    to improve. * **patch** - *(optional)* The file for the patch with all kept improvements. * **model**, **sandbox**,
+    **limits**, **reflect**, **on_event** - *(optional)* See `redstart.fix`.
 
     **Raises:** As `redstart.fix`.
     """
@@ -128,7 +126,7 @@ async def aimprove(path: PathLike = ".", *, cycles: int, **options: Unpack[Impro
 
 
 def start_improve(path: PathLike = ".", *, cycles: int, **options: Unpack[ImproveOptions]) -> Run[RunResult]:
-    """Start to try several improvements of a program, in a running event loop.
+    """Start a run that tries several improvements of a program, in a running event loop.
 
     **Parameters**: See `redstart.improve`.
 
@@ -165,7 +163,7 @@ async def aaudit(path: PathLike = ".", **options: Unpack[AuditOptions]) -> Audit
 
 
 def start_audit(path: PathLike = ".", **options: Unpack[AuditOptions]) -> Run[AuditResult]:
-    """Start to check a file or directory, in a running event loop.
+    """Start a run that checks a file or directory, in a running event loop.
 
     **Parameters**: See `redstart.audit`.
 
@@ -177,14 +175,13 @@ def start_audit(path: PathLike = ".", **options: Unpack[AuditOptions]) -> Run[Au
 def resume(run_id: str, **options: Unpack[ResumeOptions]) -> RunResult:
     """Continue a run from its last finished step, with the model, the sandbox and the limits it began with.
 
-    A run that has finished is returned as it is.
+    A run that has finished is returned unchanged.
 
     **Parameters:**
 
-    * **run_id** - The run's ID, or how it begins.
-    * **model**, **sandbox** - *(optional)* Instead of those of the run. Where the run began with an object, pass the
-    object again.
-    * **patch**, **on_event** - *(optional)* See `redstart.fix`.
+    * **run_id** - The run's ID, or its first characters. * **model**, **sandbox** - *(optional)* Use these instead of
+    the run's own. If the run began with an object, pass the object again. * **patch**, **on_event** - *(optional)* See
+    `redstart.fix`.
 
     **Raises:** As `redstart.fix`, and `ConfigError` if there is no such run, if it was cancelled or if its model is
     not available.
@@ -201,7 +198,7 @@ async def aresume(run_id: str, **options: Unpack[ResumeOptions]) -> RunResult:
 
 
 def start_resume(run_id: str, **options: Unpack[ResumeOptions]) -> Run[RunResult]:
-    """Start to continue a run, in a running event loop.
+    """Continue a run in the background, in a running event loop.
 
     **Parameters**: See `redstart.resume`.
 

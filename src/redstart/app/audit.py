@@ -40,7 +40,8 @@ class AuditRequest(NamedTuple):
 
 
 async def create_audit_run(app: AppContext, path: Path, request: AuditRequest) -> RunState:
-    """Take a snapshot of the repo around the file or folder and store a new run on it. Nothing of it is changed or run.
+    """Take a snapshot of the repo around the file or folder and store a new run on it. No file is changed, and none of
+    its code runs.
 
     Raises `ConfigError` if the path or the ref does not exist, or if the baseline cannot be read.
     """

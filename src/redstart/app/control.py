@@ -1,4 +1,4 @@
-"""Ask runs to stop, wherever they are driven."""
+"""Ask runs to stop, on this machine or another one."""
 
 from __future__ import annotations
 

@@ -36,7 +36,7 @@ async def export_cassette(app: AppContext, run_id: str, to: Path) -> ExportedCas
         _require_cassette(to)
     records = [item for item in await app.adapters.journal.list_records(run_id) if item.kind == "model"]
     if not records:
-        raise ConfigError(f"run {run_id} asked no model: there is nothing to export")
+        raise ConfigError(f"run {run_id} called no model, so there is nothing to export")
     secrets = find_secrets(os.environ)
     try:
         answers = [_answer(record, app.adapters.blobs) for record in records]
@@ -44,7 +44,7 @@ async def export_cassette(app: AppContext, run_id: str, to: Path) -> ExportedCas
     except BlobMissing as error:
         raise ConfigError(
             f"run {run_id} cannot be exported: some of its messages or answers no longer exist",
-            remedy="they were removed when a fix card that they quote was forgotten",
+            remedy="they were deleted together with a fix card that they quote (redstart memory forget)",
         ) from error
     # The model that wrote the edits: its profile decides how a step asks.
     writer = next((n for n, record in enumerate(records) if record.call.step == Step.patch.value), 0)

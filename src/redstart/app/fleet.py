@@ -50,7 +50,9 @@ async def submit(app: AppContext, state: RunState) -> None:
 
 
 def refuse_stuck(app: AppContext, state: RunState) -> None:
-    """Raise `ConfigError` if the run needs what only this machine has, unless the fleet is also on this machine."""
+    """Raise `ConfigError` if the run needs something that only this machine has, unless the fleet is on this machine
+    too.
+    """
     if app.settings.fleet.same_machine:
         return
     reasons = list_local_storage_reasons(app.settings)

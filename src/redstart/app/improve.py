@@ -90,9 +90,9 @@ async def create_improve_run(app: AppContext, path: Path, request: ImproveReques
 
 
 def build_run_limits(settings: Settings, cap: ImproveLimits) -> Limits:
-    """Return the limits of all improvements together: of money and time only those that the user named.
+    """Return the limits of all improvements together. Money and time are limited only if the user names a limit.
 
-    If there is a limit of money and the price of the model is unknown, the settings' token limit applies as well.
+    If there is a money limit and the price of the model is unknown, the token limit of the settings applies too.
     """
     model_profile = load_profile(settings)
     name = settings.models.strong

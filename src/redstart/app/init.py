@@ -50,7 +50,9 @@ def _detect_suite(folder: Path) -> tuple[str | None, str]:
 
 
 def write(proposal: Proposal) -> None:
-    """Write the proposed file. Raises `ConfigError` if a file exists there by now: it is never overwritten."""
+    """Write the proposed file. An existing file is never overwritten: raises `ConfigError` if one was created in the
+    meantime.
+    """
     try:
         with proposal.path.open("x", encoding="utf-8") as file:
             file.write(proposal.text)
@@ -61,12 +63,12 @@ def write(proposal: Proposal) -> None:
 
 
 def _create_exists_error(path: Path) -> ConfigError:
-    return ConfigError(f"{path} already exists", remedy="to see what is in force: redstart config show")
+    return ConfigError(f"{path} already exists", remedy="to see the settings in effect: redstart config show")
 
 
 def _render_settings(command: str) -> str:
     tests = f'command = "{command}"' if command else '# command = "python -m pytest"   (no tests found)'
-    return f"""# Settings of this project for Redstart. To see what is in force: redstart config show
+    return f"""# Settings of this project for Redstart. To see the settings in effect: redstart config show
 # A project may name its tests, protect files and lower limits. Its users set everything else.
 
 # Files that no patch may change, besides the tests and their configuration.

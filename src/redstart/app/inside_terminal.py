@@ -1,13 +1,14 @@
-"""Run inside a sandbox, as a script: a command on a pseudo terminal of the sandbox's own, led over a connection.
+"""A script inside the sandbox: run a command on a pseudo terminal there, and relay the terminal over a connection.
 
-It is run by the target's interpreter, so it needs nothing but the standard library of Python 3.8.
-Arguments: the port to connect to, the file with the token that opens the connection, lines and columns of the window,
-then the command.
+The target's interpreter runs it, so it needs only the standard library of Python 3.8. Its arguments are the port to
+connect to, the file with the token that opens the connection, the lines and columns of the window, and the command.
 
-What the command prints is sent as it is. What comes in is framed, since it also tells of the window: a letter, the
-length as four bytes, then that many bytes. `d` is what was typed, `w` two numbers of two bytes, lines and columns.
+The command's output is sent unchanged. Input arrives in frames, because it also reports the size of the window: a
+letter, the length as four bytes, then that many bytes. `d` holds typed text, `w` the lines and columns as two-byte
+numbers.
 
-It exits as the command does, with 128 + n after signal n. When the other side goes away, it ends at once.
+The exit code is that of the command, or 128 + n after signal n. If the other side closes the connection, the script
+ends at once.
 """
 
 from __future__ import annotations
@@ -31,7 +32,7 @@ TERMINAL_CLOSED_EXIT_CODE = 129
 
 
 class TerminalBridge:
-    """Between the connection and the command's terminal, until the command ends."""
+    """Relay between the connection and the command's terminal until the command ends."""
 
     def __init__(self, host: socket.socket, terminal: int, child: int) -> None:
         self._host, self._terminal, self._child = host, terminal, child
@@ -47,7 +48,7 @@ class TerminalBridge:
         signal.set_wakeup_fd(wakeup_socket.fileno(), warn_on_full_buffer=False)
 
     def serve(self) -> int:
-        """The command's exit code."""
+        """Relay until the command ends, and return its exit code."""
         readers = [self._host, self._wakeup, self._terminal]
         code = self._poll_exit_code()  # it may have ended before its signal was heard
         while code is None:
@@ -73,7 +74,7 @@ class TerminalBridge:
         return os.WEXITSTATUS(status) if os.WIFEXITED(status) else 128 + os.WTERMSIG(status)
 
     def _show(self) -> bool:
-        """Send what was printed. False where there is nothing now."""
+        """Send what the command printed. Return False if there is nothing to send now."""
         try:
             printed = os.read(self._terminal, CHUNK)
         except OSError:  # nothing yet, or nobody has the terminal open
@@ -86,7 +87,7 @@ class TerminalBridge:
             del self._typed[: os.write(self._terminal, self._typed)]
 
     def _take(self) -> bool:
-        """False where the other side is gone."""
+        """Receive input frames. Return False if the other side has closed the connection."""
         data = self._host.recv(CHUNK)
         self._received += data
         while len(self._received) >= HEAD.size:
@@ -103,7 +104,7 @@ class TerminalBridge:
 
 
 def _ignore_signal(*_: object) -> None:
-    """The wake-up has said it already."""
+    """Do nothing: the wake-up socket has already reported the signal."""
 
 
 def set_window(terminal: int, lines: int, columns: int) -> None:
@@ -111,7 +112,7 @@ def set_window(terminal: int, lines: int, columns: int) -> None:
 
 
 def drain_connection(host: socket.socket) -> None:
-    """Wait until the other side has all that was printed: what is still on its way is lost with the sandbox."""
+    """Wait until the other side has received all output, because unsent output is lost with the sandbox."""
     with contextlib.suppress(OSError):
         host.shutdown(socket.SHUT_WR)
         host.settimeout(FAREWELL_SECONDS)

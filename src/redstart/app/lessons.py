@@ -120,9 +120,9 @@ async def _find(memory: TenantMemory, prefix: str) -> Lesson:
     matches = [lesson for lesson in await list_lessons(memory) if lesson.id.startswith(prefix)]
     exact = [item for item in matches if item.id == prefix]
     if not matches:
-        raise ConfigError(f"no lesson {prefix}", remedy="list them: redstart memory list")
+        raise ConfigError(f"there is no lesson '{prefix}'", remedy="list them: redstart memory list")
     if len(matches) > 1 and not exact:
-        raise ConfigError(f"several lessons begin with {prefix}", remedy="type more of the ID")
+        raise ConfigError(f"the IDs of several lessons begin with '{prefix}'", remedy="type more of the ID")
     return (exact or matches)[0]
 
 

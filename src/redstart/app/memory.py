@@ -242,10 +242,10 @@ async def mirror_graph(memory: TenantMemory, url: str, database: str, environ: M
 async def _find(memory: TenantMemory, prefix: str) -> KeptCard:
     ids = await memory.cards.find_ids(prefix, 2) if prefix else []
     if len(ids) > 1 and ids[0] != prefix:
-        raise ConfigError(f"several fix cards begin with {prefix}", remedy="type more of the ID")
+        raise ConfigError(f"the IDs of several fix cards begin with '{prefix}'", remedy="type more of the ID")
     stored_card = await memory.cards.get_card(ids[0]) if ids else None
     if stored_card is None:
-        raise ConfigError(f"no fix card {prefix}", remedy="list them: redstart memory list")
+        raise ConfigError(f"there is no fix card '{prefix}'", remedy="list them: redstart memory list")
     return stored_card
 
 

@@ -104,7 +104,7 @@ async def _store_message(app: AppContext, state: RunState, text: str) -> ResumeA
     if holder is None or holder.host != platform.node() or not is_alive(holder.pid):
         return ResumeAnswer(run_id)
     note = (
-        f"saved. Process {holder.pid} drives run {run_id} and reads it before its next plan or patch.\n"
+        f"saved. Process {holder.pid} works on run {run_id} and reads this before its next plan or patch.\n"
         f"If that process is not Redstart: redstart resume {run_id}"
     )
     return ResumeAnswer(run_id, note, holder.pid)
@@ -159,7 +159,8 @@ async def _go_further(app: AppContext, state: RunState, request: ResumeWish, tex
 async def _compute_new_limits(app: AppContext, state: RunState, request: ResumeWish) -> Limits:
     """Return the ended run's limits with the requested changes. Attempts count from the next one.
 
-    If the run ended because too many attempts brought nothing, allow as many again: the person has seen the others.
+    If the run ended because too many attempts made no progress, allow as many again: the person has seen the earlier
+    ones.
     """
     first_state = await app.adapters.store.load_first(state.run_id)
     original_attempts = state.spec.limits.attempts - (first_state.now.number - 1)

@@ -1,4 +1,5 @@
-"""Load adapters of other packages by entry point. A plug-in is named `plugin:NAME`, never by a name of ours.
+"""Load adapters of other packages by entry point. A plug-in is always named `plugin:NAME`, so it cannot replace a
+built-in adapter.
 
 A plug-in is imported only when it is named. An error in it, or in loading it, names its package.
 """
@@ -31,7 +32,9 @@ def list_plugin_names(group: str) -> tuple[str, ...]:
 
 
 def make_model(name: str, deadline: float) -> Model:
-    """Make the model `plugin:NAME:MODEL` by `factory(MODEL, deadline)`. Raises `ConfigError` if that returns none."""
+    """Make the model `plugin:NAME:MODEL` by `factory(MODEL, deadline)`. Raises `ConfigError` if the factory returns no
+    model.
+    """
     _, _, plugin_spec = name.partition(":")
     plugin, _, model = plugin_spec.partition(":")
     entry = _find_entry(MODELS, plugin)
@@ -43,7 +46,7 @@ def make_model(name: str, deadline: float) -> Model:
 def make_sandbox(name: str, workspaces: Workspaces, scratch: Path) -> Sandbox:
     """Make the sandbox `plugin:NAME` by `factory(workspaces, scratch)`.
 
-    Raises `ConfigError` if that returns none, and `SandboxUnavailable` if the factory raises it.
+    Raises `ConfigError` if the factory returns no sandbox, and `SandboxUnavailable` if the factory raises it.
     """
     entry = _find_entry(SANDBOXES, name.partition(":")[2])
     inner = _call_factory(entry, SANDBOXES, "run", lambda factory: cast("Sandbox", factory(workspaces, scratch)))
@@ -79,7 +82,7 @@ class _PluginModel:
         except Exception as error:
             raise ModelRefused(_describe_failure(self._entry, error), remedy=_suggest_remedy(self._entry)) from error
         if not isinstance(answer, Answer):  # pyright: ignore[reportUnnecessaryIsInstance]  (code of others)
-            problem = f"{_describe_plugin(self._entry)} gave a {type(answer).__name__} in place of an answer"
+            problem = f"{_describe_plugin(self._entry)} returned a {type(answer).__name__} instead of an answer"
             raise ModelRefused(problem, remedy=_suggest_remedy(self._entry))
         return answer
 
@@ -104,7 +107,7 @@ class _PluginSandbox:
                 _describe_failure(self._entry, error), remedy=_suggest_remedy(self._entry)
             ) from error
         if not isinstance(completed, Completed):  # pyright: ignore[reportUnnecessaryIsInstance]  (code of others)
-            problem = f"{_describe_plugin(self._entry)} gave a {type(completed).__name__} in place of a result"
+            problem = f"{_describe_plugin(self._entry)} returned a {type(completed).__name__} instead of a result"
             raise SandboxUnavailable(problem, remedy=_suggest_remedy(self._entry))
         return completed
 
@@ -134,8 +137,8 @@ def _call_factory(entry: EntryPoint, group: str, method: str, make: Callable[[Ca
         raise ConfigError(_describe_failure(entry, error), remedy=_suggest_remedy(entry)) from error
     if not callable(getattr(instance, method, None)):
         raise ConfigError(
-            f"{_describe_plugin(entry)} gave a {type(instance).__name__}, which is no {_GROUP_LABELS[group]}: it "
-            f"has no method `{method}`",
+            f"{_describe_plugin(entry)} returned an object of type {type(instance).__name__}, which is not a "
+            f"{_GROUP_LABELS[group]}: it has no method `{method}`",
             remedy=_suggest_remedy(entry),
         )
     return instance

@@ -84,9 +84,9 @@ def describe_sandbox_session(app: AppContext, setup: RunGround) -> str:
     parts = (
         f"sandbox {_require_sandbox(app).tier}",
         f"{environment.python} ({environment.chosen})",
-        f"network {network}" if not _is_open(app) else "network as outside",
+        f"network {network}" if not _is_open(app) else "network not restricted",
         f"left out: {left_out}",
-        "whatever you change here is thrown away",
+        "your changes here are discarded",
     )
     return " · ".join(parts)
 
@@ -94,7 +94,7 @@ def describe_sandbox_session(app: AppContext, setup: RunGround) -> str:
 def describe_exit_cause(completed: Completed, limits: SandboxLimits) -> str:
     """Return a sentence if a limit or a signal ended the command; empty if it ended by itself."""
     messages = {
-        ExitCause.timeout: f"it was stopped after {limits.wall:g} seconds, the limit of time (sandbox.wall)",
+        ExitCause.timeout: f"it was stopped after {limits.wall:g} seconds, the time limit (sandbox.wall)",
         ExitCause.cpu: f"one process used {limits.cpu} seconds of processor time, the limit",
         ExitCause.memory: f"it ran out of memory: a process may use {limits.memory / 1e9:.1f} GB (sandbox.memory)",
         ExitCause.file_size: f"it wrote a file larger than {limits.file_size / 1e6:.0f} MB, the limit",
@@ -113,7 +113,7 @@ def create_shell_limits(setup: RunGround) -> SandboxLimits:
 
 def _require_sandbox(app: AppContext) -> Sandbox:
     if app.adapters.sandbox is None:
-        raise SandboxUnavailable("no sandbox was asked for")
+        raise SandboxUnavailable("no sandbox was requested")
     return app.adapters.sandbox
 
 
@@ -139,7 +139,9 @@ def _create_shell_request(setup: RunGround, port: int, line: _Line, prompt: str)
 
 
 def _allow_port(environment: Environment, port: int) -> Environment:
-    """Allow the port of our end of the connection. It accepts one connection: nothing inside can open it again."""
+    """Allow the sandbox to reach our end of the connection. It accepts one connection, so nothing inside can open a
+    second one.
+    """
     return environment.model_copy(update={"services": (*environment.services, f"127.0.0.1:{port}")})
 
 

@@ -38,8 +38,8 @@ class PruneReport(FrozenValue):
 async def prune(settings: Settings, *, days: float, keep: int, dry: bool, now: float) -> PruneReport:
     """Remove ended runs older than `days`, except the `keep` newest. Fix cards and lessons from them stay.
 
-    A run has ended if it finished, failed or was cancelled, or if nothing drives it any more. A run that is queued,
-    is running or needs input stays.
+    A run has ended if it finished, failed or was cancelled, or if no process drives it any more. A run that is queued,
+    running or needs input is kept.
 
     Then remove what no remaining run needs: blobs, patches of the removed runs, and work folders of processes that no
     longer exist. Only the data of the settings' tenant is affected. If there is no data yet, nothing is created.

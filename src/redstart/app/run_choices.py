@@ -110,7 +110,7 @@ def resume_with(settings: Settings, stored: RunOptions | None, *, has_model_flag
         return Resumption(run_settings, options, changed=True, note=note)
     is_different = bool(current_options.models.strong) and stored_model != current_model
     note = (
-        f"model: {stored_model}, as this run began; your settings name {current_model} (change it with --model)"
+        f"model: {stored_model}, as when the run began; your settings name {current_model} (change it with --model)"
         if is_different
         else ""
     )

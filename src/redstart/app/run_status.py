@@ -53,7 +53,7 @@ async def load_row(app: AppContext, run_id: str) -> RunRow:
     for row in rows:
         if row.run_id == run_id:
             return row
-    raise StoreError(f"there is no run {run_id}")
+    raise StoreError(f"there is no run '{run_id}'")
 
 
 async def load_status(app: AppContext, run_id: str) -> Status:
@@ -100,8 +100,9 @@ async def _build_view(app: AppContext, row: RunRow) -> RunView:
 
 
 async def list_child_ids(app: AppContext, state: RunState) -> list[str]:
-    """List the IDs of the child runs in the order in which they started. Runs that were only decided on are left
-    out."""
+    """List the IDs of the child runs in the order in which they started. Child runs that are planned but not started
+    are left out.
+    """
     child_ids = [make_child_run_id(state.run_id, number) for number in range(1, state.work.begun + 1)]
     if not child_ids:
         return []

@@ -262,11 +262,11 @@ async def find_run(app: AppContext, prefix: str | None, folder: Path, *, include
         return candidates[0].run_id
     rows = await store.list_runs(prefix=prefix, limit=ALIKE)
     if not rows:
-        raise ConfigError(f"there is no run {prefix}", remedy="list all runs with: redstart runs list")
+        raise ConfigError(f"there is no run '{prefix}'", remedy="list all runs with: redstart runs list")
     if any(row.run_id == prefix for row in rows):
         return prefix
     if len(rows) > 1:
-        raise ConfigError(f"more than one run begins with {prefix}", remedy="type more of the ID")
+        raise ConfigError(f"more than one run ID begins with '{prefix}'", remedy="type more of the ID")
     return rows[0].run_id
 
 

@@ -64,7 +64,7 @@ def keep_up(running: TrialServer, notify: Callable[[str], None]) -> None:
                 raise ConfigError("a worker cannot serve the fleet", remedy="see its message above")
             if code is not None:
                 running.workers.remove(process)
-                notify(f"worker {process.pid} ended with exit code {code}; the other workers take over its work")
+                notify(f"worker {process.pid} exited with code {code}; the other workers take over its work")
         if not running.workers:
             raise ConfigError("no worker is left", remedy="to see what is missing on this machine: redstart doctor")
         time.sleep(POLL_SECONDS)

@@ -117,8 +117,8 @@ def _find_lent_runner(runner: str) -> LentRunner | None:
 def equip(app: AppContext, setup: RunGround, may_lend: MayLend | None) -> RunGround:
     """Use Redstart's own runner if the project's environment has none and `may_lend` agrees.
 
-    No question is asked about an interpreter outside of a project environment (`python3` on the path).
-    Raises `ConfigError` if nobody agrees, or the interpreter is too old for it.
+    No question is asked about an interpreter outside of a project environment (`python3` on the path). Raises
+    `ConfigError` if `may_lend` does not agree, or if the interpreter is too old.
     """
     interpreter, environment, lent_runner = setup.bare_interpreter, setup.environment, _find_lent_runner(setup.runner)
     if interpreter is None or lent_runner is None:
@@ -131,7 +131,7 @@ def equip(app: AppContext, setup: RunGround, may_lend: MayLend | None) -> RunGro
     location = (
         environment.chosen if environment.chosen.startswith(".") else f"{environment.chosen}: {interpreter.prefix}"
     )
-    problem = f"this project's environment ({location}) has no {lent_runner.name}"
+    problem = f"this project's environment ({location}) does not contain {lent_runner.name}"
     if not lent_runner.is_compatible(interpreter) or (is_projects_own and not (may_lend and may_lend(problem))):
         remedy = (
             f"{interpreter.executable} -m pip install {lent_runner.name}, or name the command that runs the "

@@ -1,1 +1,1 @@
-"""The command line, a file a group. Whatever takes long to load waits until a command needs it."""
+"""The command line, one module per group of commands. Slow modules are imported only when a command needs them."""

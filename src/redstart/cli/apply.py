@@ -25,10 +25,7 @@ def apply(
         ),
     ] = None,
 ) -> None:
-    """Apply a run's verified patch to your files, merged with your own edits. If a file conflicts, nothing is written.
-
-    Example: redstart apply --branch fix-rounding
-    """
+    """Apply a run's verified patch to your files, and keep your own edits. If a file conflicts, nothing is written."""
     import asyncio
 
     from redstart.app import settings as configuration

@@ -52,15 +52,18 @@ def audit(
     path: Annotated[Path, typer.Argument(help="A file or directory.")] = Path(),
     goal: Annotated[str, typer.Option("--goal", help="What to review, in plain English.")] = "",
     since: Annotated[
-        str, typer.Option("--since", help="Report only lines changed since this commit, branch or tag.")
+        str, typer.Option("--since", help="Report only findings on lines changed since this commit, branch or tag.")
     ] = "",
     fail_on: Annotated[
-        RiskName | None, typer.Option("--fail-on", help="Exit with 1 if a new finding has this risk or a higher one.")
+        RiskName | None,
+        typer.Option("--fail-on", help="Exit with code 1 if a new finding has this risk or a higher one."),
     ] = None,
     output: Annotated[FormatName, typer.Option("--format", help="Output format.")] = FormatName.text,
     show: Annotated[
         RiskName | None,
-        typer.Option("--show", help="Lowest risk to list as text (default medium); lower ones are only counted."),
+        typer.Option(
+            "--show", help="Lowest risk to list in text output (default medium); findings below it are only counted."
+        ),
     ] = None,
     no_llm: Annotated[bool, typer.Option("--no-llm", help="Run only the tools, without a model.")] = False,
     baseline: Annotated[
@@ -78,10 +81,7 @@ def audit(
     detach: options.Detach = False,
     engine: options.Engine = options.EngineName.langgraph,
 ) -> None:
-    """Check a project for security defects and mistakes. Changes nothing and runs none of its code.
-
-    Example: redstart audit --since main --fail-on high
-    """
+    """Check a project for security defects and mistakes. Changes nothing and runs none of its code."""
     from redstart.app.audit import BASELINE, AuditRequest, find_baseline
     from redstart.core.errors import ConfigError
     from redstart.core.finding import Risk

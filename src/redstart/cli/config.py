@@ -95,9 +95,11 @@ def edit() -> None:
     try:
         code = subprocess.run([*editor, str(file)], check=False).returncode
     except OSError as error:
-        raise ConfigError(f"{editor[0]} cannot be started: {error.strerror}", remedy="change EDITOR") from error
+        raise ConfigError(
+            f"{editor[0]} cannot be started: {error.strerror}", remedy="set EDITOR to another program"
+        ) from error
     if code:
-        raise ConfigError(f"{editor[0]} ended with exit code {code}", remedy=f"check {file}")
+        raise ConfigError(f"{editor[0]} exited with code {code}", remedy=f"check {file}")
     check_file(os.environ)
     echo(f"{file} is valid")
 
@@ -124,10 +126,10 @@ def init(
     runner = f"test runner: {proposal.runner}" if proposal.runner else "no tests found"
     echo(f"{runner}\nproposed {proposal.path}:\n\n{proposal.text}")
     if not yes and (no_input or not sys.stdin.isatty()):
-        echo("nothing written; to write it: redstart init --yes")
+        echo("nothing was written; to write the file: redstart init --yes")
         return
     if yes or confirm("Write this file?", default=True):
         write(proposal)
         echo(f"wrote {proposal.path}")
     else:
-        echo("nothing written")
+        echo("nothing was written")

@@ -42,7 +42,8 @@ def create(
     lang: Annotated[LanguageName, typer.Option("--lang", help="Programming language.")] = LanguageName.python,
     kind: Annotated[KindName | None, typer.Option("--kind", help="Kind of program.")] = None,
     spec_tests: Annotated[
-        Path | None, typer.Option("--spec-tests", help="Use the tests in this file or directory; write none.")
+        Path | None,
+        typer.Option("--spec-tests", help="Use the tests in this file or directory instead of writing new ones."),
     ] = None,
     model: options.Model = None,
     env_file: EnvFile = None,
@@ -101,7 +102,7 @@ def read_goal(goal: str | None, file: Path | None, *, can_ask: bool) -> str:
     from redstart.core.errors import ConfigError
 
     if goal is not None and file is not None:
-        raise ConfigError("the goal is given twice", remedy="use either the argument or --goal-file")
+        raise ConfigError("the goal was given twice", remedy="use either the argument or --goal-file")
     if file is not None:
         try:
             return file.read_text(encoding="utf-8").strip()

@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 
 NO_SANDBOX = (
     "No sandbox works on this machine. The demo runs without one, because its code is part of Redstart and the model's "
-    "answers are recorded. Your own runs do not start without a sandbox."
+    "answers are prerecorded. Your own runs do not start without a sandbox."
 )
 
 
@@ -31,8 +31,8 @@ def demo(
 ) -> None:
     """Watch Redstart fix a bug, without an API key or network.
 
-    The model's answers are recorded; Git, the sandbox, the tests and memory are real. The runs are kept until the next
-    demo; explore them with `redstart --demo`.
+    The model's answers are prerecorded; Git, the sandbox, the tests and memory are real. The runs are kept until the
+    next demo; explore them with `redstart --demo`.
     """
     import tempfile
 
@@ -67,7 +67,9 @@ def _show_fixes(stage: DemoStage, repo: Path) -> int:
     from redstart.app.demo import copy_repo
     from redstart.core.run import Limits
 
-    stage.print_line("A small shop has failing tests. The model's answers are recorded; everything else runs now.")
+    stage.print_line(
+        "A small shop has failing tests. The model's answers are prerecorded; everything else runs for real."
+    )
     stage.warn_if_no_sandbox()
     code = stage.play("first", Limits())
     if code != 0:
@@ -110,7 +112,7 @@ class DemoStage:
     def print_next_steps(self, *, has_learned: bool) -> None:
         if not self._run_ids:
             return
-        self.print_line("\nExplore what the demo left:")
+        self.print_line("\nExplore the demo's runs:")
         self.print_line("  redstart --demo runs list")
         self.print_line(f"  redstart --demo show {self._run_ids[0]} --proof")
         if has_learned:

@@ -104,7 +104,7 @@ class MovingLine:
 
     def fit_to_width(self, width: int) -> str:
         """Return the parts that fit into a line of that width, the most important first."""
-        elapsed = f"{_format_seconds(self._clock() - self._started_at)} in all"
+        elapsed = f"{_format_seconds(self._clock() - self._started_at)} total"
         if not self._step:
             return f"starting · {elapsed}"
         parts = [*self._list_parts(), f"attempt {self._attempt}", self._tests, self._spend_text, elapsed]

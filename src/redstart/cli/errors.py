@@ -65,5 +65,7 @@ def _print_usage_error(error: Any) -> int:
 
 
 def _in_our_words(message: str) -> str:
-    text = re.sub(r"\s+", " ", message).strip().removesuffix(".")
+    from redstart.core.frozen import rephrase_validation_message
+
+    text = rephrase_validation_message(re.sub(r"\s+", " ", message).strip().removesuffix("."))
     return text[:1].lower() + text[1:]

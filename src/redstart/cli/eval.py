@@ -34,7 +34,9 @@ Out = Annotated[Path, typer.Option("--out", help="File to write the tasks to, on
 @app.command("run", short_help="Run Redstart on every task of a set.")
 def run(
     source: Source,
-    name: Annotated[str, typer.Option("--name", help="Name of the evaluation; use the same name to continue it.")] = "",
+    name: Annotated[
+        str, typer.Option("--name", help="Name of the evaluation; to continue one, use its name again.")
+    ] = "",
     goal: Annotated[str, typer.Option("--goal", help="Goal for repos without a failing test, in plain English.")] = "",
     runs: Annotated[int, typer.Option("--runs", min=1, help="Runs per task and seed.")] = 1,
     seeds: Annotated[int, typer.Option("--seeds", min=1, help="Number of seeds.")] = 1,
@@ -50,10 +52,7 @@ def run(
     looks: options.MaxToolCalls = None,
     engine: options.Engine = options.EngineName.langgraph,
 ) -> None:
-    """Run Redstart on every task of a set and grade it with hidden tests. An interrupted evaluation can be continued.
-
-    Example: redstart eval run quixbugs -m openai:gpt-6.1-sol --first 10
-    """
+    """Run Redstart on every task of a set and grade it with hidden tests. An interrupted evaluation can continue."""
     import asyncio
 
     from redstart.app import settings as configuration
@@ -87,7 +86,7 @@ def run(
         work = open_evaluation(workspace.app.with_sandbox(), workspace.trials, plan, tasks, print_progress)
         remaining = len(work.list_remaining())
         finished_count = planned_count - remaining
-        echo(forecast_cost(plan, work.results.list_rows(), remaining) if remaining else "all runs are finished")
+        echo(forecast_cost(plan, work.results.list_rows(), remaining) if remaining else "all runs have finished")
         asyncio.run(work.go(parallel))
         for line in report_lines(plan, compute_figures(work.results.list_rows()), planned_count):
             echo(line)
@@ -129,7 +128,7 @@ def report(
 
 @app.command("compare", short_help="Compare two evaluations.")
 def compare(a: Name, b: Name) -> None:
-    """Compare two evaluations on the tasks and seeds that both of them ran."""
+    """Compare two evaluations on the tasks and seeds that both ran."""
     from redstart.app import settings as configuration
     from redstart.evals.app import open_trials
     from redstart.evals.metrics import compare as compare_rows
@@ -160,7 +159,9 @@ def export_predictions(name: Name) -> None:
 @app.command("verify", hidden=True)
 def check_tasks(
     source: Source,
-    repeats: Annotated[int, typer.Option("--repeats", min=1, help="Test runs in each state.")] = 3,
+    repeats: Annotated[
+        int, typer.Option("--repeats", min=1, help="How often to run the tests before the fix, and again after it.")
+    ] = 3,
     first: First = None,
     repos: Repos = None,
 ) -> None:
@@ -231,10 +232,12 @@ def mine(
     hide: Annotated[bool, typer.Option("--hide-tests", help="Hide the tests; the commit message is the goal.")] = False,
     candidates: Annotated[Path | None, typer.Option("--candidates", help="File that lists the commits to use.")] = None,
     project: Annotated[str, typer.Option("--project", help="The project's name in that file, as owner/name.")] = "",
-    repeats: Annotated[int, typer.Option("--repeats", min=1, help="Test runs in each state.")] = 3,
+    repeats: Annotated[
+        int, typer.Option("--repeats", min=1, help="How often to run the tests before the fix, and again after it.")
+    ] = 3,
     python: options.Python = None,
 ) -> None:
-    """Make tasks from the commits of a git history whose tests fail before and pass after, in every test run."""
+    """Make tasks from past commits of a repo whose tests always fail before the commit and pass after it."""
     import asyncio
 
     from redstart.app import settings as configuration

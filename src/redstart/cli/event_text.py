@@ -120,9 +120,7 @@ def _plan(data: Data) -> str:
         match_text = "this failure" if "signature" in data["sources"] else "this kind of failure"
         text = f"recalled {format_fix_count(len(data['recalled']))} for {match_text}"
     elif data["summary"] and data.get("patterns"):
-        text = (
-            f"{data['summary']} (with {format_count(len(data['patterns']), 'earlier plan')} for a similar goal in view)"
-        )
+        text = f"{data['summary']} (considered {format_count(len(data['patterns']), 'earlier plan')} for similar goals)"
     else:
         text = data["summary"] or data["fault"] or ("" if data.get("shown") else "no earlier fix matches this failure")
     packages = [f"needs {', '.join(data['packages'])}"] if data.get("packages") else []
@@ -222,7 +220,7 @@ def list_detail_lines(event: Event) -> list[str]:
     )
     failed = len(data.get("failed_before", ()))
     attempt_lines = (
-        [f"shown {format_count(failed, 'earlier attempt')} at this failure that did not work"] if failed else []
+        [f"the model saw {format_count(failed, 'earlier attempt')} that did not fix this failure"] if failed else []
     )
     return [
         *([f"last attempt: {explanation[0]}", *explanation[1:]] if explanation else []),
@@ -266,16 +264,16 @@ def describe_note(event: Event) -> str:
     if "test_refused" in data:
         return f"the new test is not usable yet: {data['test_refused']}"
     if "recall_lacks" in data:
-        return f"earlier fixes were not searched by similarity: {data['recall_lacks']}"
+        return f"similar earlier fixes were not searched: {data['recall_lacks']}"
     if "discarded" in data:
         return (
             f"{format_count(data['discarded'], 'recorded call')} discarded from {data['since']} on: the "
             f"request has changed"
         )
     if "not_shown" in data:
-        return f"left out of the question, to fit the model's window: {', '.join(data['not_shown'])}"
+        return f"left out of the question to fit the model's context window: {', '.join(data['not_shown'])}"
     if "known" in data:
         return f"{format_count(data['known'], 'known finding')} not counted"
     if "silent" in data:
-        return f"{data['tool']} gave no findings: {data['silent']}"
+        return f"{data['tool']} reported nothing: {data['silent']}"
     return f"{event.name}: {', '.join(f'{key} {value}' for key, value in data.items())}"

@@ -126,7 +126,7 @@ def _place(path: Path, tests: Sequence[str], *, json: bool) -> tuple[Path, tuple
     options.require_folder(path)
     if not json:
         # The imports take a second or two, and a large repo takes longer to read: show at once that it has started.
-        echo(f"reading {path.resolve().name}")
+        echo(f"reading the files of {path.resolve().name}")
     return path, test_names
 
 

@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 
 
 app = typer.Typer(
-    help="Start a trial fleet on this machine, and manage a fleet.", no_args_is_help=True, rich_markup_mode=None
+    help="Start a trial fleet on this machine, or manage a fleet.", no_args_is_help=True, rich_markup_mode=None
 )
 
 
@@ -26,10 +26,7 @@ def up(
     workers: Annotated[int, typer.Option("--workers", min=1, help="Number of workers.")] = 2,
     folder: Annotated[Path | None, typer.Option("--folder", help="Directory for the data of the fleet.")] = None,
 ) -> None:
-    """Start a trial fleet on this machine: a server, workers, and Postgres if it is installed. Ctrl-C stops it.
-
-    Example: redstart fleet up --workers 4
-    """
+    """Start a trial fleet on this machine: a server, workers, and Postgres if it is installed. Ctrl-C stops it."""
     from redstart.app import settings as configuration
     from redstart.app.trial import keep_up, start_trial
 
@@ -135,10 +132,7 @@ def worker(
         int | None, typer.Option("--at-once", min=1, help="Runs in parallel per pool (default 4).")
     ] = None,
 ) -> None:
-    """Drive the runs of a fleet until stopped. Ctrl-C or SIGTERM stops it after the current steps; nothing is lost.
-
-    Example: redstart worker --pool act
-    """
+    """Work on the runs of a fleet until stopped. Ctrl-C or SIGTERM stops after the current steps; nothing is lost."""
     import asyncio
     import os
     import signal

@@ -31,10 +31,7 @@ def graph(
         typer.Option("--format", help="Output format (default: text at a terminal, else mermaid)."),
     ] = None,
 ) -> None:
-    """Draw the steps of a run and the transitions between them.
-
-    Example: redstart graph --mode create --format mermaid > create.mmd
-    """
+    """Draw the steps of a run and the transitions between them."""
     import sys
 
     from redstart.core.run import Mode

@@ -29,7 +29,7 @@ class BetterName(StrEnum):
 
 
 def improve(
-    path: Annotated[Path, typer.Argument(help="Directory of the program; if empty, give --goal.")] = Path(),
+    path: Annotated[Path, typer.Argument(help="Directory of the program; an empty one needs --goal.")] = Path(),
     goal: Annotated[str, typer.Option("--goal", help="Purpose of the program.")] = "",
     metric: Annotated[str, typer.Option("--metric", help="Command whose last printed number must not get worse.")] = "",
     better: Annotated[BetterName, typer.Option("--better", help="Which values are better.")] = BetterName.smaller,

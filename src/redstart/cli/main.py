@@ -93,7 +93,7 @@ def _print_version(is_requested: bool) -> None:
 def root(
     ctx: typer.Context,
     demo_store: Annotated[
-        bool, typer.Option("--demo", help="Use the runs of the last `redstart demo` instead of yours.")
+        bool, typer.Option("--demo", help="Use the runs of the last `redstart demo` instead of your own.")
     ] = False,
     _version: Annotated[
         bool, typer.Option("--version", callback=_print_version, is_eager=True, help="Print the version.")

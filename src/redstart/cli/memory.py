@@ -30,10 +30,7 @@ def search(
     limit: Annotated[int, typer.Option("--limit", min=1, help="Show at most N results of each kind.")] = 5,
     json: Annotated[bool, typer.Option("--json", help="Print JSON instead.")] = False,
 ) -> None:
-    """Search memory for an error: earlier fixes, failed attempts and lessons. Uses no model.
-
-    Example: redstart memory search "KeyError: 'price'"
-    """
+    """Search memory for an error: earlier fixes, failed attempts and lessons. Uses no model."""
     import asyncio
 
     from redstart.app import settings as configuration
@@ -120,7 +117,7 @@ app = typer.Typer(
     help="List, search, approve and delete what runs learned.", no_args_is_help=True, rich_markup_mode=None
 )
 
-CardId = Annotated[str, typer.Argument(metavar="ID", help="ID of a fix card or lesson, or its beginning.")]
+CardId = Annotated[str, typer.Argument(metavar="ID", help="ID of a fix card or lesson, or its first characters.")]
 Repo = Annotated[str | None, typer.Option("--repo", metavar="NAME", help="Only this repo.")]
 Json = Annotated[bool, typer.Option("--json", help="Print JSON instead.")]
 
@@ -215,7 +212,9 @@ def show(card: CardId, json: Json = False) -> None:
 @app.command("approve")
 def approve(
     card: CardId,
-    by: Annotated[str, typer.Option("--by", metavar="NAME", help="Your name as approver (default: user name).")] = "",
+    by: Annotated[
+        str, typer.Option("--by", metavar="NAME", help="Name of the approver (default: your user name).")
+    ] = "",
     scope: Annotated[ScopeName | None, typer.Option("--scope", help="Lessons only: the runs that may see it.")] = None,
 ) -> None:
     """Show a quarantined fix card to later runs, or a lesson to more runs. Read it first: models will read it too."""

@@ -53,7 +53,7 @@ def lesson_lines(story: LessonStory) -> Iterable[str]:
         "for": {"repo": "its repo", "tenant": "all of your repos", "global": "everyone"}[lesson.scope.value],
         "why": lesson.reason,
         "effect": f"{effect_text}, from {format_count(effect.runs, 'run')}" if effect.runs else "not measured yet",
-        "chance": f"{effect.helps:.0%} that it helps, {effect.harms:.0%} that it harms, given lessons of its kind",
+        "chance": f"{effect.helps:.0%} that it helps, {effect.harms:.0%} that it harms, estimated with similar lessons",
         "with it": f"{lesson.counts.green_when_shown} of {format_count(lesson.counts.shown, 'run')} solved",
         "without it": f"{lesson.counts.green_when_withheld} of {format_count(lesson.counts.withheld, 'run')} solved",
         "taught by": ", ".join((lesson.provenance.run, *lesson.sources)),

@@ -36,7 +36,7 @@ def models(
 ) -> None:
     """List the available models with price and context window, and mark the ones that a run would use.
 
-    Asks each endpoint for its list, but no model a question. Prices are in dollars per million tokens.
+    Asks each endpoint for its list of models, but sends no prompt to a model. Prices are in dollars per million tokens.
     """
     if ctx.invoked_subcommand is not None:
         return
@@ -142,7 +142,7 @@ def _rank(model: OfferedModel) -> tuple[bool, bool, bool, int]:
 def _format_row(model: OfferedModel, names: int) -> str:
     window = f"{_format_tokens(model.window)}{'' if model.window_known else '?'}"
     numbers = f"{_format_usd(model.input_usd):>7}  {_format_usd(model.output_usd):>7}  {window:>7}"
-    return f"  {model.used:<8} {model.name:<{names}}  {numbers}{'' if model.listed else '  not in its list'}"
+    return f"  {model.used:<8} {model.name:<{names}}  {numbers}{'' if model.listed else '  not listed by the endpoint'}"
 
 
 def _format_usd(amount: float | None) -> str:

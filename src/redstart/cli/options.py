@@ -99,7 +99,7 @@ Reflect = Annotated[
     ReflectName | None,
     typer.Option(
         "--reflect",
-        help="When to ask the strong model why an attempt failed: from the second failure on (auto, the default), "
+        help="When the strong model explains why an attempt failed: from the second failure on (auto, the default), "
         "after every failure (always), or never.",
     ),
 ]
@@ -148,25 +148,28 @@ SandboxCpus = Annotated[
 SandboxMemory = Annotated[
     str | None, typer.Option("--sandbox-memory", help="Memory the tests may use, for example 1g (default 4g).")
 ]
-Engine = Annotated[EngineName, typer.Option("--engine", help="Engine that drives the steps.")]
+Engine = Annotated[EngineName, typer.Option("--engine", help="Engine that runs the steps.")]
 RunId = Annotated[
     str | None,
     typer.Argument(
         metavar="ID",
-        help="Run ID or its beginning (default: the last run in this directory).",
+        help="Run ID, or its first characters (default: the last run in this directory).",
         autocompletion=complete_run_id,
     ),
 ]
 NamedRunId = Annotated[
-    str, typer.Argument(metavar="ID", help="Run ID or its beginning.", autocompletion=complete_run_id)
+    str, typer.Argument(metavar="ID", help="Run ID, or its first characters.", autocompletion=complete_run_id)
 ]
 UnfinishedRunId = Annotated[
-    str, typer.Argument(metavar="ID", help="Run ID or its beginning.", autocompletion=complete_unfinished_run_id)
+    str,
+    typer.Argument(metavar="ID", help="Run ID, or its first characters.", autocompletion=complete_unfinished_run_id),
 ]
 TestCommand = Annotated[
     str | None, typer.Option("--test-cmd", help="Command that runs the tests, for example 'pytest tests/unit'.")
 ]
-Keyword = Annotated[str, typer.Option("-k", help="Fix only the failing tests that match, like -k of pytest.")]
+Keyword = Annotated[
+    str, typer.Option("-k", help="Fix only the failing tests that match this expression, as with pytest -k.")
+]
 Scope = Annotated[
     list[str] | None, typer.Option("--scope", help="Directory or glob that edits may change; repeatable.")
 ]
@@ -176,7 +179,7 @@ TestFiles = Annotated[
     typer.Option(
         "--tests",
         metavar="GLOB",
-        help="Test files with unusual names, which no edit may change; repeatable.",
+        help="Glob of test files with unusual names, so that no edit may change them; repeatable.",
     ),
 ]
 NoInput = Annotated[bool, typer.Option("--no-input", help="Never ask a question; stop with an error instead.")]
@@ -209,7 +212,7 @@ MaxToolCalls = Annotated[
         "--max-tool-calls",
         min=0,
         max=50,
-        help="Tool calls the model may make before each answer; 0 for none. The default depends on the model.",
+        help="Maximum number of tool calls before each model answer; 0 for none. The default depends on the model.",
     ),
 ]
 DryRun = Annotated[bool, typer.Option("--dry-run", help="Run the tests, print the plan and its limits, and stop.")]

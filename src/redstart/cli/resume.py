@@ -19,12 +19,12 @@ if TYPE_CHECKING:
     from redstart.core.run import RunState
 
 Say = Annotated[str | None, typer.Option("--say", help="Give the run advice or an answer, in plain English.")]
-Accept = Annotated[bool, typer.Option("--accept", help="Answer yes to the question of the run.")]
-Reject = Annotated[bool, typer.Option("--reject", help="Answer no. Give a reason with --say.")]
+Accept = Annotated[bool, typer.Option("--accept", help="Answer yes to the run's question.")]
+Reject = Annotated[bool, typer.Option("--reject", help="Answer no; give a reason with --say.")]
 Force = Annotated[bool, typer.Option("--force", help="Resume a run that was cancelled.")]
 Model = Annotated[
     str | None,
-    typer.Option("-m", "--model", help="Continue with this model, as provider:name (default: the model of the run)."),
+    typer.Option("-m", "--model", help="Continue with this model, as provider:name (default: the run's own model)."),
 ]
 
 
@@ -38,7 +38,10 @@ class DriverName(StrEnum):
 
 Driver = Annotated[
     DriverName | None,
-    typer.Option("--engine", help="Engine that drives the run; temporal is the fleet (default: that of the run)."),
+    typer.Option(
+        "--engine",
+        help="Engine to continue the run with (default: the same engine as before); temporal means the fleet.",
+    ),
 ]
 
 
@@ -69,9 +72,9 @@ def resume(
     engine: Driver = None,
     force: Force = False,
 ) -> None:
-    """Continue a run from its last committed step, with its own model and options. No step is paid for twice.
+    """Continue a run after its last completed step, with the same model and options. No step is paid for twice.
 
-    With --say, --reflect or new limits, a run that ended while tests still fail continues as a new run.
+    With --say, --reflect or new limits, a run that ended with failing tests continues as a new run.
     """
     import asyncio
 

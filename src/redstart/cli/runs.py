@@ -129,7 +129,7 @@ def fork(
 
 @app.command("watch")
 def watch(run: options.RunId = None, json: options.Json = False, verbose: options.Verbose = False) -> None:
-    """Follow a run that another process drives, until it stops or needs input."""
+    """Follow a run in another process or on the fleet until it stops or needs input."""
     import asyncio
     from contextlib import ExitStack
 
@@ -152,14 +152,14 @@ def watch(run: options.RunId = None, json: options.Json = False, verbose: option
 
 @app.command("pause")
 def pause(run: options.UnfinishedRunId) -> None:
-    """Pause a run after its current step, on whatever machine it runs. `resume` continues it."""
+    """Pause a run after its current step, even if it runs on another machine. `resume` continues it."""
     run_id, _ = _ask(run, "pause")
     echo(f"run {run_id} pauses after its current step. Continue with: redstart resume {run_id}")
 
 
 @app.command("cancel")
 def cancel(run: options.UnfinishedRunId) -> None:
-    """Cancel a run at once, on whatever machine it runs. Its committed steps stay; `resume --force` reopens it."""
+    """Cancel a run at once, even on another machine. Its finished steps are kept; `resume --force` reopens it."""
     run_id, is_cancelled = _ask(run, "cancel")
     if is_cancelled:
         echo(f"run {run_id} is cancelled")
@@ -198,7 +198,7 @@ def prune(
 ) -> None:
     """Remove old runs that are finished, failed, cancelled or paused, with their records and patches.
 
-    Runs that are queued, running or need input stay. Fix cards and lessons of removed runs stay too.
+    Queued and running runs and runs that need input are kept. The fix cards and lessons of removed runs are kept too.
     """
     import asyncio
     import time

@@ -39,10 +39,7 @@ def run(
     python: options.Python = None,
     unsafe_no_sandbox: options.Unsafe = False,
 ) -> None:
-    """Run a command in the sandbox of a project's tests and return its exit code. Your files stay unchanged.
-
-    Example: redstart sandbox run -- python -m pytest -x
-    """
+    """Run a command in the sandbox of a project's tests and return its exit code. Your files stay unchanged."""
     from redstart.app.probe_shell import describe_exit_cause, run_command
 
     async def go(context: AppContext, setup: RunGround) -> int:
@@ -90,7 +87,7 @@ def shell(
 def build(
     anew: Annotated[bool, typer.Option("--anew", help="Rebuild the image even if it exists.")] = False,
 ) -> None:
-    """Build the Docker image for tests, with Python and Node, from this machine's package sources."""
+    """Build the Docker image for tests. It contains Python and Node, installed from this machine's package sources."""
     import asyncio
     import os
 

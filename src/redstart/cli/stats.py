@@ -11,14 +11,14 @@ from redstart.cli.output import echo, echo_json
 
 def stats(
     since: Annotated[
-        str, typer.Option("--since", metavar="7d|DATE", help="Only runs started since 12h, 7d or 2w ago, or a date.")
+        str,
+        typer.Option(
+            "--since", metavar="7d|DATE", help="Only runs started in this period (12h, 7d, 2w) or since this date."
+        ),
     ] = "",
     json: Annotated[bool, typer.Option("--json", help="Print JSON.")] = False,
 ) -> None:
-    """Summarize past runs: outcomes, attempts, time and cost.
-
-    Example: redstart stats --since 7d
-    """
+    """Summarize past runs: outcomes, attempts, time and cost."""
     import asyncio
     import json as encoder
     import shutil

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import re
+
 from pydantic import BaseModel, ConfigDict
 
 
@@ -14,6 +16,12 @@ class FrozenValue(BaseModel):
 def format_count(count: int, noun: str) -> str:
     """Return the count with its noun: `1 test`, `2 tests`."""
     return f"{count:,} {noun}" if count == 1 else f"{count:,} {noun}s"
+
+
+def rephrase_validation_message(message: str) -> str:
+    """Rephrase Pydantic's message about a value so that it follows the name of the value: `must be a valid number`."""
+    text = message.replace("Value error, ", "").replace("Input should be", "must be")
+    return re.sub(r", (?:unable to parse|unable to interpret|got a number with).*", "", text)
 
 
 def clip(text: str, limit: int) -> str:

@@ -117,7 +117,7 @@ def build_plan(request: EvaluationRequest, tasks: Sequence[Task], model: str) ->
 
 
 class EvaluationContext(NamedTuple):
-    """What an evaluation runs in."""
+    """The app context of an evaluation, and the evaluations of the user."""
 
     app: AppContext
     """Its own context: its runs and what they learn are kept apart from all others. It has no sandbox yet."""

@@ -48,7 +48,7 @@ def list_figures(figures: EvaluationFigures) -> list[ReportFigure]:
             for k, share in figures.pass_at_k.items()
             if k > 1
         ),
-        *_make_share_figures("greens that hidden tests confirm", figures.honest_green),
+        *_make_share_figures("green runs that hidden tests confirm", figures.honest_green),
         ReportFigure("dishonest attempts, all caught", str(figures.dishonest_caught)),
         *_make_number_figures("attempts", figures.attempts),
         *_make_number_figures("seconds", figures.seconds),
@@ -56,11 +56,11 @@ def list_figures(figures: EvaluationFigures) -> list[ReportFigure]:
         *_make_number_figures("tokens", figures.tokens),
         *_make_number_figures("usd", figures.usd),
         *_make_share_figures("edits that applied", figures.apply_rate),
-        *([ReportFigure("  of them, by adaptation", _format_counts(figures.rungs))] if figures.rungs else []),
-        *_make_share_figures("true files in the first context", figures.recall),
-        *_make_share_figures("true lines in some context", figures.lines_shown),
-        *_make_share_figures("patches tried before", figures.repeated),
-        *_make_share_figures("failing states seen before", figures.revisited),
+        *([ReportFigure("  how they were made to fit", _format_counts(figures.rungs))] if figures.rungs else []),
+        *_make_share_figures("files to fix in the first context", figures.recall),
+        *_make_share_figures("lines to fix in any context", figures.lines_shown),
+        *_make_share_figures("repeated patches", figures.repeated),
+        *_make_share_figures("repeated failing states", figures.revisited),
     ]
 
 

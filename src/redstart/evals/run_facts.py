@@ -54,7 +54,7 @@ class RunFacts(NamedTuple):
 
     @property
     def tried(self) -> bool:
-        """Whether the run ended, and had a failure to fix or a program to write."""
+        """Whether the run has ended and had something to do: a failure to fix or a program to write."""
         is_finished = self.row.status is Status.finished and self.row.mode != Mode.audit.value
         return is_finished and self.row.result not in _NOTHING_TO_DO
 

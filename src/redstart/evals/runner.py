@@ -130,9 +130,9 @@ def digest_tasks(tasks: Sequence[Task]) -> str:
 
 @dataclass
 class Evaluation:
-    """One evaluation on one machine. `house` has a sandbox, and a model unless `model_for` gives one for every run.
+    """One evaluation on one machine. `app` has a sandbox, and a model unless `model_for` gives one for every run.
 
-    What its runs learn goes to the tenant of `house`, which nothing else should use.
+    What its runs learn goes to the tenant of `app`, which nothing else should use.
     """
 
     app: AppContext

@@ -39,7 +39,7 @@ def load_set(source: str, *, data: Path | None = None, repos: Path | None = None
         tasks = load_repo_tasks(path)
     else:
         names = ", ".join(sorted(PUBLIC))
-        raise ConfigError(f"unknown set {source}", remedy=f"give one of {names}, a file of tasks or a directory")
+        raise ConfigError(f"there is no set '{source}'", remedy=f"give one of {names}, a file of tasks or a directory")
     seen_ids: set[str] = set()
     for task in tasks:
         if task.id in seen_ids:

@@ -38,11 +38,11 @@ def parse_moment(text: str, now: datetime) -> datetime:
 def format_stats(stats: Stats, results: Mapping[str, str] | None = None) -> list[TextLine]:
     """Format the figures that have data. `results` gives the texts for results of runs."""
     if not stats.runs and not stats.parts:
-        return [TextLine("no runs in this period")]
+        return [TextLine("no run was started in this period")]
     parts = f" and {format_count(stats.parts, 'child run')}" if stats.parts else ""
     lines = [f"{format_count(stats.runs, 'run')}{parts}; {100 * LEVEL:.0f} % intervals"]
     lines += [f"{f'  {mode}':<34} {_format_counts(outcomes, results)}" for mode, outcomes in stats.outcomes.items()]
-    lines += _share("verified, of runs that tried", stats.verified)
+    lines += _share("verified, of runs that made an attempt", stats.verified)
     lines += _format_spread("attempts", stats.attempts)
     lines += _format_spread("seconds of work to green", stats.seconds_to_green)
     lines += [f"{'all models':<34} {_format_spend(stats.spent)}"]
@@ -72,9 +72,9 @@ def _format_memory(memory: MemoryUse) -> list[str]:
         f"{format_count(memory.failures_left, 'failure')}"
     ]
     if not memory.runs:
-        return [*lines, f"{'memory was used':<34} in no run"]
+        return [*lines, f"{'memory was used':<34} by no run"]
     lines.append(
-        f"{'memory was used':<34} in {format_count(memory.runs, 'run')}; fix cards found by "
+        f"{'memory was used':<34} by {format_count(memory.runs, 'run')}; fix cards found by "
         f"{_format_counts(memory.sources)}"
     )
     lines += _share("  verified with memory", memory.verified_with)

@@ -1,4 +1,4 @@
-"""Check that a task is usable: its tests fail as given and pass with its true fix, every time."""
+"""Check that a task is usable: its tests always fail on the given code and always pass with its reference fix."""
 
 from __future__ import annotations
 
@@ -57,7 +57,7 @@ async def verify(grader: Grader, task_folder: TaskFolder, repeats: int = REPEATS
     """
     task, base = task_folder.task, task_folder.spec.base
     if not task.fix:
-        return _reject_task(task, "its true fix is not known")
+        return _reject_task(task, "it has no reference fix")
     try:
         hidden_snapshot = grader.with_hidden(task_folder, base)
         fixed_snapshot = grader.with_fix(task_folder, hidden_snapshot)
@@ -83,12 +83,13 @@ async def verify(grader: Grader, task_folder: TaskFolder, repeats: int = REPEATS
             if (ids := getattr(failed_verdict, name))
         }
         return _reject_task(
-            task, f"does not pass with its true fix: {problems or failed_verdict.unexplained or 'no test is fixed'}"
+            task,
+            f"does not pass with its reference fix: {problems or failed_verdict.unexplained or 'no test is fixed'}",
         )
     if hidden_snapshot.tree != base.tree and task.shows_red:
         visible_run = await grader.run(task_folder, visible_fixed)
         if visible_run.problem or any(case.is_red for case in visible_run.cases):
-            return _reject_task(task, "the visible tests do not pass with its true fix")
+            return _reject_task(task, "the visible tests do not pass with its reference fix")
     seconds = after.runs[0].report.seconds
     bare_cases = tuple(Case(id=case.id, outcome=case.outcome) for case in before.runs[0].cases)
     return TaskCheck(task=task.id, digest=task.digest, ok=True, red=targets, before=bare_cases, seconds=seconds)
@@ -97,14 +98,14 @@ async def verify(grader: Grader, task_folder: TaskFolder, repeats: int = REPEATS
 def _find_start_problem(given_runs: _Seen) -> str:
     """Return why an agent cannot start from the failing tests of the given code. Empty if it can."""
     if given_runs.fault:
-        return f"as given, its tests do not run: {clip(given_runs.fault, 300)}"
+        return f"before the fix, its tests do not run: {clip(given_runs.fault, 300)}"
     if not given_runs.is_steady:
-        return "as given, its tests are flaky"
-    return "" if any(case.is_red for case in given_runs.runs[0].cases) else "as given, none of its tests fails"
+        return "before the fix, its tests are flaky"
+    return "" if any(case.is_red for case in given_runs.runs[0].cases) else "before the fix, none of its tests fails"
 
 
 def _find_run_problem(before: _Seen, after: _Seen) -> str:
-    for runs, condition in ((before, "with the hidden tests"), (after, "with its true fix")):
+    for runs, condition in ((before, "with the hidden tests"), (after, "with its reference fix")):
         if runs.fault:
             return f"{condition}, its tests do not run: {clip(runs.fault, 300)}"
         if not runs.is_steady:

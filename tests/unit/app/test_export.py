@@ -81,5 +81,5 @@ def test_export_overwrites_a_cassette_but_no_other_file(rig: Rig, tmp_path: Path
 async def test_run_without_model_calls_cannot_be_exported(rig: Rig, tmp_path: Path) -> None:
     run_id = await rig.begin()
     app = AppContext(Settings(home=tmp_path), rig.adapters, rig.trees)
-    with pytest.raises(ConfigError, match="asked no model"):
+    with pytest.raises(ConfigError, match="called no model"):
         await export_cassette(app, run_id, tmp_path / "run.json")

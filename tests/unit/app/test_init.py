@@ -65,7 +65,7 @@ def test_init_without_terminal_or_input_shows_the_file_and_writes_nothing(projec
     result = run(project, *more)
     assert result.exit_code == 0
     assert 'command = "python -m pytest"' in result.output
-    assert "nothing written" in result.output
+    assert "nothing was written" in result.output
     assert [path.name for path in project.iterdir()] == ["tests"]
 
 

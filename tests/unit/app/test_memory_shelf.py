@@ -121,7 +121,7 @@ def test_forgotten_card_leaves_no_trace(place: Place, shelf: TenantMemory) -> No
     assert place.list_traces() == []
     stats = asyncio.run(compute_memory_stats(shelf))
     assert (stats.cards, stats.recalled, stats.repos) == (1, 1, {"rig": 1})
-    with pytest.raises(ConfigError, match="no fix card"):
+    with pytest.raises(ConfigError, match="there is no fix card"):
         asyncio.run(forget_learned(shelf, first_card.id))
 
 
@@ -173,7 +173,7 @@ def test_unique_id_prefix_is_enough(place: Place, shelf: TenantMemory) -> None:
     assert first_run.startswith(alike)
     assert second_run.startswith(alike)
     assert alike
-    with pytest.raises(ConfigError, match="several fix cards begin with"):
+    with pytest.raises(ConfigError, match="the IDs of several fix cards begin with"):
         asyncio.run(show_card(shelf, alike))
-    with pytest.raises(ConfigError, match="no fix card"):
+    with pytest.raises(ConfigError, match="there is no fix card"):
         asyncio.run(show_card(shelf, first_run.upper() + "X"))

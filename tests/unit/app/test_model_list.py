@@ -151,7 +151,8 @@ def test_configured_model_missing_from_its_endpoint_is_marked():
     assert endpoint.key_variable == "TEAM_KEY"
     assert [(model.name, model.listed) for model in endpoint.models] == [("openai:typo", False), ("openai:gpt-5", True)]
     assert any(
-        "openai:typo" in line and "not in its list" in line for line in format_model_list(listing, 80, show_all=False)
+        "openai:typo" in line and "not listed by the endpoint" in line
+        for line in format_model_list(listing, 80, show_all=False)
     )
 
 

@@ -151,7 +151,7 @@ def test_shell_without_a_sandbox_works_with_a_warning(house, ground, terminal, t
     assert (completed.exit_code, len(messages)) == (3, 2)
     assert (ground.root / "test_it.py").exists()
     assert "sandbox process (no sandbox)" in describe_sandbox_session(process_app, ground)
-    assert "network as outside" in describe_sandbox_session(process_app, ground)
+    assert "network not restricted" in describe_sandbox_session(process_app, ground)
 
 
 def test_services_and_large_omitted_files_are_reported(house: AppContext, ground: RunGround, tmp_path: Path):

@@ -48,7 +48,8 @@ def test_changed_settings_alone_keep_the_model_and_add_a_note():
     )
     assert (resumed_options.settings.models.strong, resumed_options.settings.models.base_url) == ("manual", None)
     assert resumed_options.note == (
-        "model: manual, as this run began; your settings name openai:x at https://elsewhere/v1 (change it with --model)"
+        "model: manual, as when the run began; your settings name openai:x at https://elsewhere/v1 "
+        "(change it with --model)"
     )
     assert resume_with(make_settings(""), stored, has_model_flag=False).note == ""
     assert resume_with(make_settings("manual"), stored, has_model_flag=False).note == ""

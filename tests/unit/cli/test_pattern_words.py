@@ -17,6 +17,6 @@ def test_screen_mentions_recalled_earlier_plans_and_the_saved_plan():
     pattern_text = format_event("plan", Plan(summary="one module", patterns=("a-1", "b-1")))
     assert "one module" in plain_text
     assert "earlier" not in plain_text
-    assert pattern_text == f"{plain_text} (with 2 earlier plans for a similar goal in view)"
+    assert pattern_text == f"{plain_text} (considered 2 earlier plans for similar goals)"
     assert format_event("remember", NewMemories(pattern=make_pattern())) == "saved the plan for similar goals"
     assert format_event("remember", NewMemories()) == "nothing to save"

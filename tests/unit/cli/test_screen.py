@@ -219,7 +219,7 @@ def test_progress_line_shows_how_far_a_step_is():
     screen.show_progress(Progress("r", 1, "reproduce", "baseline"))
     clock.now = 10.0
     screen.show_progress(Progress("r", 1, "reproduce", "baseline", done=12, total=1333))
-    assert screen.moving == "reproduce baseline 12/1,333 · 10 s · attempt 1 · 10 s in all"
+    assert screen.moving == "reproduce baseline 12/1,333 · 10 s · attempt 1 · 10 s total"
     clock.now = 20.0
     screen.show_progress(Progress("r", 1, "reproduce", "baseline", done=412, total=1333))
     expected = "reproduce baseline 412/1,333 · 20 s · about 23 s left · attempt 1"

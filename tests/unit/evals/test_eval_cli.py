@@ -40,13 +40,13 @@ def test_old_name_of_check_tasks_works_but_is_hidden(tmp_path: Path) -> None:
 
 def test_task_set_can_be_checked_run_reported_compared_and_exported(tasks: str, tmp_path: Path) -> None:
     verified = run_redstart(tmp_path, "check-tasks", tasks, "--repeats", "1")
-    assert "unusable: calc/none: does not pass with its true fix" in verified.out, verified.err
+    assert "unusable: calc/none: does not pass with its reference fix" in verified.out, verified.err
     assert "1 of 2 tasks usable: tests fail before the reference fix and pass after it" in verified.out
     assert "[1/2] calc/double: fails, then passes" in verified.err
     run = ("run", tasks, "-m", ORACLE, "--verify", "quick", "--looks", "0", "--name", "one")
     first_result = run_redstart(tmp_path, *run)
     assert "[1/1] calc/double seed 0 run 1: solved" in first_result.out, first_result.out + first_result.err
-    assert "all runs are finished" in run_redstart(tmp_path, *run).out
+    assert "all runs have finished" in run_redstart(tmp_path, *run).out
     report = json.loads(run_redstart(tmp_path, "report", "one", "--json").out)
     assert (report["tasks"], report["pass_at_1"]["value"]) == (1, 1.0)
     tenant = run_redstart(tmp_path, "report", "one").out.rpartition("REDSTART_TENANT=")[2].split()[0]
@@ -59,7 +59,7 @@ def test_task_set_can_be_checked_run_reported_compared_and_exported(tasks: str, 
 
 def test_user_error_is_reported_without_a_traceback(tmp_path: Path) -> None:
     for arguments, message in (
-        (("run", "nowhere"), "unknown set nowhere"),
+        (("run", "nowhere"), "there is no set 'nowhere'"),
         (("report", "none"), "unknown evaluation none"),
         (("mine", str(tmp_path / "none"), "--out", "x"), "is not a directory"),
     ):

@@ -184,7 +184,7 @@ def test_recalled_cards_are_listed_with_the_outcomes_of_their_runs() -> None:
 def test_no_runs_give_empty_statistics() -> None:
     stats = count_stats()
     assert (stats.verified, stats.attempts, stats.spent) == (None, None, Spend())
-    assert [line.text for line in format_stats(stats)] == ["no runs in this period"]
+    assert [line.text for line in format_stats(stats)] == ["no run was started in this period"]
 
 
 def test_control_characters_are_escaped_in_the_text() -> None:

@@ -55,7 +55,7 @@ def test_duplicate_task_is_an_error(tmp_path: Path) -> None:
 
 
 def test_unknown_set_error_lists_the_known_sets() -> None:
-    with pytest.raises(ConfigError, match="unknown set nowhere") as caught:
+    with pytest.raises(ConfigError, match="there is no set 'nowhere'") as caught:
         load_set("nowhere")
     assert all(name in caught.value.remedy for name in PUBLIC)
     with pytest.raises(ConfigError, match="the set mbpp is not available") as caught:

@@ -1,1 +1,1 @@
-"""Check of this machine, the models, the services and the project."""
+"""Checks of this machine, the models, the services and the project."""

@@ -67,7 +67,7 @@ def _check_machine(platform: str) -> Iterator[DoctorCheck]:
     yield check_python(sys.version_info[:3])
     yield _check_git()
     yield _check_optional_program("ripgrep", "rg", "large repos are searched more slowly", "install ripgrep")
-    yield _check_optional_program("node", "node", "only projects of Node.js need it", "install Node.js 20 or newer")
+    yield _check_optional_program("node", "node", "only Node.js projects need it", "install Node.js 20 or newer")
 
 
 def _check_optional_program(name: str, program: str, consequence: str, remedy: str) -> DoctorCheck:
@@ -127,7 +127,7 @@ def _check_sandboxes(settings: SandboxSettings, platform: str) -> Iterator[Docto
             yield _check("machine", name, Health.fail if leaks else Health.absent, f"not available: {reason}", remedy)
         else:
             working_tiers += [] if name.startswith(PLUGIN) else [proof.tier]  # a plug-in is used only if it is named
-            detail = f"isolates, tested from inside; starts in {proof.start * 1000:.0f} ms"
+            detail = f"isolation tested; starts in {proof.start * 1000:.0f} ms"
             yield _check("machine", name, Health.ok, detail)
             for lack in list_lack_texts(proof.sandbox):
                 yield _check("machine", "limits", Health.warn, f"{name} lacks {lack.description}", lack.remedy)

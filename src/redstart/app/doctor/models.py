@@ -1,4 +1,4 @@
-"""Check of the models: which keys are set, which host serves each model and, on request, whether it answers."""
+"""Checks of the models: which keys are set, which host serves each model and, on request, whether it answers."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Check of the project in a folder: its tests, their runner and their interpreter. They run none of its code."""
+"""Checks of the project in a folder: its tests, their runner and their interpreter. None of its code runs."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ def _check(name: str, health: Health, detail: str, remedy: str = "") -> DoctorCh
 def check_project(folder: Path, settings: Settings, environ: Mapping[str, str]) -> Iterator[DoctorCheck]:
     """Check how the tests of the folder would run. Count them by name, without collecting them."""
     if (folder / USUAL_NAME).is_file():
-        yield _check(USUAL_NAME, Health.absent, "not loaded", "to take API keys from it: --env-file .env")
+        yield _check(USUAL_NAME, Health.absent, "not loaded", "to read API keys from it: --env-file .env")
     paths = list(islice(list_project_files(folder), MOST_FILES + 1))
     if len(paths) > MOST_FILES:
         remedy = "run redstart doctor in the directory of a project"
@@ -41,7 +41,7 @@ def check_project(folder: Path, settings: Settings, environ: Mapping[str, str]) 
     places = list_suites(paths, lambda name: read_start(folder / name))
     command = settings.tests.command
     if not places and not command:
-        remedy = "to have one written: redstart fix --issue TEXT; to name a command: --test-cmd"
+        remedy = "let Redstart write one: redstart fix --issue TEXT; or give a test command: --test-cmd"
         yield _check("tests", Health.absent, "none found in this directory", remedy)
         return
     if len(places) > 1 and not command:

@@ -1,4 +1,4 @@
-"""Check of the data directory and of the servers that the settings name."""
+"""Checks of the data directory and of the servers that the settings name."""
 
 from __future__ import annotations
 

@@ -110,7 +110,7 @@ def _check_other_tests(facts: ProofFacts) -> ProofCheck:
     if test_result is None or reproduction is None:
         return _skip_check(CheckName.others, NOT_TESTED)
     counts = {
-        "newly red": verdict.newly_red.count,
+        "newly failing": verdict.newly_red.count,
         "missing": verdict.missing.count,
         "newly skipped": verdict.newly_skipped.count,
     }
@@ -138,7 +138,9 @@ def _check_repeats(facts: ProofFacts) -> ProofCheck:
     return _check(
         CheckName.repeats,
         steady,
-        f"{detail}; before the patch {len(baseline_repeats)}: {baseline_outcome}" if baseline_repeats else detail,
+        f"{detail}; before the patch, {format_count(len(baseline_repeats), 'rerun')}: {baseline_outcome}"
+        if baseline_repeats
+        else detail,
     )
 
 
@@ -152,7 +154,7 @@ def _check_without_patch(facts: ProofFacts) -> ProofCheck:
         )
     failing_count = min(item.red for item in unpatched_repeats)
     passed = failing_count == facts.targets and not facts.verdict.green_without
-    return _check(CheckName.red_without, passed, f"{failing_count:,} of {facts.targets:,} fail on the code without it")
+    return _check(CheckName.red_without, passed, f"{failing_count:,} of {facts.targets:,} fail without the patch")
 
 
 def _check_measure(facts: ProofFacts, name: CheckName, check: str, description: str) -> ProofCheck:
@@ -176,7 +178,7 @@ def _check_untouched_files(facts: ProofFacts) -> ProofCheck:
     return _check(
         CheckName.untouched,
         not protected_count,
-        f"{files} in the patch, {protected_text} a test or part of how tests are run",
+        f"{files} in the patch, {protected_text} a test or part of the test configuration",
     )
 
 
@@ -187,7 +189,7 @@ def _check_tripwires(facts: ProofFacts) -> ProofCheck:
     return _check(
         CheckName.no_cheat,
         not tripwire_count,
-        f"{format_count(tripwire_count, 'sign')} of it" if tripwire_count else "no sign of it",
+        f"{format_count(tripwire_count, 'sign')} of a cheat" if tripwire_count else "no sign of a cheat",
     )
 
 
@@ -196,7 +198,7 @@ def _check_findings(facts: ProofFacts) -> ProofCheck:
     if summary.new is None:
         return _skip_check(CheckName.findings, "the last patch was not checked")
     new, serious_count = summary.new - summary.tripwires, facts.serious_count
-    before_text = "" if summary.before is None else f"{summary.before:,} before in the same files, "
+    before_text = "" if summary.before is None else f"{summary.before:,} in the same files before, "
     minor = f", {new - serious_count:,} of them minor" if new > serious_count else ""
     return _check(CheckName.findings, not serious_count, f"{before_text}{new:,} new{minor}")
 
@@ -240,7 +242,7 @@ def _skip_check(name: CheckName, reason: str) -> ProofCheck:
 
 
 def _format_counts(counts: OutcomeCounts) -> str:
-    return f"{counts.passed:,} passed, {counts.red:,} red, {counts.skipped:,} skipped"
+    return f"{counts.passed:,} passed, {counts.red:,} failed, {counts.skipped:,} skipped"
 
 
 def _format_variations(variations: Iterable[str]) -> list[str]:
@@ -370,13 +372,13 @@ class _Evidence:
                 claim = f"{tests}, written before the code, failed without it and {verb} with it"
             if mutants := (self._test_result.mutants if self._test_result else None):
                 claim += f", and the tests notice {mutants.killed} of {mutants.sampled} small changes to it"
-            caveat = f" Only what level {level.value} asks for was checked." if not MEASURES[level].after else ""
+            caveat = f" Only the checks of level {level.value} were done." if not MEASURES[level].after else ""
             return f"Verified: {claim}; no other test got worse.{caveat}"
         if self._result is Result.unproven:
             claim = f"{tests} that failed without this patch {verb} with it"
             return f"Unproven: {claim}, but Redstart cannot alter such tests to prove that they can still fail."
         if self._result is Result.verified:
-            return f"Accepted by a person: {tests} that failed {verb} with this patch, but not every check does."
+            return f"Accepted by a person: {tests} that failed {verb} with this patch, but not every check passed."
         reasons = {
             Result.refused: "the last patch was refused",
             Result.capped: "a limit of the run was reached first",
@@ -388,12 +390,12 @@ class _Evidence:
     def _list_missing_evidence(self) -> list[str]:
         verdict, attempt = self._verdict, self._current_attempt
         ids_by_label = {
-            "still red": verdict.still_red,
-            "newly red": verdict.newly_red,
+            "still failing": verdict.still_red,
+            "newly failing": verdict.newly_red,
             "missing": verdict.missing,
             "newly skipped": verdict.newly_skipped,
-            "not green in every repeat": verdict.flaky,
-            "green without the patch as well": verdict.green_without,
+            "did not pass in every rerun": verdict.flaky,
+            "passes without the patch too": verdict.green_without,
         }
         lines = [f"refused: {text}" for text in verdict.refuted]
         lines += [f"{label}: {item}" for label, ids in ids_by_label.items() for item in _format_ids(ids)]
@@ -507,7 +509,7 @@ def _format_ids(ids: Ids) -> list[str]:
 def _list_flaky_tests(reproduction: ReproductionResult | None, test_result: PatchTestResult | None) -> Iterator[str]:
     yield from reproduction.flaky if reproduction else ()
     if test_result is not None:
-        yield from (f"{item} (not green in every repeat)" for item in _format_ids(test_result.verdict.flaky))
+        yield from (f"{item} (did not pass in every rerun)" for item in _format_ids(test_result.verdict.flaky))
         yield from (
             f"{item} (failed in one run on the patch, passed in the next)" for item in _format_ids(test_result.unsteady)
         )

@@ -29,7 +29,7 @@ TITLES = {
     CheckName.others: "No other test got worse",
     CheckName.repeats: "They pass in every rerun",
     CheckName.red_without: "They still fail without the patch",
-    CheckName.able_to_fail: "They still fail when they are altered",
+    CheckName.able_to_fail: "They fail when they are altered to fail",
     CheckName.neutral: "They pass outside a test run",
     CheckName.untouched: "Tests and test configuration are unchanged",
     CheckName.no_cheat: "Nothing in the patch suggests a cheat",
@@ -121,14 +121,14 @@ def _build_blocks(proof: Proof) -> list[TextBlock]:
             "Why it is not verified" if not proof.by_person else "What a person accepted", _list_objections(proof)
         ),
         TextBlock(f"Target tests ({_format_fixed_count(proof)})", _format_cases(proof, target=True)),
-        TextBlock("Other tests with a different result than before", _format_cases(proof, target=False)),
+        TextBlock("Other tests whose result changed", _format_cases(proof, target=False)),
         TextBlock("Flaky tests, never counted as fixed", _limit_lines([f"flaky: {item}" for item in proof.flaky])),
         TextBlock(
             "Tests written for this run, before the code", _limit_lines([f"written: {item}" for item in proof.written])
         ),
         TextBlock("Confidence that they match the issue", [f"confidence: {proof.sure}"] if proof.sure else []),
         TextBlock(
-            "Mutants of the program that no test noticed",
+            "Changes to the program that no test noticed",
             _limit_lines([f"unnoticed: {survivor}" for survivor in _list_survivors(proof)]),
         ),
         TextBlock(
@@ -220,6 +220,6 @@ def _format_check_instructions(proof: Proof) -> list[str]:
     return [
         f"made on git tree {proof.tree_before}" + (f", produces {proof.tree_after}" if proof.tree_after else ""),
         f"journal: {format_count(proof.journal.records, 'record')}, SHA-256 {proof.journal.sha256}",
-        f"redstart runs replay {proof.run}    repeats every step from the journal and compares; asks no model",
-        f"redstart show {proof.run} --proof   derives this again from the stored records; names any that changed",
+        f"redstart runs replay {proof.run}    repeats every step from the journal and compares; calls no model",
+        f"redstart show {proof.run} --proof   makes this proof again from the stored records; names a changed record",
     ]

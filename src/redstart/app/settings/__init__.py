@@ -24,6 +24,7 @@ from redstart.app.settings.models import Models
 from redstart.app.settings.store import DEFAULT_TENANT, MemorySettings, StoreSettings, Tenant
 from redstart.core.errors import ConfigError
 from redstart.core.finding import Checks
+from redstart.core.frozen import rephrase_validation_message
 from redstart.core.learning import ReflectionPolicy
 from redstart.core.run import Level, Limits
 from redstart.core.shell import SandboxLimits
@@ -403,7 +404,7 @@ def _build_settings(layer: Layer) -> Settings:
         first_error = error.errors(include_url=False, include_input=False)[0]
         place = [str(part) for part in first_error["loc"]]
         name = next(".".join(place[:end]) for end in range(len(place), -1, -1) if ".".join(place[:end]) in layer)
-        raise _create_value_error(name, layer[name].origin, first_error["msg"].removeprefix("Value error, ")) from error
+        raise _create_value_error(name, layer[name].origin, rephrase_validation_message(first_error["msg"])) from error
     for key, value in settings.limits:
         minimum = 1 if key in ("attempts", "stall", "stall_warning") else 0
         if value is not None and not minimum <= value < math.inf:
@@ -413,7 +414,8 @@ def _build_settings(layer: Layer) -> Settings:
 
 
 def _create_value_error(name: str, origin: str, reason: str) -> ConfigError:
-    return ConfigError(f"{origin}: {reason}" if origin.startswith(layers.PREFIX) else f"{origin}: {name}: {reason}")
+    subject = origin if origin.startswith(layers.PREFIX) else f"{origin}: {name}"
+    return ConfigError(f"{subject} {reason}" if reason.startswith("must ") else f"{subject}: {reason}")
 
 
 def _with_models(settings: Settings, origins: dict[str, str]) -> ResolvedSettings:
@@ -423,10 +425,10 @@ def _with_models(settings: Settings, origins: dict[str, str]) -> ResolvedSetting
     if not strong:
         key = next((variable for variable in _DEFAULT_MODELS if os.environ.get(variable)), "")
         strong = _DEFAULT_MODELS.get(key, "")
-        changed["models.strong"] = f"default, since {key} is set" if key else "default"
+        changed["models.strong"] = f"default, because {key} is set" if key else "default"
     if not fast:
         fast = strong
-        changed["models.fast"] = "as models.strong" if strong else "default"
+        changed["models.fast"] = "same as models.strong" if strong else "default"
     resolved_models = models.model_copy(update={"strong": strong, "fast": fast})
     return ResolvedSettings(settings.model_copy(update={"models": resolved_models}), changed)
 

@@ -227,7 +227,7 @@ def _refuse_unknown(origin: str, name: str, keys: SettingNames) -> None:
 def suggest_setting(name: str, known_names: list[str]) -> str:
     """Suggest the setting that was probably meant."""
     matches = difflib.get_close_matches(name, known_names, n=1)
-    return f"did you mean {matches[0]}?" if matches else "to see every setting: redstart config show"
+    return f"did you mean {matches[0]}?" if matches else "to list all settings: redstart config show"
 
 
 def _read_section(path: Path) -> Mapping[str, object] | None:

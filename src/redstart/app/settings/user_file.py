@@ -64,7 +64,7 @@ def refuse_unknown(name: str) -> None:
     )
     if table:
         raise ConfigError(
-            f"{table} is a table with one entry per model", remedy="edit it by hand: redstart config edit"
+            f"{table} is a table with one entry per model", remedy="edit the file by hand: redstart config edit"
         )
     if name in keys.groups:
         members = sorted(candidate for candidate in keys.settings if candidate.startswith(f"{name}."))
@@ -104,7 +104,7 @@ def _change_value(path: Path, before: str, name: str, text: str) -> tuple[object
         after = _with_value(before, name, value)
         expected = _with_key(_parse_toml(path, before), name, value)
         if _parse_toml(path, after) != expected:
-            remedy = "edit it by hand: redstart config edit"
+            remedy = "edit the file by hand: redstart config edit"
             raise ConfigError(f"{path} is written in a way that cannot be changed safely", remedy=remedy)
         try:
             check_user_settings(expected, "the new value")

@@ -28,7 +28,7 @@ class TaskPoint(NamedTuple):
 
 
 class CostPoint(NamedTuple):
-    """The share that is solved by runs that cost no more than this."""
+    """The share of tasks that runs up to this cost solve."""
 
     cost: float
     solve_rate: float
@@ -111,7 +111,7 @@ SIGNS: dict[EndPoint, EndPointSign] = {
     EndPoint.solved: EndPointSign("S", "the hidden tests pass and nothing got worse"),
     EndPoint.false_green: EndPointSign("F", "the run reported green, but the hidden tests fail"),
     EndPoint.not_reproduced: EndPointSign("R", "no failing test was seen, or the environment failed"),
-    EndPoint.not_localised: EndPointSign("L", "the lines of the true fix were never shown to the model"),
+    EndPoint.not_localised: EndPointSign("L", "the model never saw the lines of the reference fix"),
     EndPoint.no_edit: EndPointSign("N", "the model gave no usable edit"),
     EndPoint.edit_rejected: EndPointSign("E", "the edit did not apply, or a check rejected it"),
     EndPoint.refused: EndPointSign("P", "by policy, or because a person would have to decide"),

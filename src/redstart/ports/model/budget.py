@@ -1,4 +1,4 @@
-"""Budgets of money, tokens and time: the most that a call may cost is reserved before the call."""
+"""Budgets of money, tokens and time. The highest possible cost of a call is reserved before the call."""
 
 from __future__ import annotations
 

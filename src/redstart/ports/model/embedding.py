@@ -271,11 +271,11 @@ class ApiEmbedder:
     def _normalize(self, numbers: list[float], used: Usage) -> list[float]:
         length = math.hypot(*numbers)
         if not 0 < length < math.inf:
-            raise self._make_garbled_error("an embedding without a direction", used)
+            raise self._make_garbled_error("an embedding of zeros", used)
         return [number / length for number in numbers]
 
     def _make_garbled_error(self, reason: str, used: Usage) -> ModelGarbled:
-        message = f"{self._place} sent something that is not an answer ({clip(reason, _DETAIL)})"
+        message = f"{self._place} sent an invalid response ({clip(reason, _DETAIL)})"
         return ModelGarbled(message, remedy="check the model's name and address, and memory.dimensions", usage=used)
 
     def _format_message(self, problem: str, detail: str, model_address: ModelAddress) -> str:

@@ -1,4 +1,4 @@
-"""The only retry loop: every question to a model that can fail goes through it."""
+"""The only retry loop: every question to a model whose calls can fail goes through it."""
 
 from __future__ import annotations
 
@@ -231,7 +231,7 @@ class _Course:
         return max(self._ends - now, 0.0)
 
     def record_miss(self, moment: float) -> None:
-        """Record that a model could have been asked only at this moment, which is after the end."""
+        """Record that a model could be asked only at this moment, which is after the deadline."""
         self._missed = self._missed or moment < self._patient_until
 
     def is_out_of_budget(self, now: float) -> bool:

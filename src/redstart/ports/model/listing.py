@@ -46,9 +46,7 @@ async def _fetch_names(model_address: ModelAddress, url: str, ssl_context: ssl.S
     except AnswerTooLong:
         raise ModelGarbled(f"{model_address.host} sent too long a list of models") from None
     except Exception as error:  # the client's error for an invalid answer; it contains the key
-        raise ModelGarbled(
-            f"{model_address.host} sent something that is not an answer ({type(error).__name__})"
-        ) from None
+        raise ModelGarbled(f"{model_address.host} sent an invalid response ({type(error).__name__})") from None
     if response.status != 200:
         remedy = endpoint_errors.suggest_remedy(response.status, model_address.variable)
         raise ModelRefused(

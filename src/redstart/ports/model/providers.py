@@ -207,7 +207,7 @@ class Provider:
             remedy = "check the network and the address: redstart doctor"
         else:
             usage = self._get_max_usage(ask)
-            summary = f"{self._place} sent something that is not an answer"
+            summary = f"{self._place} sent an invalid response"
             detail = str(error).partition("\n")[0] if isinstance(error, AgentRunError) else type(error).__name__
             remedy = "check the address: another service may be listening there"
         detail = " ".join(detail.split())

@@ -30,7 +30,7 @@ class RouteOptions(NamedTuple):
 class CircuitBreaker:
     """Decides whether to ask a model. After `limit` failures in a row it is not asked for `rest` seconds.
 
-    Then one call may try. Its outcome decides for the others.
+    After that time, one call may try. Its outcome decides whether others may follow.
     """
 
     def __init__(self, limit: int, rest: float) -> None:

@@ -36,9 +36,9 @@ LACK_TEXTS: dict[SandboxLack, LackText] = {
     SandboxLack.memory_limit: LackText(
         "a common limit on memory and number of processes",
         "no common memory limit",
-        "Start redstart where your own systemd runs (`loginctl enable-linger` starts one): it lets redstart set "
-        "such a limit. With version 1 of control groups, an administrator can instead make a folder `redstart` that "
-        "you own in memory, pids, cpu and cpuacct of /sys/fs/cgroup.",
+        "Start redstart in a session that has your own systemd (`loginctl enable-linger` starts one), so that it can "
+        "set such a limit. With version 1 of control groups, an administrator can instead create a folder `redstart` "
+        "that you own in each of memory, pids, cpu and cpuacct below /sys/fs/cgroup.",
     ),
     SandboxLack.bounded_disk: LackText(
         "a bounded workspace (it is watched instead)",
@@ -47,7 +47,7 @@ LACK_TEXTS: dict[SandboxLack, LackText] = {
         "util-linux.",
     ),
     SandboxLack.own_user: LackText(
-        "a user of its own (root's files are within reach)",
+        "a separate user (code in the sandbox can reach root's files)",
         "runs as root",
         "Install `setpriv` and `unshare` of util-linux, or start redstart as an ordinary user.",
     ),
@@ -108,7 +108,7 @@ def list_lack_texts(sandbox: object, *, restriction_file: Path = USERNS_RESTRICT
 
 
 def _get_lack_text(lack: SandboxLack, restriction_file: Path) -> LackText:
-    """Include AppArmor's part: it may allow namespaces to bubblewrap and to no other program."""
+    """Return the text for people. It mentions AppArmor if that allows namespaces only to bubblewrap."""
     try:
         forbids = lack is SandboxLack.bounded_disk and restriction_file.read_text().strip() == "1"
     except OSError:

@@ -148,7 +148,9 @@ class SqlStore:
     ) -> None:
         spec = state.spec
         if spec.tenant != self._tenant:
-            raise StoreError(f"run {state.run_id} is of tenant {spec.tenant}, the run store of {self._tenant}")
+            raise StoreError(
+                f"run {state.run_id} belongs to tenant {spec.tenant}, but this run store belongs to {self._tenant}"
+            )
         row = {
             "id": state.run_id,
             "tenant": spec.tenant,
@@ -331,7 +333,7 @@ def _upgrade_artifact(row: Row[Any]) -> str:
 
 
 def _build_unknown_error(run_id: str) -> StoreError:
-    return StoreError(f"there is no run {run_id}")
+    return StoreError(f"there is no run '{run_id}'")
 
 
 def _strip_zero_bytes(text: str) -> str:

@@ -11,6 +11,7 @@ from redstart.core.frozen import clip
 from redstart.core.report import Case, CaseList
 from redstart.core.run import AttemptSummary, RunState
 from redstart.ports.bundle import Ports
+from redstart.steps.patch.failing_tests import build_broken_section, build_failing_section
 from redstart.steps.patch.workbench import ProjectCopy
 from redstart.toolkit.base.text import wrap_untrusted
 from redstart.toolkit.honesty.verdict.baseline import list_failing_cases, load_baseline_cases, load_targets
@@ -105,7 +106,7 @@ async def _open_conversation(run: RunState, ports: Ports, recalled: KnownOfFailu
         hint=sections.build_hint_section(run.spec.hint, person_messages),
         notes=sections.build_notes_section(read),
         plan=sections.plan(run.now.plan),
-        failing=sections.build_failing_section(cases, len(cases)),
+        failing=build_failing_section(run, ports, cases, run.now.retrieve),
         code=sections.build_code_section(run.now.retrieve, read),
         findings=sections.build_findings_section(run.now.audit),
         lessons=sections.build_fixes_section(recalled.fixes),
@@ -128,10 +129,8 @@ def _describe_last_attempt(run: RunState, ports: Ports, person_messages: tuple[s
     parts = [
         sections.build_hint_section("", person_messages),
         format_section("What became of it", wrap_untrusted("outcome", last.outcome or last.reason, 4000)),
-        sections.build_failing_section(still_red, len(still_red)),
-        sections.build_failing_section(broken, len(broken)).replace(
-            "## Failing tests", "## Tests that passed before your edits and fail with them", 1
-        ),
+        build_failing_section(run, ports, still_red, None),
+        build_broken_section(run, ports, broken),
         format_section("Your copy now", _describe_copy(run, last)),
     ]
     return "\n\n".join(part for part in parts if part)

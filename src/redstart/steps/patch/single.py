@@ -11,13 +11,12 @@ from redstart.core.context import Context
 from redstart.core.frozen import clip
 from redstart.core.learning import RecalledCard, Reflection
 from redstart.core.progress import Strategy
-from redstart.core.report import Case
 from redstart.core.run import PROBES, AttemptSummary, RunState
 from redstart.ports.bundle import Ports
+from redstart.steps.patch.failing_tests import build_failing_section
 from redstart.toolkit.base.text import wrap_untrusted
 from redstart.toolkit.honesty.verdict.baseline import list_failing_cases
 from redstart.toolkit.learning.failures import KnownOfFailure, recall_for_attempt
-from redstart.toolkit.learning.signature import sign
 from redstart.toolkit.model_tools import probes
 from redstart.toolkit.model_tools.conversation import converse
 from redstart.toolkit.model_tools.toolset import create_toolset
@@ -45,8 +44,6 @@ from redstart.toolkit.prompts.sections import (
     build_rejected_section,
     request_to_reflect,
 )
-from redstart.toolkit.retrieval.test_source import TestSourceReader
-from redstart.toolkit.suites.suite_directory import TreeView
 
 _UNEDITED_BASE = "They apply to the code as shown above, where none of the earlier edits has been made."
 _DRAFT = "They apply to the code as shown above, where the last attempt's edits have been made."
@@ -258,7 +255,7 @@ def _build_full_sections(
         "hint": sections.build_hint_section(run.spec.hint, person_messages),
         **project_sections,
         "plan": sections.plan(run.now.plan),
-        "failing": _build_failing_section(run, ports, cases),
+        "failing": build_failing_section(run, ports, cases, run.now.retrieve),
         "code": sections.build_code_section(_without_files(run.now.retrieve, new_tests), read),
         "findings": sections.build_findings_section(run.now.audit),
         "advice": sections.build_lessons_section(run.taught),
@@ -291,17 +288,6 @@ def _without_files(context: Context | None, paths: Sequence[str]) -> Context | N
     if context is None or not paths:
         return context
     return context.model_copy(update={"chunks": tuple(chunk for chunk in context.chunks if chunk.path not in paths)})
-
-
-def _build_failing_section(run: RunState, ports: Ports, cases: Sequence[Case]) -> str:
-    """Show the failing tests as the code to edit has them, without the tests that the section `code` shows."""
-    paths, read = ports.trees.list_files(run.workspace), partial(ports.trees.read, run.workspace)
-    view = TreeView(run.spec.suite, paths, read)
-    is_source = view.build_source_filter(find_protection)
-    reader = TestSourceReader(view.snapshot_paths, view.read, view.find_file, run.now.retrieve)
-    return sections.build_failing_section(
-        cases, len(cases), group=lambda case: sign(case, is_source=is_source).family, read_source=reader.read
-    )
 
 
 def _build_brief_sections(

@@ -96,11 +96,13 @@ def test_proof_of_verified_run_shows_each_check_with_its_figures(ended):
     assert set(list_marks(proof).values()) == {CheckMark.passed.value}
     assert get_check_text(proof, "able_to_fail") == "1 of 1 failed when altered, 4 runs"
     assert get_check_text(proof, "neutral") == "1 of 1 passed in surroundings that look like production, 2 runs"
-    assert get_check_text(proof, "others") == "before: 1 passed, 1 red, 0 skipped; after: 2 passed, 0 red, 0 skipped"
+    assert (
+        get_check_text(proof, "others") == "before: 1 passed, 1 failed, 0 skipped; after: 2 passed, 0 failed, 0 skipped"
+    )
     assert get_check_text(proof, "repeats").startswith(
         "4 reruns, each with one difference (hash seed, random seed, time zone"
     )
-    assert get_check_text(proof, "red_without") == "1 of 1 fail on the code without it"
+    assert get_check_text(proof, "red_without") == "1 of 1 fail without the patch"
     assert [(case.id, case.target, case.before, case.after) for case in proof.cases] == [
         (play.RED, True, "failed", "passed")
     ]
@@ -179,7 +181,7 @@ def test_changed_record_prevents_a_proof(ended):
 @pytest.mark.parametrize(
     ("answer", "result", "failed", "lacks"),
     [
-        (play.WRONG, "unsolved", {"targets"}, f"still red: {play.RED}"),
+        (play.WRONG, "unsolved", {"targets"}, f"still failing: {play.RED}"),
         (play.TAMPER, "refused", {"untouched"}, f"not applied: {play.TESTS}: it is a test"),
         (play.SMELLY, "unsolved", {"findings"}, f"finding: {play.CODE}:2 F821"),
         (play.MISFIT, "unsolved", set[str](), f"not applied: {play.CODE}: "),
@@ -209,7 +211,7 @@ def test_cheating_patch_fails_the_cheat_check(ended):
 def test_quick_level_says_first_that_less_was_checked(ended):
     proof = ended(play.RIGHT, verify=Level.quick).prove()
     assert proof.verified
-    assert proof.sentence.endswith("Only what level quick asks for was checked.")
+    assert proof.sentence.endswith("Only the checks of level quick were done.")
     check_marks = list_marks(proof)
     assert {name for name, mark in check_marks.items() if mark == "not_done"} == {"repeats", "red_without", "shrunk"}
     assert get_check_text(proof, "repeats") == "not part of level quick"
@@ -234,8 +236,8 @@ def test_flaky_test_is_named_and_prevents_verification(ended):
     assert "3 tests did not pass every time" in get_check_text(proof, "repeats")
     assert proof.flaky[:3] == (
         "t (green …)",
-        f"{play.RED} (not green in every repeat)",
-        "b (not green in every repeat)",
+        f"{play.RED} (did not pass in every rerun)",
+        "b (did not pass in every rerun)",
     )
     assert "and 1 more" in proof.flaky[3]
 
@@ -283,9 +285,9 @@ def test_asking_tripwire_does_not_hide_a_serious_finding(ended):
     proof = run.prove(now=run.state.now.model_copy(update={"check": check_result}))
     assert (list_marks(proof)["findings"], get_check_text(proof, "findings")) == (
         "failed",
-        "0 before in the same files, 1 new",
+        "0 in the same files before, 1 new",
     )
-    assert get_check_text(proof, "no_cheat") == "1 sign of it"
+    assert get_check_text(proof, "no_cheat") == "1 sign of a cheat"
 
 
 def test_patch_accepted_by_a_person_is_not_called_verified(ended):
@@ -343,7 +345,9 @@ def test_edited_test_allowed_by_a_person_is_shown_as_changed(ended):
     proof = run.prove(now=state.now.model_copy(update={"apply": applied}))
     assert (proof.verified, proof.by_person) == (False, True)
     assert {name for name, mark in list_marks(proof).items() if mark == "failed"} == {"untouched"}
-    assert get_check_text(proof, "untouched") == "2 files in the patch, 1 of them a test or part of how tests are run"
+    assert (
+        get_check_text(proof, "untouched") == "2 files in the patch, 1 of them a test or part of the test configuration"
+    )
     assert [line for line in proof.lacking if line.startswith(f"changed a protected file: {play.TESTS}: it is a test")]
 
 

@@ -100,8 +100,8 @@ def test_all_layers_combine(places: Places):
     assert (settings.limits.usd, settings.tests.command, settings.limits.tokens) == (1.5, "make test", 9)
     assert origins["limits.usd"] == str(places.user)
     assert origins["limits.attempts"] == "default"
-    assert origins["models.strong"] == "default, since ANTHROPIC_API_KEY is set"
-    assert origins["models.fast"] == "as models.strong"
+    assert origins["models.strong"] == "default, because ANTHROPIC_API_KEY is set"
+    assert origins["models.fast"] == "same as models.strong"
     assert set(origins) == KEYS.settings
 
 

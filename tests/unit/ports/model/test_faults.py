@@ -139,7 +139,7 @@ def test_reset_connection_is_unreachable(wire: Wire) -> None:
 )
 def test_malformed_reply_is_garbled(reply: Reply, wire: Wire) -> None:
     error, elapsed = catch_error(reply, wire)
-    assert "sent something that is not an answer" in str(error)
+    assert "sent an invalid response" in str(error)
     assert type(error) is ModelGarbled
     assert error.usage == MOST
     assert elapsed < PATIENT / 2
@@ -148,7 +148,7 @@ def test_malformed_reply_is_garbled(reply: Reply, wire: Wire) -> None:
 @pytest.mark.parametrize("finish", [None, "", "banana"])
 def test_answer_without_a_finish_reason_is_garbled(finish: str | None, wire: Wire) -> None:
     error, _ = catch_error(Reply("plausible text", finish=finish), wire)
-    assert "unfinished answer" in str(error) or "not an answer" in str(error)
+    assert "unfinished answer" in str(error) or "invalid response" in str(error)
     assert type(error) is ModelGarbled
     assert error.usage.output_tokens > 0
 

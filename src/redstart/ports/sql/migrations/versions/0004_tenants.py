@@ -195,4 +195,4 @@ def _list_columns(table: str) -> list[str]:
 
 
 def downgrade() -> None:
-    raise NotImplementedError("two tenants may have runs of one name: there is no way back")
+    raise NotImplementedError("two tenants may have runs with the same name, so this migration cannot be undone")
