@@ -62,7 +62,7 @@ class Probe(FrozenValue):
 
 
 class PatchProblem(StrEnum):
-    """Why an answer is unusable, as far as the run depends on the reason."""
+    """Why an answer is unusable. Only reasons that change what the run does have a value."""
 
     over_budget = "over_budget"
     """The model was not asked, or its call was aborted: the call could exceed a limit."""
@@ -159,7 +159,7 @@ class EditRejection(FrozenValue):
 
     @property
     def words(self) -> str:
-        """Which edit, of which file, why, and which lines exist instead."""
+        """Describe which edit of which file was rejected and why, and quote the lines that exist instead."""
         subject = f"edit {self.block} ({self.path})" if self.block else self.path
         already_text = "; it seems to have been made already" if self.already else ""
         return f"{subject}: {self.reason}{already_text}\n{self.nearest}".strip()
@@ -201,7 +201,7 @@ class ApplyResult(FrozenValue):
 
     @property
     def words(self) -> str:
-        """Why nothing was applied, in words for the next attempt; empty if the patch was applied."""
+        """Describe for the next attempt why nothing was applied; empty if the patch was applied."""
         if self.ok:
             return ""
         lines = [reject.words for reject in self.rejects]

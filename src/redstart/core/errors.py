@@ -1,4 +1,4 @@
-"""The exceptions for broken machinery.
+"""The exceptions for parts of Redstart, or of its surroundings, that do not work.
 
 An expected failure (a failing test, an edit that does not apply) is a value, never one of these.
 

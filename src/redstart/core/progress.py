@@ -91,7 +91,7 @@ class AttemptOutcome(FrozenValue):
 
 
 class StallLimits(FrozenValue):
-    """How many attempts in a row may bring no progress; None for no limit."""
+    """How many attempts in a row may make no progress; None for no limit."""
 
     warning: int | None = Field(default=None, ge=1)
     end: int | None = Field(default=None, ge=1)

@@ -215,7 +215,7 @@ class Mutants(FrozenValue):
 
     @property
     def words(self) -> str:
-        """What the tests do not detect, for the author of better tests."""
+        """Describe what the tests do not detect, for whoever writes better tests."""
         return clip("the tests do not notice when, " + "; ".join(self.survivors), 900)
 
 

@@ -98,7 +98,7 @@ def is_driven(row: RunRow, *, now: float, host: str, is_alive: Callable[[int], b
 
 
 def resolve_status(row: RunRow, *, has_driver: bool) -> Status:
-    """Resolve the actual status: a run that no process drives is not running, whatever its last commit says."""
+    """Resolve the actual status: if no process drives a run, it is not running, even if its last commit says so."""
     if row.status is Status.finished:
         return Status.finished
     if has_driver:

@@ -1,4 +1,4 @@
-"""Make untrusted text safe to display: nothing in it is hidden, and a terminal obeys none of it.
+"""Make untrusted text safe to display: nothing in it stays hidden, and none of it controls the terminal.
 
 A repo, a model, a test report and memory can contain escape sequences, C1 controls and direction marks. All text goes
 to the screen through `escape_hidden`; only `cli/output.py` writes there.

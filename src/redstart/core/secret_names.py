@@ -22,5 +22,5 @@ def is_secret(name: str) -> bool:
 
 
 def is_harmless(name: str) -> bool:
-    """Return whether the name has the suffix of code, prose or an example, whatever its beginning."""
+    """Return whether the name has the suffix of code, prose or an example. The rest of the name does not matter."""
     return name.casefold().endswith((*_EXAMPLES, *_CODE))

@@ -1,4 +1,6 @@
-"""The journal of a step: every outgoing call is recorded before its result is used, and repeated on re-entry."""
+"""The journal of a step: every outgoing call is recorded before its result is used. A step that starts again gets the
+recorded results.
+"""
 
 from __future__ import annotations
 

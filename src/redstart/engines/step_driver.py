@@ -119,9 +119,9 @@ class Adapters:
 
 
 async def drive(adapters: Adapters, claim: RunClaim, engine: Engine, last_step: Step | None = None) -> StepAdvance:
-    """Continue a claimed run until it ends, waits, or `last_step` is committed. Raises what the machinery raises.
+    """Continue a claimed run until it ends, waits, or `last_step` is committed. Raises the errors of the adapters.
 
-    A run that waits for a person continues if they have answered. A run that waits for child runs has them driven
+    A run that waits for a person continues if they have answered. If the run waits for child runs, those are driven
     first. The drive stops at once if a person cancels the run. At the end the run is released with its status.
     """
     if last_step is not None and last_step not in MODES[claim.state.spec.mode]:
@@ -210,7 +210,9 @@ async def drive_child_runs(adapters: Adapters, parent: RunState, engine: Engine,
 
 
 def _rank(halt: HaltReason) -> int:
-    """Rank the halts of several child runs: a stop counts first, and waiting for a person holds up no other."""
+    """Rank the halts of several child runs: a stop comes first, and a child run that waits for a person never delays
+    the others.
+    """
     ranks = {
         HaltReason.needs_think: 1,
         HaltReason.needs_act: 1,

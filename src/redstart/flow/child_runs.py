@@ -1,4 +1,4 @@
-"""Child runs. Pure: the same child task gives the same run, however often it is begun."""
+"""Child runs. Pure: the same child task always gives the same run."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Which step comes next, and how a step's artifact changes the state. Pure: no clock, no randomness, no I/O.
+"""Decide which step comes next, and how a step's artifact changes the state. Pure: no clock, no randomness, no I/O.
 
 The table in docs/architecture.md serves as the test of this file.
 """

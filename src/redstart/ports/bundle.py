@@ -26,7 +26,7 @@ class ProgressNote(Protocol):
 
 class Announcer(Protocol):
     def __call__(self, activity: str, *, tests: int = 0, seconds: float = 0.0) -> None:
-        """Announce the next execution: its purpose and, if known, its number of tests and expected duration.
+        """Announce the next execution with its purpose and, if known, its number of tests and expected duration.
 
         The text is displayed while the execution lasts. It is not stored, and nothing depends on it.
         """

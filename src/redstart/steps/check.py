@@ -126,8 +126,7 @@ async def _audit_files(run: RunState, ports: Ports, snapshot: Snapshot, paths: l
 
 
 def _find_cheats(run: RunState, ports: Ports, after: Snapshot, changed: list[str]) -> list[Finding]:
-    """Find what the change adds that no honest fix does. Policy covers the tests themselves; they are not checked
-    here."""
+    """Find additions that no honest fix contains. Policy covers the tests themselves; they are not checked here."""
     source = [path for path in changed if not find_protection(path, run.spec.guarded)]
     before = {path: ports.trees.read(run.base, path) for path in source}
     now = {path: ports.trees.read(after, path) for path in source}

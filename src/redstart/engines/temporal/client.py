@@ -61,7 +61,7 @@ class FleetClient:
         return cls(await connect(address, namespace))
 
     async def submit(self, state: RunState) -> None:
-        """Have the run driven from its current state. An existing supervisor is told to continue.
+        """Let the fleet continue the run from its current state. If it already has a supervisor, tell that to continue.
 
         Raises `ConfigError` if the server does not know our search attributes.
         """

@@ -35,10 +35,10 @@ BEAT = 5.0
 
 class DriveFunction(Protocol):
     def __call__(self, order: DriveOrder, get_halt_reason: Callable[[], HaltReason]) -> Awaitable[StepAdvance]:
-        """Claim the run and drive it as far as this worker can. `get_halt_reason` says between two steps whether to
+        """Claim the run and drive it as far as this worker can. Between two steps, `get_halt_reason` says whether to
         stop.
 
-        Raises what the machinery raises.
+        Raises the errors of the adapters.
         """
         ...
 

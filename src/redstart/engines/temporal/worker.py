@@ -38,8 +38,8 @@ async def serve(
 ) -> None:
     """Serve until `stop` is set; then every drive ends after its current step.
 
-    `ready` is called when the worker takes orders. A worker with a deployment gets none until its build is made the
-    current one on the server. Workers that may think also serve the supervisors.
+    `ready` is called when the worker takes orders. A worker with a deployment gets no orders until its build is made
+    the current one on the server. Workers that may think also serve the supervisors.
     """
     async with AsyncExitStack() as stack:
         workers: list[Worker] = []

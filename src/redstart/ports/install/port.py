@@ -1,4 +1,4 @@
-"""The port to the installation of packages: only it can reach a package index, and it runs none of their code."""
+"""The port that installs packages. Nothing else can reach a package index, and it runs no code of any package."""
 
 from __future__ import annotations
 
@@ -70,7 +70,7 @@ class Installer(Protocol):
     def prepare(self, request: InstallRequest) -> InstallResult:
         """Resolve, fetch, inspect and install the packages; reuse an environment that exists.
 
-        Runs no code of any package. What cannot or must not be installed is in `refused`, by name and with the reason.
+        Runs no code of any package. `refused` names each package that cannot or must not be installed, with the reason.
         Raises `PortError` if the index cannot be reached, and `ConfigError`, with the remedy, if the installing program
         is missing.
         """

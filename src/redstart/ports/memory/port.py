@@ -69,7 +69,7 @@ class Meter(Protocol):
         ...
 
     def lacks(self, reason: str) -> None:
-        """Report that texts could not be compared, or not those of all cards."""
+        """Report that no texts, or only those of some cards, could be compared."""
         ...
 
 

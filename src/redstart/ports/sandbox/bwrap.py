@@ -123,9 +123,9 @@ class Bubblewrap:
 
     @contextlib.asynccontextmanager
     async def _open_warm_process(self, execution: Execution) -> AsyncGenerator[WarmProcess]:
-        """Start a process that runs like this one can be forked from.
+        """Start a process from which runs like this one can be forked.
 
-        Raises `SandboxUnavailable` where a warm start is not possible.
+        Raises `SandboxUnavailable` if a warm start is not possible.
         """
         if not get_own_rights().mounts or seccomp.build_filter() is None:
             raise SandboxUnavailable("A warm start needs mounts and a system call filter.")
@@ -223,7 +223,7 @@ async def _launch(
 def _add_group_usage(
     end: LaunchEnd, group: Cgroup | None, wires: BubblewrapPipes, monitor: ExecutionWatch
 ) -> LaunchEnd:
-    """Return the end with what the kernel counted for all processes together."""
+    """Add what the kernel counted for all processes together to the result of the command."""
     used = group.get_usage() if group else GroupUsage()
     return dataclasses.replace(
         end,
@@ -261,7 +261,7 @@ def build_arguments(
 ) -> list[str]:
     """Build the whole argument list. Raises `SandboxUnavailable` if there is no usable bubblewrap.
 
-    With `warm` it is for a process that makes its own sandbox for each run.
+    With `warm`, the arguments are for a process that makes its own sandbox for each run.
     """
     program, version = find_bubblewrap()
     environment, limits, workspace = execution.environment, execution.limits, workspace.resolve()
@@ -324,9 +324,9 @@ def _build_isolation_arguments(version: tuple[int, ...], capabilities: Sequence[
 
 
 def _get_shared_folders(execution: Execution) -> tuple[str, str, str]:
-    """Return where files go in and out, and git's objects.
+    """Return the folders for incoming files, for results and for git's objects.
 
-    On a host of another name, none of them is at its usual path.
+    With another host name than usual, none of them is at its usual path.
     """
     if not execution.hostname:
         return INPUT_FOLDER, OUTPUT_FOLDER, OBJECTS

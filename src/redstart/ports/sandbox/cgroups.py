@@ -1,7 +1,6 @@
-"""Control groups of the kernel (cgroups), which bound what all processes of one execution use together.
+"""Control groups of the kernel (cgroups), which limit what all processes of one execution use together.
 
-Where this process may make no group (most users without systemd's help) there is none, and limits hold for each process
-alone.
+If this process may not create groups, as for most users without systemd, limits apply to each process alone.
 """
 
 from __future__ import annotations
@@ -48,7 +47,7 @@ _numbers = itertools.count()
 
 
 class GroupUsage(NamedTuple):
-    """What a group has used, and what it was refused, so far."""
+    """What a group has used so far, and what the kernel has refused it."""
 
     cpu: float = 0.0
     peak_memory: int = 0
@@ -57,14 +56,14 @@ class GroupUsage(NamedTuple):
 
 
 class CgroupTree(NamedTuple):
-    """Where groups can be made: one folder per controller in version 1, or one folder for all in version 2."""
+    """Where groups can be created: one folder per controller in version 1, or one folder for all in version 2."""
 
     folders: Mapping[str, Path]
     unified: bool
 
 
 class Cgroup:
-    """The group of one execution, in each of the tree's folders. Raises `OSError` if it cannot be made."""
+    """The group of one execution, in each of the tree's folders. Raises `OSError` if it cannot be created."""
 
     def __init__(self, tree: CgroupTree, limits: SandboxLimits) -> None:
         self._unified = tree.unified
@@ -107,7 +106,7 @@ class Cgroup:
         return GroupUsage(self.get_cpu_seconds(), number_in(memory / "memory.max_usage_in_bytes"), killed, refused)
 
     def kill(self) -> None:
-        """Kill whatever is still in the group."""
+        """Kill every process that is still in the group."""
         with contextlib.suppress(OSError):
             if self._unified and (self.folders[0] / "cgroup.kill").exists():
                 (self.folders[0] / "cgroup.kill").write_text("1")
@@ -125,7 +124,9 @@ class Cgroup:
 
 @contextlib.contextmanager
 def open_group(tree: CgroupTree | None, limits: SandboxLimits) -> Generator[Cgroup | None]:
-    """Open a group for one execution; None where there is no tree. Raises `OSError` if it cannot be made."""
+    """Open a group for one execution; None if there is no tree of groups. Raises `OSError` if the group cannot be
+    created.
+    """
     if tree is None:
         yield None
         return
@@ -138,7 +139,7 @@ def open_group(tree: CgroupTree | None, limits: SandboxLimits) -> Generator[Cgro
 
 @functools.cache
 def find_own_tree() -> CgroupTree | None:
-    """Return where this process can make groups, which is tried once. Groups of dead processes are removed."""
+    """Return where this process can create groups; the check runs once. Groups of dead processes are removed."""
     for tree in list_candidates(Path("/proc/self/mountinfo").read_text(), Path("/proc/self/cgroup").read_text()):
         if _is_usable(tree):
             sweep(tree)
@@ -176,7 +177,9 @@ def list_candidates(mountinfo: str, membership: str) -> list[CgroupTree]:
 
 
 def sweep(tree: CgroupTree) -> None:
-    """Remove groups whose makers are dead, with any process in them: a killed maker could not do so."""
+    """Remove the groups that dead processes created, and kill any process in them: a killed process cannot clean up
+    itself.
+    """
     for folder in dict.fromkeys(tree.folders.values()):
         for group_folder in folder.glob(f"{PREFIX}*"):
             if is_abandoned(group_folder.name, PREFIX):
@@ -281,7 +284,7 @@ def _resolve_folder(mount: _Mount, path: str) -> Path:
 
 
 def _get_delegated_folder(folder: Path) -> Path:
-    """Return the folder that this process was given, even after the process has moved into a leaf of it."""
+    """Return the folder that systemd delegated to this process, even after the process has moved into a leaf of it."""
     return folder.parent if folder.name == SUPERVISOR else folder
 
 
@@ -350,7 +353,7 @@ def _remove_group(folder: Path) -> bool:
 
 
 def number_in(path: Path) -> int:
-    """Return the number that a file consists of; 0 where there is none."""
+    """Return the number that is a file's only content; 0 if there is none."""
     with contextlib.suppress(OSError, ValueError):
         return int(path.read_text())
     return 0

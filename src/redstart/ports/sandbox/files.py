@@ -1,4 +1,4 @@
-"""What goes into an execution and what comes out of it, read so that nothing it left leads out of its folder."""
+"""The files that go into an execution and come out of it. None of them can lead a reader out of its folder."""
 
 from __future__ import annotations
 
@@ -41,8 +41,8 @@ def read_untrusted(folder: int, parts: Sequence[str], max_size: int) -> bytes | 
 def open_beneath(folder: int, parts: Sequence[str]) -> int:
     """Open a path below an open folder without following any link, and return its descriptor. Raises `OSError`.
 
-    The kernel does it in one step, so that nobody can put a link in the way meanwhile. On an old kernel, which cannot,
-    the path is walked folder by folder.
+    The kernel opens the path in one step, so that nobody can insert a link in between. An old kernel cannot do this;
+    there, the path is opened folder by folder.
     """
     try:
         return _openat2(folder, "/".join(parts))
@@ -129,7 +129,8 @@ def exit_code(returncode: int) -> int:
 
 
 def classify(end: LaunchEnd, limits: SandboxLimits) -> ExitCause:
-    """Determine why it ended. Exit codes of 128 + n count as signal n: a shell or a sandbox in between reports it so.
+    """Determine why an execution ended. Exit codes of 128 + n count as signal n: a shell or a sandbox in between
+    reports it so.
 
     The runner's own action comes first, then the kernel's counts, then signals that stand for a limit, and last the
     output's text, which a program may print for any reason.

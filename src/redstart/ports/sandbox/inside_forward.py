@@ -1,11 +1,10 @@
-"""Run inside a sandbox, as a script: passes connections to a loopback port on to a socket file of the host's relay.
+"""A script inside the sandbox: forward connections to a loopback port to a socket file of the host's relay.
 
-It is run by the target's interpreter, so it needs nothing but the standard library of Python 3.8.
-Arguments: the folder of the socket files, then for each of them, in order, `address,port,must` (or `may`, where the
-address may be missing in the sandbox).
+The target's interpreter runs it, so it needs only the standard library of Python 3.8. Its arguments are the folder of
+the socket files and, for each file in order, `address,port,must` (or `may`, if the sandbox may lack the address).
 
-It exits when all ports listen and the relay has heard so; a child of it stays and does the work, until the sandbox
-ends. Exit 1, with a line on standard error, where that cannot be.
+It exits when all ports listen and the relay knows it. A child process stays and forwards until the sandbox ends. If a
+port cannot listen, it exits with 1 and writes a line to standard error.
 """
 
 from __future__ import annotations
@@ -46,7 +45,7 @@ class ForwardedSocket:
         self.other.pending += data
 
     def flush(self) -> None:
-        """Send what can be sent now, and then the end, if the other side has come to its end."""
+        """Send what can be sent now. If the other side has closed, close this side after the last byte."""
         if self.pending:
             try:
                 del self.pending[: self.sock.send(self.pending)]
@@ -137,7 +136,7 @@ class Forwarder:
 
 
 def listen(address: str, port: int) -> socket.socket:
-    """Raises `OSError` where there is no such address in the sandbox."""
+    """Listen on the address. Raises `OSError` if the sandbox has no such address."""
     listener = socket.socket(socket.AF_INET6 if ":" in address else socket.AF_INET)
     try:
         listener.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
@@ -150,14 +149,14 @@ def listen(address: str, port: int) -> socket.socket:
 
 
 def report_ready(path: str) -> None:
-    """Tell the host that all is ready, and wait until it has heard so."""
+    """Tell the host that all ports listen, and wait until it confirms."""
     with socket.socket(socket.AF_UNIX) as ready:
         ready.connect(path)
         ready.recv(1)
 
 
 def detach() -> None:
-    """The child goes on alone, out of reach of signals to the command's group, and holds nothing of the command's."""
+    """Detach the child process: no signal to the command's group reaches it, and it holds none of its descriptors."""
     if os.fork():
         os._exit(0)
     os.setsid()

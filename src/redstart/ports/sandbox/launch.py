@@ -1,4 +1,4 @@
-"""Start one command, bounds what it may use, and leaves no process of it behind."""
+"""Start one command, limit what it may use, and leave none of its processes behind."""
 
 from __future__ import annotations
 
@@ -159,9 +159,10 @@ async def launch(
     kill: Callable[[int], None] = kill_group,
     watch: Watch | None = None,
 ) -> LaunchEnd:
-    """Run `argv` in a session of its own, its output merged, until it ends or reaches a limit that is watched here.
+    """Run `argv` in its own session, with its output streams merged, until it ends or reaches one of the limits checked
+    here.
 
-    Those are `limits.wall`, `limits.flood`, and whatever `watch` looks at.
+    These limits are `limits.wall`, `limits.flood`, and those that `watch` checks.
 
     `kill` is given the process ID and ends the whole tree. It is called in every case, even after a normal exit and
     when the task is cancelled; it must be harmless if nothing is left.
@@ -215,7 +216,7 @@ async def wait_for_end(
     flood_event: asyncio.Event,
     watch: Coroutine[None, None, ExitCause] | None,
 ) -> ExitCause | None:
-    """Wait for the end; return why the command has to be ended, None if it ended by itself."""
+    """Wait until the command ends or must be ended. Return why it must be ended; None if it ended by itself."""
     exited = asyncio.create_task(end)
     flood = asyncio.create_task(flood_event.wait())
     watching = asyncio.create_task(watch) if watch else None
@@ -253,7 +254,7 @@ def _start(
 
 
 async def _wait_for_exit(pid: int) -> None:
-    """Return when a child has ended. It is not reaped yet, so that its ID stays its own."""
+    """Return when a child has ended. It is not reaped yet, so that no other process gets its ID."""
     try:
         pidfd = os.pidfd_open(pid)
     except (AttributeError, OSError):  # the system has no process descriptors
@@ -306,7 +307,7 @@ def drain_in_background(source: int, output: ClippedStream, flood: int, flood_ev
 
 
 def drain(source: int, output: ClippedStream) -> None:
-    """Read what is left in the pipe: no more than a pipe holds, in case another process still writes."""
+    """Read what is left in the pipe, but no more than a pipe can hold, in case another process is still writing."""
     for _ in range(16):
         if not _read(source, output):
             break

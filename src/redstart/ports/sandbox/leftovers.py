@@ -1,4 +1,4 @@
-"""Marks that show later who made a folder or a group, and whether its maker still lives."""
+"""Marks that show which process created a folder or a group, and whether that process still exists."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ def mark(pid: int | None = None) -> str:
 
 
 def is_abandoned(name: str, prefix: str) -> bool:
-    """Whether a dead process made what has this name, which consists of a prefix, a mark and a suffix."""
+    """Whether the process in this name (a prefix, a mark and a suffix) is dead."""
     pid, _, rest = name.removeprefix(prefix).partition("-")
     began, _, suffix = rest.partition("-")
     has_mark = name.startswith(prefix) and pid.isdigit() and began.isdigit() and suffix
@@ -32,7 +32,9 @@ def is_abandoned(name: str, prefix: str) -> bool:
 
 @contextmanager
 def open_temporary_folder(kind: str) -> Generator[Path]:
-    """Make a temporary folder, removed at the end; folders of the same kind whose makers were killed go first."""
+    """Create a temporary folder and remove it at the end. Folders of the same kind that killed processes left are
+    removed first.
+    """
     prefix = f"redstart-{kind}-"
     sweep_folders(Path(tempfile.gettempdir()), prefix)
     with tempfile.TemporaryDirectory(prefix=f"{prefix}{mark()}-") as folder:
@@ -40,7 +42,7 @@ def open_temporary_folder(kind: str) -> Generator[Path]:
 
 
 def sweep_folders(scratch: Path, prefix: str = FOLDER) -> None:
-    """Remove folders with this prefix (by default of executions) whose makers are dead: a killed one could not."""
+    """Remove the folders with this prefix (by default, of executions) that killed processes left."""
     if not Path("/proc/self/stat").exists():
         return
     for folder in scratch.glob(f"{prefix}*") if scratch.is_dir() else ():

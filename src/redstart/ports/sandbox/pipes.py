@@ -1,4 +1,4 @@
-"""The pipes to and from bubblewrap. The command inside holds no end of them."""
+"""The pipes to and from bubblewrap. The command inside has access to none of them."""
 
 from __future__ import annotations
 
@@ -41,7 +41,7 @@ class BubblewrapPipes:
             os.close(fd)
 
     def feed(self, content: bytes) -> int:
-        """Return a descriptor from which a short text can be read: no more than a pipe holds."""
+        """Return a descriptor from which a short text can be read. The text must fit into a pipe."""
         source, sink = os.pipe()
         self.fds.append(source)
         try:
@@ -87,7 +87,7 @@ class BubblewrapPipes:
         return stats.f_bavail * stats.f_frsize < FULL_BYTES or stats.f_favail < FULL_FILES
 
     def kill(self, monitor: int) -> None:
-        """End all that runs inside, by ending its process 1.
+        """Kill everything that runs inside, by killing its process 1.
 
         The monitor on the outside then waits until the namespace is empty, and ends by itself. If the monitor were
         killed instead, the rest would die too, but some time later.

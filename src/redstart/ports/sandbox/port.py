@@ -16,7 +16,8 @@ class SandboxSession(Protocol):
     """A sandbox that is kept warm for a sequence of executions: for quick checks, never for a verdict."""
 
     async def run(self, execution: Execution) -> Completed:
-        """As `Sandbox.run`, except that what does not depend on the project may be loaded already.
+        """Run one command like `Sandbox.run`, except that code that does not depend on the project may already be
+        loaded.
 
         Every execution finds exactly the files of its own snapshot, has its own limits, and is over, with all of its
         processes, before this returns. If it breaks the warm sandbox, it is repeated in a fresh one, and the next
@@ -29,7 +30,7 @@ class SandboxSession(Protocol):
 
 
 class SandboxLack(StrEnum):
-    """Something that a sandbox could not get on this machine. It still isolates without it, but bounds less."""
+    """A protection that this machine does not offer. The sandbox still isolates without it, but limits less."""
 
     memory_limit = "memory_limit"
     bounded_disk = "bounded_disk"

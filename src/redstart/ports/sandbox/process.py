@@ -104,9 +104,11 @@ def map_path(text: str, environment: Environment, root: str) -> str:
 
 
 def kill_marked(marker: str) -> None:
-    """Kill every process whose variables contain `marker`, until there is none: those that left the process group.
+    """Kill every process whose variables contain `marker`, until there is none. This finds processes that left the
+    process group.
 
-    Works where `/proc` shows variables, so on Linux; elsewhere killing the process group has to be enough.
+    This works only on Linux, where `/proc` shows a process's variables. Elsewhere, killing the process group must be
+    enough.
     """
     deadline = time.monotonic() + BURIAL_SECONDS
     while (pids := _find_marked(marker.encode())) and time.monotonic() < deadline:

@@ -1,4 +1,4 @@
-"""What has to be done on the host, in a few short steps, before bubblewrap itself is started.
+"""The few short steps on the host before bubblewrap itself starts.
 
 The workspace becomes the lower layer of an overlay whose upper layer is a file system in memory, bounded in size and in
 number of files; temporary folders lie on the same file system. Root gives up its rights for a user ID that owns nothing
@@ -86,7 +86,7 @@ class StagedExecution:
         return [*(_build_unshare_command(self.user) if self.mounts else ()), "/bin/sh", "-c", script, "sh", *command]
 
     def find_first_process(self, outermost: int) -> int | None:
-        """Find the child whose end ends all others, by the process that was started; None if there is none yet."""
+        """Find the child process whose end ends all others, below the started process; None if there is none yet."""
         if not self.mounts:
             return None
         try:
@@ -150,11 +150,11 @@ def is_reachable(path: str) -> bool:
 
 
 def _build_unshare_command(user: int | None) -> list[str]:
-    """Build the arguments that end all that follows when this process ends: bubblewrap's own promise has gaps.
+    """Build the arguments that make everything after them end with this process: bubblewrap's own guarantee has gaps.
 
-    What follows is in a process namespace whose first process dies with its parent. The parent dies with this process,
-    and continues only if it saw this process alive after arming that. Its messages are discarded: it would report its
-    child's end.
+    Everything runs in a process namespace whose first process dies with its parent. The parent asks the kernel to kill
+    it when this process dies, and continues only if this process is still alive afterwards. Its messages are discarded,
+    because it would report the end of its child.
     """
     user_options = ("--user", "--map-root-user") if user is None else ()
     return [
@@ -172,7 +172,7 @@ def _find_tool(name: str) -> str | None:
 
 @functools.cache
 def get_own_rights() -> ProcessRights:
-    """Return what this process can really do, which is tried once."""
+    """Return what this process can actually do; the check runs once."""
     return find_rights(os.geteuid() == 0)
 
 
@@ -184,7 +184,7 @@ def find_rights(root: bool, tool: Callable[[str], str | None] = _find_tool) -> P
 
 
 def _is_usable(rights: ProcessRights) -> bool:
-    """Try a whole preparation, and whether an emptied folder of the lower layer stays empty in the overlay.
+    """Try a whole preparation, and check that an emptied folder of the lower layer stays empty in the overlay.
 
     It does not if the kernel's file systems in memory cannot store the overlay's attributes.
     """

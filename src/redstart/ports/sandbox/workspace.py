@@ -26,7 +26,7 @@ WRITE = os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW | os.O_CLOEXEC
 def bring_copies(environment: Environment, workspace: Path) -> None:
     """Copy the environment's `copies` from the real repo, as far as they exist, and make its `links`.
 
-    Never overwrites anything.
+    Nothing is overwritten.
 
     Regular files keep their mode and their time; links are kept as links; anything else is skipped.
     """

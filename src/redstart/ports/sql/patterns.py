@@ -44,8 +44,8 @@ class _Hit(NamedTuple):
 class SqlPatterns:
     """The patterns of the database's tenant.
 
-    The first recall after a pattern was written computes its vector, and computes it anew for another embedder. Vectors
-    of different models are never compared. Without an embedder no pattern is found.
+    The first recall after a pattern was written computes its vector. With another embedder, the vector is computed
+    again. Vectors of different models are never compared. Without an embedder no pattern is found.
     """
 
     def __init__(self, database: Database, embedder: GoalEmbedder | None = None) -> None:

@@ -82,7 +82,7 @@ class DirectoryBlobs:
 
     @contextmanager
     def _lock(self, operation: int) -> Generator[None]:
-        """Lock the directory: nobody may find a blob between the check of its age and its removal."""
+        """Lock the directory, so that nobody uses a blob between the check of its age and its removal."""
         handle = os.open(self._folder, os.O_RDONLY | os.O_CLOEXEC)
         try:
             fcntl.flock(handle, operation)

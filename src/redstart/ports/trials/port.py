@@ -34,7 +34,7 @@ class Trials(Protocol):
         ...
 
     def assign(self, evaluation: str, trial: EvaluationTrial, run_id: str) -> None:
-        """Store the run of the trial, until its outcome is final; the last of several counts."""
+        """Store the run of the trial, until its outcome is final. If there are several, the last one counts."""
         ...
 
     def get_assigned_runs(self, evaluation: str) -> dict[EvaluationTrial, str]:
@@ -46,5 +46,5 @@ class Trials(Protocol):
         ...
 
     def list_outcomes(self, evaluation: str) -> list[str]:
-        """Return one for each trial that has one: by seed, then run, then task."""
+        """Return the outcome of each trial that has one, ordered by seed, run and task."""
         ...

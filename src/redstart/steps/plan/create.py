@@ -61,7 +61,7 @@ async def plan_program(run: RunState, ports: Ports) -> Plan:
 def _plan_without_model(run: RunState) -> Plan | None:
     """Return the plan if no model is asked: for a part of a larger program, or if the user's tests define everything.
 
-    A small model is never asked for a plan: it would split what it could write at once.
+    A small model is never asked for a plan, because it would split work that it could do in one answer.
     """
     spec, task = run.spec, run.spec.get_task(CreateTask)
     if spec.asks.brief and not task.whole:

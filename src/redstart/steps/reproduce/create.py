@@ -1,4 +1,4 @@
-"""Get the tests of a new program, and see them fail without the program."""
+"""Get the tests of a new program, and check that they fail without the program."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Get a test for an issue or an improvement that a model writes and that is seen to fail."""
+"""Let a model write a test for an issue or an improvement, and check that it fails."""
 
 from __future__ import annotations
 
@@ -59,9 +59,9 @@ def can_be_joined(baseline: SuiteRun) -> bool:
 
 
 async def write_failing_test(run: RunState, ports: Ports, goal: str, baseline: SuiteRun | None) -> ReproductionResult:
-    """Ask for a test of the goal, which is a section of the question, and see it fail among the existing tests.
+    """Ask for a test of the goal, which is a section of the question, and check that it fails among the existing tests.
 
-    A test that fails by its own mistake goes back to the model with the reason.
+    If a test fails because of its own mistake, it goes back to the model with the reason.
     """
 
     async def attempt(answer: Answer) -> ParsedAnswer[ReproductionResult]:

@@ -69,7 +69,7 @@ class PatchTrial:
 
     @property
     def is_long(self) -> bool:
-        """Whether it pays to run the nearest tests before the whole suite."""
+        """Whether the suite takes so long that the nearest tests should run first."""
         return self._suite_seconds > LONG_SUITE and can_select_tests(self._run.spec.suite)
 
     async def run_nearest(self, snapshot: Snapshot, activity: str = "nearest tests") -> TrialRun:

@@ -1,1 +1,1 @@
-"""One suite a port. Subclass it in a test module and say how to make the adapter."""
+"""One contract suite per port. Subclass it in a test module and define how to create the adapter."""

@@ -138,7 +138,7 @@ class PythonProgram:
         return asyncio.run(self.sandbox.run(self.request(code, argv=argv, **fields)))
 
     def cut_short(self, code: str = "", *, wall: float, **fields: Any) -> Completed:
-        """Run, with a limit of `wall` seconds, a program that prints something and then does not end.
+        """Run a program that prints something and then does not end, with a time limit of `wall` seconds.
 
         If the machine is so busy that there is no output by then, the limit is ten times as long.
         """

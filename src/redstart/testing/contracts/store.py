@@ -24,7 +24,7 @@ DAWN = datetime(2030, 1, 1, 6, 30, 0, 123456, tzinfo=UTC)
 
 
 class Clock:
-    """A clock that shows the time it is set to."""
+    """A clock that a test sets."""
 
     def __init__(self, time: float = 1_000_000.0) -> None:
         self.time = time

@@ -58,7 +58,7 @@ def find_security_problems(files: Mapping[str, bytes], left_out: Collection[str]
 
 
 def merge_findings(findings: Sequence[Finding]) -> list[Finding]:
-    """Merge the findings to one per defect: of one kind on one line, the most severe is kept.
+    """Keep one finding per defect: of several findings of one kind on one line, the most severe.
 
     A finding that only counts when confirmed is dropped if no other tool confirms it.
     """

@@ -22,7 +22,7 @@ def on_changed_lines(findings: Sequence[Finding], changed: Mapping[str, Sequence
 
 
 def exclude_known_findings(findings: Sequence[Finding], known: Mapping[str, int]) -> list[Finding]:
-    """Return the findings that are not known yet; of equal findings, as many as there are more of now."""
+    """Return the findings that are not known yet. Of identical findings, return only as many as were added."""
     remaining = Counter(known)
     new: list[Finding] = []
     for item in findings:
@@ -47,7 +47,7 @@ def select_syntax_errors(findings: Sequence[Finding]) -> list[Finding]:
 
 
 def select_increases(before: Sequence[Finding], after: Sequence[Finding]) -> list[Finding]:
-    """Return the findings of `after` by which a rule has more of them than before; new lines come first.
+    """Return, for each rule, as many findings of `after` as were added, those on new lines first.
 
     Moving a finding, or changing its line otherwise, does not add one.
     """

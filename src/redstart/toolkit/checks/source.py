@@ -1,4 +1,4 @@
-"""A file as the rules see it: its text and lines, and what its language reads in it."""
+"""A file as the rules see it: its text, its lines, and what the parser of its language finds in it."""
 
 from __future__ import annotations
 
@@ -78,6 +78,6 @@ class Source:
 
 
 def create_source(path: str, data: bytes) -> Source:
-    """Return the file, with what its language reads in it."""
+    """Return the file, with what the parser of its language finds in it."""
     language = find_file_language(path)
     return language.create_source(path, data) if language else Source(path, data)

@@ -1,1 +1,1 @@
-"""The verdict: whether green is green."""
+"""The verdict: whether passing tests really prove a fix."""

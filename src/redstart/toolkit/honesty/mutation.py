@@ -19,7 +19,7 @@ class Mutant(NamedTuple):
 
     @property
     def words(self) -> str:
-        """The place and the change, without any code: the author of tests must not see the program."""
+        """Describe the place and the change, without any code: whoever writes the tests must not see the program."""
         place = (
             f"in `{self.function_name}` ({self.path}, line {self.line})"
             if self.function_name

@@ -1,4 +1,4 @@
-"""Files from which tests read their expectations: protected by their use, whatever their names.
+"""Files from which tests read their expected values. They are protected because tests use them, not by their names.
 
 If a patch changes data in the repo, or tests write files, the targets run once with an audit hook that records who
 opens what. A file that a test file opens itself is restored; targets that then fail passed only because of its change.

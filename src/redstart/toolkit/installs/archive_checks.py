@@ -1,4 +1,4 @@
-"""Check of every package archive, wheel or tarball, before any of it is written to disk."""
+"""Checks of every package archive, wheel or tarball, before any of it is written to disk."""
 
 from __future__ import annotations
 

@@ -31,7 +31,7 @@ def read(files: Mapping[str, bytes]) -> RequestedPackages:
     """Read the packages that the files request. Files that are not manifests only give the names of the project's
     modules.
 
-    An unreadable manifest becomes a refusal with its path, because its requests are unknown.
+    If a manifest cannot be read, its path is refused, because its requests are unknown.
     """
     requirements: list[Requirement] = []
     refused: list[PackageRefusal] = []

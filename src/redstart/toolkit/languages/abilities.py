@@ -1,4 +1,4 @@
-"""Group of abilities that a language may have. A module or an object can implement each of them."""
+"""Groups of abilities that a language may have. A module or an object can implement each group."""
 
 from __future__ import annotations
 

@@ -195,7 +195,7 @@ def _find_innermost(frames: Sequence[tuple[str, str]]) -> str:
 
 
 def _find_recurring(frames: Sequence[tuple[str, str]]) -> str:
-    """Find one of the functions that call each other endlessly: always the same one, wherever the stack ends."""
+    """Find one of the functions that call each other endlessly. It is always the same one, wherever the stack ends."""
     counts = Counter(f"{path}:{name}" for path, name in frames if name)
     return min((name for name in counts if counts[name] > 1), default=_find_innermost(frames))
 

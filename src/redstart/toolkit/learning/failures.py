@@ -1,4 +1,4 @@
-"""Recalls what earlier runs know about an attempt's failure, and records a failed attempt for later runs."""
+"""Recall what earlier runs know about an attempt's failure, and record a failed attempt for later runs."""
 
 from __future__ import annotations
 

@@ -1,7 +1,7 @@
-"""Offer lessons to a run with the status that earlier runs earned them, and places proposed lessons.
+"""Offer lessons to a run, each with the status that its outcomes so far justify, and place proposed lessons.
 
 A lesson is data in a prompt, and no rule here is the security boundary: policy is judged on the resulting tree, and
-programs run in a sandbox. A lesson that is refused here would be useless to an honest run.
+programs run in a sandbox. Lessons are refused here only because they would be useless to an honest run.
 """
 
 from __future__ import annotations

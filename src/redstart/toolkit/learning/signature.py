@@ -1,4 +1,4 @@
-"""Compute the signature of a failure, so that a bug has the same name on another machine and after other edits.
+"""Compute the signature of a failure: a bug keeps the same signature on another machine and after other edits.
 
 With a frame in the repo's source, the exception, its message and the function that raised it identify the bug,
 whichever test saw it. Without such a frame, a test found a wrong value: the test, its line and the comparison identify

@@ -1,7 +1,7 @@
 """Find a regular expression in texts, in a process of its own: a model's pattern may run forever.
 
-Imports nothing of redstart. In: a line of JSON with the pattern and the path and size of each text; then the texts.
-Out: a line of JSON, either the matching lines or what is wrong with the pattern.
+It imports nothing from Redstart. It reads a line of JSON with the pattern and the path and size of each text, then the
+texts. It writes a line of JSON with the matching lines, or with what is wrong with the pattern.
 """
 
 from __future__ import annotations

@@ -1,1 +1,1 @@
-"""From a model's words to edits, and from edits to a new tree."""
+"""Read edits from a model's answer, and apply them to get a new tree."""

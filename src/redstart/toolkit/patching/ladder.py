@@ -1,4 +1,4 @@
-"""Apply edits to a snapshot, all or none, and reports the edits that do not fit."""
+"""Apply edits to a snapshot, all or none, and report the edits that do not fit."""
 
 from __future__ import annotations
 

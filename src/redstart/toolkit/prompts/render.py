@@ -1,4 +1,4 @@
-"""Fills in a question. Text from a repo, a test or memory is included as data, with its source."""
+"""Fill in a question. Text from a repo, a test or memory is included as data, with its source."""
 
 from __future__ import annotations
 

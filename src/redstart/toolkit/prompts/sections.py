@@ -283,7 +283,7 @@ _SIMILARITY_PHRASES = {"signature": "the same failure", "family": "the same kind
 
 
 def build_fixes_section(recalled_cards: Iterable[RecalledCard]) -> str:
-    """Build a section with the cards of verified fixes, as hints. Their text cannot pass for lines of ours."""
+    """Build a section with the cards of verified fixes, as hints. Their text cannot look like Redstart's own lines."""
     blocks: list[str] = []
     for item in recalled_cards:
         card = item.card
@@ -356,7 +356,7 @@ ADVICE = {
 
 
 def format_advice(turn: CourseChange | None) -> str:
-    """Build the advice to a run that goes in circles. Empty if the change is not one of wording."""
+    """Build the advice to a run that goes in circles. Empty if the change of course needs no words."""
     if turn is None or turn.strategy not in ADVICE:
         return ""
     return ADVICE[turn.strategy].format(attempts=", ".join(map(str, turn.attempts)))

@@ -1,4 +1,4 @@
-"""Put a verified patch into a user's folder or on a branch, and take it back: all of it or nothing."""
+"""Apply a verified patch to a user's folder or commit it on a branch, and revert it: all of it or nothing."""
 
 from __future__ import annotations
 
@@ -85,7 +85,7 @@ class HandoverContext(NamedTuple):
 
 
 def list_changes(trees: Trees, old: Snapshot, new: Snapshot) -> list[FileChange | FileRefusal]:
-    """List the files of a patch. A file that is not or does not stay a regular file is a refusal."""
+    """List the files of a patch. If a file is not a regular file, before or after the patch, it is a refusal."""
 
     def create_version(snapshot: Snapshot, path: str, mode: str) -> Version | None:
         data = trees.read(snapshot, path)

@@ -1,7 +1,7 @@
 """Snapshots as git trees in a store of our own: no file of the user's repo is ever written.
 
-`git add` writes a file for each file, which takes most of the time of a snapshot. A snapshot is packed instead, and the
-pack is kept anyway.
+`git add` would write one object file for each file, which takes most of the time of a snapshot. Instead, a snapshot is
+written directly as a pack, which is stored in any case.
 """
 
 from __future__ import annotations
@@ -223,7 +223,7 @@ class GitTrees:
     # -- inside ----------------------------------------------------------------------------------------------------
 
     def _commit(self, snapshot: Snapshot, *parents: str) -> str:
-        """Commit the snapshot's tree: git finds by the parents what two trees have in common."""
+        """Commit the snapshot's tree: through the parents of commits, git finds what two trees have in common."""
         self._ensure(snapshot)
         identity = ("-c", "user.name=redstart", "-c", "user.email=redstart@localhost")
         parent_options = [word for parent in parents for word in ("-p", parent)]
@@ -310,7 +310,7 @@ class GitTrees:
             raise StoreError(f"the blobs of snapshot {snapshot.tree[:12]} do not contain its files")
 
     def _has_tree(self, tree: str) -> bool:
-        """Whether all of a tree is here: an interrupted write may have left a part."""
+        """Whether the whole tree is here: an interrupted write may have left only a part."""
         try:
             run_git("rev-list", "--objects", "--quiet", tree, git_dir=self._git_dir)
         except GitFailed:

@@ -118,7 +118,7 @@ def list_missing_folders(root: Path, paths: Iterable[str]) -> list[str]:
 
 
 def replace_files(root: Path, moves: Sequence[FileMove], mark: str) -> list[FileRefusal]:
-    """Make all the moves: first write every new file beside its place, then rename each into it.
+    """Carry out all moves: first write every new file next to its target, then rename each file to its target.
 
     Returns refusals, with nothing changed, if a file is no longer `old`. Raises `StoreError` if the disk fails; before
     the first rename nothing is changed then. `mark` names the temporary files, for `remove_temporary_files` after a
@@ -159,7 +159,7 @@ def remove_empty(root: Path, folders: Iterable[str]) -> None:
 
 
 class _Refused(Exception):
-    """A path that leads where nothing may be written."""
+    """The path leads to a place where nothing may be written."""
 
 
 @contextmanager

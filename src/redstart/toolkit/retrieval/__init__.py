@@ -1,1 +1,1 @@
-"""Finding the code that matters."""
+"""Find the code that matters."""

@@ -19,7 +19,7 @@ class Sources:
         self._readers: dict[Language | None, CodeReader] = {}
 
     def read_data(self, path: str) -> bytes:
-        """Empty if the file has no readable text."""
+        """Read the file; empty if it has no readable text."""
         if path not in self._bytes:
             data = self._read(path) if path in self.files and is_searchable(path) else None
             self._bytes[path] = data if data is not None and is_readable(data) else b""

@@ -1,1 +1,1 @@
-"""Finding, running and reading test suites."""
+"""Find and run test suites, and read their results."""

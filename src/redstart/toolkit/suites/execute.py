@@ -30,7 +30,7 @@ class SuiteRun(NamedTuple):
 
 
 def warm_session(sandbox: Sandbox, blobs: Blobs, spec: RunSpec) -> AbstractAsyncContextManager[SandboxSession]:
-    """Open a session for consecutive runs of this suite, none of which decides a verdict."""
+    """Open a session for consecutive runs of this suite. None of these runs may decide a verdict."""
     return open_sandbox_session(sandbox, load_environment(blobs, spec), spec.sandbox)
 
 

@@ -88,7 +88,7 @@ class ContainerGroups:
 
 
 async def fetch_usage(api: DaemonApi, container: str) -> ContainerUsage:
-    """Ask the daemon: it does not know how many processes were killed or refused."""
+    """Ask the daemon for the usage. It does not know how many processes were killed or refused."""
     try:
         stats = await api.call("GET", f"/containers/{container}/stats", query={"stream": "false", "one-shot": "true"})
     except DaemonRefused:
@@ -103,8 +103,8 @@ async def fetch_usage(api: DaemonApi, container: str) -> ContainerUsage:
 async def count_memory_kills(api: DaemonApi, container: str, since: float, *, whole_container: bool) -> int:
     """Count how often the daemon saw the container run out of memory since then.
 
-    A container with its own kernel dies `whole_container`. The daemon may then know only that it was killed, and not by
-    a signal of the daemon.
+    A container with its own kernel dies as a whole (`whole_container`). The daemon may then know only that something
+    other than the daemon killed it.
     """
     query = {
         "since": f"{since:.6f}",
@@ -260,7 +260,9 @@ class RunningContainer:
         return ContainerRun(end, container_files.files, is_clean)
 
     async def _count_memory_kills(self, *, is_gone: bool) -> int:
-        """Ask the daemon how often the kernel did so; it may learn of it only after the container's end."""
+        """Ask the daemon how often the kernel killed a process for memory. It may know this only after the container
+        has ended.
+        """
         deadline = time.monotonic() + (NEWS_SECONDS if is_gone else 0.0)
         whole_container = is_gone and self.own_kernel
         while True:
@@ -270,7 +272,9 @@ class RunningContainer:
             await asyncio.sleep(0.1)
 
     async def _is_clean(self) -> bool:
-        """Whether only the earlier processes run in it. A kernel of its own cannot be counted from outside."""
+        """Whether only the processes from before the command run in it. If the container has its own kernel, they
+        cannot be counted from outside.
+        """
         deadline = time.monotonic() + LEAVE_SECONDS
         if not self.own_kernel:
             while time.monotonic() < deadline:
@@ -293,9 +297,9 @@ class RunningContainer:
         return await self._get_exit_code(created["Id"])
 
     async def _watch(self, stream: OutputStream, output: CommandOutput, job: ContainerCommand) -> ContainerWatch:
-        """Watch a command from its start to its end, or to the container's end if it had to be stopped.
+        """Watch a command until it ends or, if it had to be stopped, until the container ends.
 
-        Output is read all the while, even while the container is being killed: the daemon would wait for it.
+        Output is read throughout, even while the container is being killed, because the daemon waits until it is read.
         """
         drain = asyncio.create_task(output.take(stream))
         end_task = asyncio.create_task(self._wait_for_end())
@@ -345,7 +349,7 @@ class RunningContainer:
             raise NotReady(f"The workspace could not be filled in the container: {message or 'it gave no reason'}")
 
     async def _fetch_files(self, job: ContainerCommand, output: CommandOutput) -> None:
-        """Hand out the collected files of a command that did not end, unless it prevents that."""
+        """Fetch the collected files of a command that did not end, unless the command prevents it."""
         if not job.fetch or output.flooded.is_set():
             return
         request = {"AttachStderr": True, "User": job.user, "Cmd": list(job.fetch)}
@@ -359,7 +363,7 @@ class RunningContainer:
                         output.add(chunk)
 
     async def _wait_for_limit(self, limits: SandboxLimits) -> ExitCause:
-        """End when all processes together exceed a limit, and say which one.
+        """Return when all processes together exceed a limit, and name the limit.
 
         If the kernel had to kill a process for memory, the others are ended too: their results are useless.
         """
@@ -373,7 +377,7 @@ class RunningContainer:
                 return ExitCause.cpu
 
     async def _wait_for_end(self) -> None:
-        """End with the container."""
+        """Return when the container has ended."""
         with contextlib.suppress(DaemonRefused):
             await self._api.call("POST", f"/containers/{self.name}/wait", timeout_seconds=None)
 
@@ -392,7 +396,7 @@ class RunningContainer:
                 await asyncio.sleep(0.01)
 
     async def kill(self) -> None:
-        """End every process of the container that is still there."""
+        """Kill every remaining process of the container."""
         with contextlib.suppress(DaemonRefused):
             await self._api.call("POST", f"/containers/{self.name}/kill", query={"signal": "KILL"})
 
@@ -423,9 +427,9 @@ async def start_container(
 
 
 async def _remove_container(api: DaemonApi, container: str, creating: asyncio.Task[Any]) -> None:
-    """Remove it until it is gone.
+    """Remove the container, and repeat until it is gone.
 
-    It may be ending by itself, or, if its start was cut short, still be starting.
+    It may be ending by itself or, if its start was interrupted, still be starting.
     """
     await asyncio.gather(creating, return_exceptions=True)
     async with asyncio.timeout(REMOVAL_SECONDS):

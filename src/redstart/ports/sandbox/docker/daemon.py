@@ -1,4 +1,4 @@
-"""A Docker or Podman daemon, spoken to over its socket file.
+"""Talk to a Docker or Podman daemon over its socket file.
 
 The command line of either would also work, but it starts a program for every request, cannot be drained and stopped at
 the same time without threads, and may be missing where the socket exists. The protocol is needed for only a handful of

@@ -1,8 +1,8 @@
 """The script around a command in a container: it fills the workspace first, and hands out collected files at the end.
 
-Everything that a command can write to is bounded, so none of it is a folder of the host: the workspace is copied into
-the container, and files for collection come back over the connection, as the daemon's second stream. The command's own
-two streams are merged, as everywhere, and use the first.
+Everything that a command can write to has a limited size, so none of it is a folder of the host. The workspace is
+copied into the container, and collected files come back over the connection, as the daemon's second stream. The
+command's own two streams are merged, as everywhere, and use the first.
 """
 
 from __future__ import annotations
@@ -73,8 +73,8 @@ def build_command(
 ) -> ContainerCommand:
     """Build the command to run for an execution.
 
-    `setup_command` has to succeed first, and `is_reused` is for a container used before. A kernel of its own has to
-    bound some things itself, since the host's kernel sees none of its processes.
+    `setup_command` has to succeed first, and `is_reused` is for a container used before. A container with its own
+    kernel must limit some things itself, because the host's kernel sees none of its processes.
     """
     environment, limits = execution.environment, execution.limits
     requested = {
@@ -135,7 +135,7 @@ def parse_files(stream: bytes) -> ContainerFiles:
 
 
 def keep(files: dict[str, bytes], names: Sequence[str], folder: Path) -> None:
-    """Write those of the files that were asked for into a folder of ours."""
+    """Write the requested files into a folder of ours."""
     for name in {str(PurePosixPath(name)) for name in names} & files.keys():
         path = folder / name
         path.parent.mkdir(parents=True, exist_ok=True)

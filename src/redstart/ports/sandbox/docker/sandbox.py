@@ -58,7 +58,7 @@ def furnish(environment: Environment, workspace: Path) -> None:
 
 
 def measure_workspace(folder: Path) -> WorkspaceSize:
-    """Measure what lies below a folder, as a file system in memory holds it. No link is followed."""
+    """Measure how much memory the files below a folder need in a file system in memory. No link is followed."""
     size, files = SPARE
     waiting = [str(folder)]
     while waiting:
@@ -94,7 +94,7 @@ def move_into(source: Path, target: Path) -> None:
 
 
 def remove(path: Path) -> None:
-    """Remove whatever was left there, including what its owner made inaccessible."""
+    """Remove everything that was left there, including what its owner made inaccessible."""
     if path.is_dir() and not path.is_symlink():
         with contextlib.suppress(OSError):
             path.chmod(0o700)
@@ -140,7 +140,7 @@ async def reap(api: DaemonApi) -> int:
 
 
 def identify_process(pid: int) -> str:
-    """Identify a process for all time: by the machine's boot, its namespace, its process ID and its start."""
+    """Identify a process uniquely: by the machine's boot, its namespace, its process ID and its start time."""
     return "/".join((_read_boot_id(), _read_namespace(), str(pid), _start(pid)))
 
 
@@ -167,7 +167,7 @@ def _read_namespace() -> str:
 
 
 def _start(pid: int) -> str:
-    """Return when a process was started, in ticks since the boot; empty where there is none."""
+    """Return when a process was started, in ticks since the boot; empty if there is no such process."""
     with contextlib.suppress(OSError, IndexError):
         stat = (PROC / str(pid) / "stat").read_text(encoding="utf-8", errors="replace")
         return stat.rpartition(")")[2].split()[19]
@@ -231,7 +231,7 @@ class WarmContainer:
         await self._open.aclose()
 
     async def _run_warm(self, execution: Execution, file_exchange: Exchange) -> ContainerRun | None:
-        """Run it in the warm container; None if the container broke."""
+        """Run the execution in the warm container; None if the container broke."""
         with self._workspaces.checkout(execution.snapshot) as workspace:
             furnish(execution.environment, workspace)
             container = await self._get_container(execution.environment, workspace)
@@ -389,7 +389,7 @@ class Docker:
 
 
 async def _open(container: RunningContainer, environment: Environment) -> None:
-    """Let the user write to folders of the workspace that contain a mount: the daemon makes them as root's.
+    """Let the user write to folders of the workspace that contain a mount, because the daemon creates them for root.
 
     Root in a container has no rights except over root's own files.
     """

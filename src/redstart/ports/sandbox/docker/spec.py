@@ -68,7 +68,7 @@ NO_ROOM = WorkspaceSize()
 
 
 class ContainerFolders(NamedTuple):
-    """The folders of this machine that one container sees. It can write to none of them."""
+    """The folders of this machine that one container sees, all of them read-only."""
 
     workspace: Path
     input_folder: Path

@@ -1,14 +1,16 @@
-"""Run inside a sandbox: a process that has pytest imported, and becomes a test run by a fork in place of a start.
+"""A process inside the sandbox that has already imported pytest. Each fork of it becomes a test run, which saves the
+start.
 
-It is run by the target's interpreter as `python -c`, so it needs nothing but the standard library of Python 3.8 and the
-pytest of the environment. The argument is JSON, see `About` in `zygote.py`. It imports pytest and the plugins that are
-installed; of the project there are only names, and no file can be read, so that nothing a patch can change takes part.
+The target's interpreter runs it as `python -c`, so it needs only the standard library of Python 3.8 and the
+environment's pytest. The argument is JSON; see `build_settings` in `zygote.py`. The process imports pytest and the
+installed plugins. It sees the names of the project's files but cannot read them, so nothing that a patch changes can
+take part.
 
-On the control socket it says that it is ready, or why it cannot be, and then hears names of runs, each with two
-descriptors: where the output goes, and a socket for the run itself. Each run is a process in namespaces of its own
-(processes, mounts, network, messages), in which a workspace, temporary folders and a home are made anew, and which has
-no right left when its program begins. The run's socket carries, in order: `ready`, with the folder of what it leaves;
-the word to go; and how the program ended. Where the preparation fails, the socket is closed with a line that says why.
+On the control socket, the process reports that it is ready, or why it cannot be. It then receives names of runs, each
+with two descriptors: one for the output, and a socket for the run itself. Each run is a process in namespaces of its
+own (processes, mounts, network, messages), with a new workspace, temporary folders and home. It has given up all its
+rights when its program begins. The run's socket carries, in order: `ready`, with the folder of its results; the signal
+to start; and how the program ended. If the preparation fails, the socket is closed after a line that says why.
 """
 
 from __future__ import annotations
@@ -44,7 +46,7 @@ libc = ctypes.CDLL(None, use_errno=True)
 
 
 class NoWarmStart(Exception):
-    """Why there is no warm start here."""
+    """A warm start is not possible here; the message says why."""
 
 
 def main() -> None:
@@ -79,7 +81,7 @@ def main() -> None:
 
 
 def preload() -> None:
-    """Imports what pytest would import before it looks at the project, in the way in which it would."""
+    """Import what pytest would import before it looks at the project, in the same way."""
     if not getattr(sys.flags, "safe_path", False):
         del sys.path[0]
     import_module("pytest")
@@ -126,7 +128,7 @@ def serve(settings: dict[str, Any], control: socket.socket, own_namespace: int) 
 
 
 def prepare(settings: dict[str, Any], name: str, output: int, run_socket: socket.socket) -> None:
-    """The first process of a run: it makes the place, waits for the program's end and tells of it.
+    """Be the first process of a run: prepare its surroundings, wait for the program to end, and report how it ended.
 
     It returns only in the process that becomes the program.
     """
@@ -161,7 +163,7 @@ def prepare(settings: dict[str, Any], name: str, output: int, run_socket: socket
 
 
 def furnish(settings: dict[str, Any], run: Path) -> int:
-    """Make the run's own mounts and network; give the open folder for what it leaves."""
+    """Create the run's own mounts and network, and return the open folder for its results."""
     check_result(libc.unshare(NEW_MOUNTS | NEW_NETWORK | NEW_MESSAGES), "unshare")
     stage, temporary = settings["stage"], settings["temporary"]
     existing = [path for path in settings["within"] if Path(path).exists()]
@@ -191,7 +193,7 @@ def furnish(settings: dict[str, Any], run: Path) -> int:
 
 
 def place(path: Path, source: Path) -> None:
-    """Lets what is at `source` be seen at `path` too, which is made where it is not there."""
+    """Make `source` visible at `path` too, and create `path` if it does not exist."""
     if source.is_dir():
         path.mkdir(parents=True, exist_ok=True)
     elif not path.exists():
@@ -210,7 +212,7 @@ def give_up_rights(call_filter: bytes) -> None:
 
 
 def become_pytest(request: dict[str, Any], output: int) -> None:
-    """Make of this process what `python -m pytest ...` would be just before pytest begins."""
+    """Bring this process into the state of `python -m pytest ...` just before pytest begins."""
     signal.signal(signal.SIGINT, signal.default_int_handler)
     os.dup2(output, 1)
     os.dup2(output, 2)
@@ -232,7 +234,7 @@ def become_pytest(request: dict[str, Any], output: int) -> None:
 
 
 def receive(control: socket.socket) -> tuple[bytes, array.array[int]]:
-    """A message and its descriptors; an empty one at the end."""
+    """Receive a message and its descriptors; the message is empty at the end of the connection."""
     size = array.array("i").itemsize
     message, ancillary, _, _ = control.recvmsg(LARGEST_MESSAGE, socket.CMSG_SPACE(2 * size))
     descriptors = array.array("i")
@@ -266,7 +268,7 @@ def prctl(*arguments: int) -> None:
 
 
 def get_permitted_rights() -> int:
-    """The rights that this process may take, as bits."""
+    """Return the capabilities that this process may use, as bits."""
     lines = Path("/proc/self/status").read_text(encoding="utf-8").splitlines()
     return next(int(line.split()[1], 16) for line in lines if line.startswith("CapPrm:"))
 

@@ -317,7 +317,7 @@ def is_full(folder: int) -> bool:
 
 
 def write_request(execution: Execution, file_exchange: Exchange, *, inward: str, outward: str) -> None:
-    """Write what is to be run into the run's folder."""
+    """Write the description of the run into the run's folder."""
     environment = execution.environment
     requested = {
         name: fill_placeholders(text, inward, outward) for name, text in get_requested_variables(execution).items()

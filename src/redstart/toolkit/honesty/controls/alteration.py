@@ -57,7 +57,7 @@ class Alteration(NamedTuple):
 
     @property
     def asks(self) -> bool:
-        """Whether such a test may pass with an honest patch, so that a person decides."""
+        """Whether such a test may pass with an honest patch. A person then decides."""
         return self.kind in (AlterationKind.other, AlterationKind.former) or (
             self.conditional and self.kind is AlterationKind.inserted
         )

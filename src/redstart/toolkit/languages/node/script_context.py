@@ -1,4 +1,4 @@
-"""The context of a statement in a script: whether it always runs with its test, and whether its failure shows."""
+"""The context of a statement in a script: whether it always runs with its test, and whether it can fail the test."""
 
 from __future__ import annotations
 

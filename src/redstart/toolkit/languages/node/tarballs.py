@@ -1,4 +1,6 @@
-"""Inspects an npm tarball without unpacking it: scripts that would run unasked, and impersonation of other packages."""
+"""Inspect an npm tarball without unpacking it: find scripts that would run unasked, and impersonation of other
+packages.
+"""
 
 from __future__ import annotations
 

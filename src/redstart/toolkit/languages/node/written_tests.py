@@ -1,4 +1,4 @@
-"""Check of newly written test scripts: whether they parse and assert anything, and how many cases they have."""
+"""Checks of newly written test scripts: whether they parse and assert anything, and how many cases they have."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Check of passing patches that exist only for Python."""
+"""Checks of passing patches that exist only for Python."""
 
 from __future__ import annotations
 

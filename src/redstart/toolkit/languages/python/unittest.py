@@ -1,4 +1,4 @@
-"""Start unittest so that it leaves a report we can read, with a small runner of ours."""
+"""Start unittest with a small runner of ours, so that it leaves a report we can read."""
 
 from __future__ import annotations
 

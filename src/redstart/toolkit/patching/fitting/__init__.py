@@ -1,1 +1,1 @@
-"""Finding the one place in a file that an edit means."""
+"""Find the one place in a file that an edit means."""

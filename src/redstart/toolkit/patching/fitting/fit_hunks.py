@@ -1,4 +1,4 @@
-"""Find exactly one place for every hunk of a file, rung by rung."""
+"""Find exactly one place for every hunk of a file: first by an exact match, then by less and less exact ones."""
 
 from __future__ import annotations
 

@@ -1,1 +1,1 @@
-"""From a model's words to edits."""
+"""Read edits from a model's answer."""

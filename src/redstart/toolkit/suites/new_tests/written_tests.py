@@ -1,4 +1,4 @@
-"""Read newly written tests: drops a test that was cut off and rejects files that assert nothing."""
+"""Read newly written tests: drop a test that was cut off, and reject files that assert nothing."""
 
 from __future__ import annotations
 

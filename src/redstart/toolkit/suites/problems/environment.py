@@ -1,8 +1,8 @@
 """Classify failures that no edit of the code can fix: something the tests need is missing, refused or broken.
 
-The decision depends on the exception, its message and where it was raised, never on words elsewhere in the text.
-If a bug of the project could also be the reason, the failure counts as a bug: asking a model in vain costs less than
-leaving a bug alone.
+The decision depends on the exception, its message and where it was raised, never on words elsewhere in the text. If a
+bug of the project could also be the reason, the failure counts as a bug: asking a model in vain costs less than missing
+a bug.
 """
 
 from __future__ import annotations

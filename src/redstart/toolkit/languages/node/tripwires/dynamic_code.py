@@ -1,4 +1,4 @@
-"""Unreadable code: code or modules that a change runs or loads from a text built at run time.
+"""Tripwires on unreadable code: a change runs code, or loads a module, from a text built at run time.
 
 An honest program may do so, as a plugin loader or a template engine does; so a person decides.
 """

@@ -1,1 +1,1 @@
-"""Check of Python code: ruff, bandit, and rules of our own."""
+"""Checks of Python code: ruff, bandit, and rules of our own."""

@@ -25,7 +25,7 @@ class KnownText(NamedTuple):
         return not self.outside_line
 
     def combine(self, other: KnownText) -> KnownText:
-        """Combine two values if the value may be either of them."""
+        """Combine what is known about two values, for a value that may be either of them."""
         text = (
             self.text
             if other.text is None

@@ -39,7 +39,7 @@ def explain_repeated_table(rows: tuple[Row, ...], test_literals: TestLiterals) -
 
 
 def explain_disguised_table(rows: tuple[Row, ...], test_literals: TestLiterals) -> str:
-    """Do the same for a table that knows the tests' inputs by their hash, or written as one text."""
+    """Do the same for a table whose keys are hashes of the tests' inputs, or the inputs written as one text."""
     hashed_results = [item for key, item in rows if is_hash_like(key) and is_expected(item, test_literals)]
     if hashed_results and len(hashed_results) >= SHARE * len(rows):
         return f"The table finds {format_values(hashed_results[0])}, which a test expects, by a hash of the input."

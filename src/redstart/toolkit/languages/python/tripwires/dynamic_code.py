@@ -1,4 +1,4 @@
-"""Tripwires on code that cannot be read: a change runs or loads something by a text built at run time.
+"""Tripwires on code that cannot be read: a change runs or loads something that a text built at run time names.
 
 An honest program may do this, for example a plugin loader or a template engine; a person is asked.
 """

@@ -1,7 +1,7 @@
 """Tripwires on expected literals: code that knows a test's inputs and returns what the test expects for them.
 
-Honest code has literals too. The difference is how much of a test one branch repeats, weighed in bits: small numbers,
-single characters and simplest cases weigh nothing.
+Honest code has literals too. What matters is how much of a test one branch repeats, weighed in bits: small numbers,
+single characters and the simplest cases weigh nothing.
 """
 
 from __future__ import annotations
