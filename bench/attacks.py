@@ -141,18 +141,20 @@ def format_page(rows: list[tuple[Attack, list[str]]], backends: list[str], missi
     limits = ", ".join(f"{name} {value}" for name, value in LIMITS.model_dump().items())
     parts = [
         "# Attacks on the sandbox",
-        "Written by `python bench/attacks.py --write`; the programs are in `tests/attacks/programs`. The host judges\n"
-        "what an attack did, and looks for all kinds of evidence in every attack.",
-        f"{len(rows)} hostile programs: {bare_cells.count('works')} are shown to work without a sandbox,\n"
-        f"{bare_cells.count('fails')} are refused to an ordinary user anyway, {bare_cells.count('not run')} do "
-        f"not run without\n"
-        "one, because they could touch things that are not ours.",
+        "This page shows what hostile programs can do in each sandbox. `python bench/attacks.py --write` writes it.\n"
+        "The programs are in `tests/attacks/programs`. The host, not the program, decides whether an attack\n"
+        "succeeded, and looks for every kind of evidence in every attack.",
+        f"There are {len(rows)} hostile programs. Without a sandbox, {bare_cells.count('works')} of them succeed, and "
+        f"{bare_cells.count('fails')} fail because an ordinary\n"
+        f"user is refused. The other {bare_cells.count('not run')} are not run without a sandbox, because they could "
+        f"affect things that are not ours.",
         f"Limits: {limits}.",
         *(["Not available on the machine that wrote this page: " + ", ".join(missing) + "."] if missing else []),
         format_table(rows, backends),
         "## Evidence",
         "\n".join(f"- {name}: {description}" for name, description in EVIDENCE.items()),
-        f"On {', '.join(sorted(OWN_KERNEL))} a program's word does not count: its kernel is the sandbox's own.",
+        f"On {', '.join(sorted(OWN_KERNEL))}, a program's own report does not count, because its kernel belongs to the "
+        f"sandbox.",
         "## Without a sandbox",
         "\n".join(f"- {name}: {description}" for name, description in BARE_WORDS.items()),
     ]

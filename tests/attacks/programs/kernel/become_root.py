@@ -1,4 +1,4 @@
-# Takes the number of root, and every capability.
+# Takes the user ID of root and every capability.
 # evidence: word
 # bare: refused
 

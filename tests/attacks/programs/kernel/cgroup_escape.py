@@ -1,4 +1,4 @@
-# Leaves its control group, and raises what it allows.
+# Leaves its control group and raises the limits of the group.
 # evidence: word
 # bare: refused
 

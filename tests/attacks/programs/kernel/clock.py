@@ -1,4 +1,4 @@
-# Sets the clock of the host, to what it is.
+# Sets the clock of the host to the time that it already shows.
 # evidence: word
 # bare: refused
 

@@ -1,4 +1,4 @@
-# Makes a user namespace by way of clone.
+# Creates a user namespace with the `clone` call.
 # evidence: namespace
 # bare: kernel
 

@@ -1,4 +1,4 @@
-# Opens the ring through which calls pass a filter unseen.
+# Opens an io_uring, through which calls bypass the filter.
 # evidence: descriptor
 # bare: kernel
 

@@ -1,4 +1,4 @@
-# Loads another kernel; any other answer than a refusal means that it may.
+# Tries to load another kernel. Any answer except a refusal means that it is allowed to.
 # evidence: word
 # bare: refused
 

@@ -1,4 +1,4 @@
-# Loads a kernel module; any other answer than a refusal means that it may.
+# Tries to load a kernel module. Any answer except a refusal means that it is allowed to.
 # evidence: word
 # bare: refused
 

@@ -1,4 +1,4 @@
-# Mounts by way of the newer calls.
+# Mounts a file system with the newer mount calls.
 # evidence: word
 # bare: refused
 

@@ -1,4 +1,4 @@
-# Starts a sandbox in the sandbox, with rights of its own.
+# Starts a sandbox inside the sandbox, with its own rights.
 # evidence: word
 # bare: kernel
 command -v bwrap || exit 1

@@ -1,4 +1,4 @@
-# Swaps the root.
+# Replaces the root directory with `pivot_root`.
 # evidence: word
 # bare: refused
 

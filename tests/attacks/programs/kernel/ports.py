@@ -1,4 +1,4 @@
-# Talks to the hardware past the kernel.
+# Accesses hardware ports directly, past the kernel.
 # evidence: word
 # bare: refused
 

@@ -1,4 +1,4 @@
-# Opens disks, memory and the like by their names.
+# Opens disks, memory and similar devices by name.
 # evidence: word
 # bare: kernel
 

@@ -1,4 +1,4 @@
-# Asks for the one thing of reboot that changes next to nothing.
+# Makes the one `reboot` call that changes almost nothing.
 # evidence: word
 # bare: refused
 

@@ -1,4 +1,4 @@
-# Makes what is read-only writable.
+# Remounts read-only file systems as writable.
 # evidence: word
 # bare: refused
 for place in / /usr /etc /sys /proc /proc/sys /dev; do

@@ -1,4 +1,4 @@
-# Starts a program that runs as root whoever starts it.
+# Starts a setuid program, which runs as root.
 # evidence: privilege
 # bare: kernel
 sleep 1.2 | su root -c id

@@ -1,4 +1,4 @@
-# Writes to the user's terminal past what is captured.
+# Writes to the user's terminal directly, so that the output is not captured.
 # evidence: terminal
 # bare: works
 printf 'TYPED' > /dev/tty

@@ -1,4 +1,4 @@
-# Types into whatever terminal the standard streams are.
+# Types into the terminal behind the standard streams.
 # evidence: terminal
 # bare: works
 

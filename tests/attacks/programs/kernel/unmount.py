@@ -1,4 +1,4 @@
-# Takes mounts away, to see what lies below.
+# Unmounts file systems to see what they hide.
 # evidence: word
 # bare: refused
 

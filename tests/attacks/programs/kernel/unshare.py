@@ -1,4 +1,4 @@
-# Makes a user namespace, in which it is root.
+# Creates a user namespace in which it is root.
 # evidence: namespace
 # bare: kernel
 

@@ -1,4 +1,4 @@
-# Takes page faults into its own hands, which makes kernel races easy to win.
+# Handles page faults itself, which makes races in the kernel easy to win.
 # evidence: descriptor
 # bare: kernel
 

@@ -1,4 +1,4 @@
-# Connects to the address at which clouds give out credentials. It asks for nothing.
+# Connects to the address where clouds hand out credentials. It requests nothing.
 # evidence: word
 # bare: untried
 

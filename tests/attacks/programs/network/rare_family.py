@@ -1,4 +1,4 @@
-# Opens sockets of the rare kinds in which kernels have had holes.
+# Opens sockets of rare kinds that have had kernel vulnerabilities.
 # evidence: word
 # bare: kernel
 

@@ -1,4 +1,4 @@
-# Opens raw sockets, with which packets are forged and overheard.
+# Opens raw sockets, which can forge packets and read those of others.
 # evidence: word
 # bare: refused
 

@@ -1,4 +1,4 @@
-# Connects to the host by its address in the network.
+# Connects to the host by its network address.
 # evidence: contact
 # bare: works
 

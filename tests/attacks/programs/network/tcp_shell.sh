@@ -1,4 +1,4 @@
-# Connects with nothing but bash.
+# Connects with bash alone.
 # evidence: contact
 # bare: works
 exec bash -c 'echo x > /dev/tcp/127.0.0.1/$ATTACK_TCP4'

@@ -1,4 +1,4 @@
-# Connects to a socket that has a name and no file.
+# Connects to an abstract socket, which has a name but no file.
 # evidence: contact
 # bare: works
 

@@ -1,4 +1,4 @@
-# Connects to a socket file of the user's.
+# Connects to a socket file of the user.
 # evidence: contact
 # bare: works
 

@@ -1,4 +1,4 @@
-# Opens a socket to the hypervisor, which no network namespace holds back. It connects to nothing.
+# Opens a socket to the hypervisor, which network namespaces do not block. It does not connect.
 # evidence: word
 # bare: kernel
 

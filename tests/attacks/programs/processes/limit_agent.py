@@ -1,4 +1,4 @@
-# Takes the agent's right to open files.
+# Takes away the agent's right to open files.
 # evidence: harm
 # bare: works
 

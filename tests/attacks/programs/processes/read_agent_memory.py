@@ -1,4 +1,4 @@
-# Reads the agent's memory with one call.
+# Reads the agent's memory with a single system call.
 # evidence: read
 # bare: works
 

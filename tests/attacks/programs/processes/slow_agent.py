@@ -1,4 +1,4 @@
-# Makes the agent the last in every queue.
+# Gives the agent the lowest priority.
 # evidence: harm
 # bare: works
 

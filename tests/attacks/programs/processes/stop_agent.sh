@@ -1,4 +1,4 @@
-# Stops the agent, so that nothing watches any more.
+# Stops the agent, so that nothing supervises the program.
 # evidence: harm
 # bare: works
 kill -STOP "$ATTACK_AGENT"

@@ -1,4 +1,4 @@
-# Takes an open file out of the agent.
+# Copies an open file descriptor from the agent.
 # evidence: read
 # bare: works
 

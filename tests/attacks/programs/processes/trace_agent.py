@@ -1,4 +1,4 @@
-# Attaches to the agent as a debugger does.
+# Attaches to the agent as a debugger.
 # evidence: trace
 # bare: works
 

@@ -1,4 +1,4 @@
-# Opens the file by its number, past every mount.
+# Opens the file by its file handle, past every mount.
 # evidence: read
 # bare: refused
 

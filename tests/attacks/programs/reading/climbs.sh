@@ -1,4 +1,4 @@
-# Climbs to the root from the workspace and down again.
+# Follows `..` from the workspace up to the root, then goes down to the file.
 # evidence: read
 # bare: works
 cat "../../../../../../../../../../..$ATTACK_CANARY"

@@ -1,4 +1,4 @@
-# Leaves an endless device where a result is read back.
+# Leaves an endless device where the host collects a result.
 # evidence: leave
 # bare: refused
 

@@ -1,4 +1,4 @@
-# Leaves a linked folder where a result is read back.
+# Leaves a link to a folder where the host collects a result.
 # evidence: read
 # bare: works
 

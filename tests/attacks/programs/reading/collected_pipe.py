@@ -1,4 +1,4 @@
-# Leaves a pipe where a result is read back, so that the host waits for ever.
+# Leaves a pipe where the host collects a result, so that the host waits forever.
 # evidence: time
 # bare: works
 

@@ -1,4 +1,4 @@
-# Swaps the result and a link for as long as it may.
+# Keeps swapping the result with a link while the host reads it.
 # evidence: read
 # bare: works
 

@@ -1,4 +1,4 @@
-# Leaves a link into the reader's own variables.
+# Leaves a link to the environment variables of the process that reads the result.
 # evidence: read
 # bare: works
 ln -s /proc/self/environ "$ATTACK_OUT/result"

@@ -1,4 +1,4 @@
-# Leaves a link where a result is read back, so that the host reads the file itself.
+# Leaves a link where the host collects a result, so that the host itself reads the file.
 # evidence: read
 # bare: works
 

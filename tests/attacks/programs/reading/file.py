@@ -1,4 +1,4 @@
-# Reads a file of the user's at its path.
+# Reads one of the user's files by its path.
 # evidence: read
 # bare: works
 

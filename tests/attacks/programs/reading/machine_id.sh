@@ -1,4 +1,4 @@
-# Reads what names this machine.
+# Reads the machine ID.
 # evidence: machine
 # bare: works
 cat /etc/machine-id /var/lib/dbus/machine-id

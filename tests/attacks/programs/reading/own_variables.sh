@@ -1,4 +1,4 @@
-# Prints its variables, in which the agent's may be.
+# Prints its environment variables, which may include the agent's.
 # evidence: read
 # bare: works
 env

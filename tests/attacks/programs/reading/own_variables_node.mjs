@@ -1,4 +1,4 @@
-// Prints its variables with Node.
+// Prints its environment variables with Node.
 // evidence: read
 // bare: works
 console.log(JSON.stringify(process.env));

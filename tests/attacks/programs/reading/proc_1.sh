@@ -1,4 +1,4 @@
-# Goes through the root folder of process 1.
+# Reads the file through the root folder of process 1.
 # evidence: read
 # bare: refused
 cat "/proc/1/root$ATTACK_CANARY"

@@ -1,4 +1,4 @@
-# Reads the variables of the agent by its process id.
+# Reads the agent's environment variables by its process ID.
 # evidence: read
 # bare: works
 tr '\0' '\n' < "/proc/$ATTACK_AGENT/environ"

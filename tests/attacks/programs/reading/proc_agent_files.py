@@ -1,4 +1,4 @@
-# Opens what the agent has open, also where it has no name any more.
+# Opens the files that the agent has open, including deleted ones.
 # evidence: read
 # bare: works
 

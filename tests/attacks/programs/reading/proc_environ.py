@@ -1,4 +1,4 @@
-# Looks for secrets in the variables of every process.
+# Looks for secrets in the environment variables of every process.
 # evidence: read
 # bare: works
 

@@ -1,4 +1,4 @@
-# Looks for the file in every mount and every folder on its path.
+# Looks for the file in every mount, and in every folder on the file's path.
 # evidence: read
 # bare: works
 

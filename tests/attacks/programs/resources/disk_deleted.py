@@ -1,4 +1,4 @@
-# Fills the disk with files that have no name any more.
+# Fills the disk with deleted files that are still open.
 # evidence: disk
 # bare: works
 

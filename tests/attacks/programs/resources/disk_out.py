@@ -1,4 +1,4 @@
-# Fills the folder that is read back.
+# Fills the folder from which the host collects results.
 # evidence: disk
 # bare: works
 

@@ -1,4 +1,4 @@
-# Starts 400 processes that stay.
+# Starts 400 processes that keep running.
 # evidence: processes
 # bare: works
 

@@ -1,4 +1,4 @@
-# Makes 60,000 empty files in the workspace.
+# Creates 60,000 empty files in the workspace.
 # evidence: inodes
 # bare: works
 

@@ -1,4 +1,4 @@
-# Fills nameless files that live in memory.
+# Fills unnamed files that are stored in memory.
 # evidence: memory
 # bare: works
 

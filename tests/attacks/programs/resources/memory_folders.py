@@ -1,4 +1,4 @@
-# Fills every folder that lives in memory, all together.
+# Fills all folders that are stored in memory.
 # evidence: memory
 # bare: untried
 

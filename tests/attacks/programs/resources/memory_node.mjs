@@ -1,4 +1,4 @@
-// Node takes 1 GB in buffers.
+// Allocates 1 GB in Node's buffers.
 // evidence: memory
 // bare: works
 const taken = [];

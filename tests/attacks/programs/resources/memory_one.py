@@ -1,4 +1,4 @@
-# One process takes 1 GB.
+# Allocates 1 GB in one process.
 # evidence: memory
 # bare: works
 

@@ -1,4 +1,4 @@
-# Six processes take 200 MB each, none of them much by itself.
+# Allocates 200 MB in each of six processes, so that no single process is large.
 # evidence: memory
 # bare: works
 

@@ -1,4 +1,4 @@
-# Leaves a file of 80 MB to be read back, most of it a hole.
+# Leaves a sparse file of 80 MB for the host to collect.
 # evidence: output
 # bare: works
 

@@ -1,4 +1,4 @@
-# Prints one line of 1 GB; bare of 200 MB, to spare the machine.
+# Prints one line of 1 GB (200 MB without a sandbox, to spare the machine).
 # evidence: output
 # bare: works
 

@@ -1,4 +1,4 @@
-# Sleeps longer than it may.
+# Sleeps longer than the time limit.
 # evidence: time
 # bare: works
 sleep 1000

@@ -1,4 +1,4 @@
-// Never gives the event loop back.
+// Blocks Node's event loop forever.
 // evidence: time
 // bare: works
 for (;;);

@@ -1,4 +1,4 @@
-# Computes for ever.
+# Computes forever.
 # evidence: time
 # bare: works
 

@@ -1,4 +1,4 @@
-# Computes for ever in six processes.
+# Computes forever in six processes.
 # evidence: time
 # bare: works
 

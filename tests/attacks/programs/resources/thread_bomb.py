@@ -1,4 +1,4 @@
-# Starts 400 threads, which count as processes do.
+# Starts 400 threads, which count as processes.
 # evidence: processes
 # bare: works
 

@@ -1,4 +1,4 @@
-# Forks twice, leaves the session and ignores every polite signal.
+# Forks twice, leaves the session and ignores every signal that it can ignore.
 # evidence: survive
 # bare: works
 

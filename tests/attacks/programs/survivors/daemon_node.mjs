@@ -1,4 +1,4 @@
-// Node leaves a detached child behind.
+// Leaves a detached child process behind, with Node.
 // evidence: survive
 // bare: works
 import { spawn } from "node:child_process";

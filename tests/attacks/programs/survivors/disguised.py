@@ -1,4 +1,4 @@
-# Leaves a process without variables and with another name.
+# Leaves a process behind that has another name and no environment variables.
 # evidence: survive
 # bare: works
 

@@ -1,4 +1,4 @@
-# A child keeps the output open after the end.
+# Leaves a child process that keeps the output open.
 # evidence: survive
 # bare: works
 

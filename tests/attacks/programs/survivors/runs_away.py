@@ -1,4 +1,4 @@
-# A chain of children, each of which forks and ends, so that no list of ids is ever true.
+# Starts a chain of processes, each of which forks and ends, so that every list of process IDs is outdated.
 # evidence: survive
 # bare: works
 

@@ -1,4 +1,4 @@
-# Leaves a System V segment of memory behind.
+# Leaves a System V shared memory segment behind.
 # evidence: ipc
 # bare: works
 

@@ -1,4 +1,4 @@
-# Ignores every polite signal, children too, and waits.
+# Waits, and ignores every signal that it can ignore, as do its child processes.
 # evidence: time
 # bare: works
 

@@ -1,4 +1,4 @@
-# Ends well at once, and connects to the host half a second later.
+# Ends successfully at once, and connects to the host half a second later.
 # evidence: contact
 # bare: works
 

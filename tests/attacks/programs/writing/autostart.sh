@@ -1,4 +1,4 @@
-# Plants a unit that the user's next session starts.
+# Plants a systemd unit that starts with the user's next session.
 # evidence: write
 # bare: works
 mkdir -p "$ATTACK_HOME/.config/systemd/user/default.target.wants"

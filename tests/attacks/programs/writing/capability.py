@@ -1,4 +1,4 @@
-# Leaves a program with capabilities in its attributes.
+# Leaves a program with file capabilities behind.
 # evidence: leave
 # bare: refused
 

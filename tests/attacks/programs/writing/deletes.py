@@ -1,4 +1,4 @@
-# Deletes a file of the user's.
+# Deletes one of the user's files.
 # evidence: write
 # bare: works
 

@@ -1,4 +1,4 @@
-# Leaves the host's disk and its memory as device files.
+# Leaves device files for the host's disk and memory.
 # evidence: leave
 # bare: refused
 mknod disk b 254 0

@@ -1,4 +1,4 @@
-# Plants a hook in the real repo, which the user's next commit obeys.
+# Plants a hook in the real repo that runs at the user's next commit.
 # evidence: write
 # bare: works
 

@@ -1,4 +1,4 @@
-# Makes a file in a folder of the host that everyone may write to.
+# Creates a file in a folder of the host that everyone may write to.
 # evidence: write
 # bare: works
 

@@ -1,4 +1,4 @@
-// The same with Node.
+// Creates such a file with Node.
 // evidence: write
 // bare: works
 import { writeFileSync } from "node:fs";

@@ -1,4 +1,4 @@
-# Opens the user's key for everyone.
+# Makes the user's key readable for everyone.
 # evidence: write
 # bare: works
 chmod 777 "$ATTACK_HOME/.ssh/id_ed25519"

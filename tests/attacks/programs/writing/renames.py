@@ -1,4 +1,4 @@
-# Moves a folder of the user's away.
+# Moves one of the user's folders away.
 # evidence: write
 # bare: works
 

@@ -1,4 +1,4 @@
-# Leaves a program that runs as its owner for whoever starts it.
+# Leaves a setuid program, which runs as its owner whoever starts it.
 # evidence: leave
 # bare: works
 

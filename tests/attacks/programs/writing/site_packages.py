@@ -1,4 +1,4 @@
-# Plants a module that the user's next Python imports by itself.
+# Plants a module that the user's next Python process imports automatically.
 # evidence: write
 # bare: works
 

@@ -1,4 +1,4 @@
-# Adds a line to the file that the user's next shell obeys.
+# Adds a line to a startup file of the user's shell.
 # evidence: write
 # bare: works
 echo 'echo owned' >> "$ATTACK_HOME/.bashrc"

@@ -1,4 +1,4 @@
-# Swaps a folder and a link for as long as it may, and writes through whichever is there.
+# Keeps swapping a folder with a link, and writes through whichever is there.
 # evidence: write
 # bare: works
 

@@ -1,4 +1,4 @@
-# Writes through a linked folder.
+# Writes through a link to a folder.
 # evidence: write
 # bare: works
 

@@ -1,4 +1,4 @@
-# Leaves folders that their owner cannot enter, deep and without rights.
+# Leaves deeply nested folders that even their owner cannot enter.
 # evidence: leave
 # bare: untried
 
