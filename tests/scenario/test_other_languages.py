@@ -167,7 +167,7 @@ def test_suite_without_a_known_test_file_is_refused(user, tmp_path):
     result = fix(user, repo, "", "--test-cmd", "awk-runner --all")
     assert (result.code, result.err) == (
         2,
-        "error: no test file is known for this test command\nhint: name the test files with --tests GLOB\n",
+        "error: no test file is known for this test command\nhint: specify the test files with --tests GLOB\n",
     )
     result = fix(user, repo, "", "--test-cmd", "awk-runner --all", "--tests", "checks/*")
     assert (result.code, "no file of the project matches --tests checks/*" in result.err) == (2, True)

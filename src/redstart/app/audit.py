@@ -123,5 +123,6 @@ def write_baseline(path: Path, findings: tuple[Finding, ...]) -> None:
         path.write_text(KnownFindings(findings=dict(counts)).model_dump_json(indent=2) + "\n", encoding="utf-8")
     except OSError as error:
         raise ConfigError(
-            f"the baseline {path} cannot be written: {error.strerror or error}", remedy="name another file: --baseline"
+            f"the baseline {path} cannot be written: {error.strerror or error}",
+            remedy="choose another file: --baseline",
         ) from error

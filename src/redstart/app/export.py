@@ -66,7 +66,7 @@ def _require_cassette(path: Path) -> None:
         Cassette.load(path)
     except ConfigError as error:
         raise ConfigError(
-            f"{path} already exists and is not a cassette", remedy="name another file, or remove it"
+            f"{path} already exists and is not a cassette", remedy="choose another file, or remove this one"
         ) from error
 
 

@@ -19,7 +19,7 @@ from redstart.engines.temporal.orders import SupervisorState, create_order
 if TYPE_CHECKING:
     from redstart.engines.temporal.client import FleetClient
 
-_REMEDY = "name its server, as host:port: export REDSTART_FLEET__ADDRESS=…, or start one here: redstart fleet up"
+_REMEDY = "set its address, as host:port: export REDSTART_FLEET__ADDRESS=…, or start one here: redstart fleet up"
 
 
 async def reach(settings: Settings) -> FleetClient:

@@ -69,7 +69,7 @@ def _create_exists_error(path: Path) -> ConfigError:
 def _render_settings(command: str) -> str:
     tests = f'command = "{command}"' if command else '# command = "python -m pytest"   (no tests found)'
     return f"""# Settings of this project for Redstart. To see the settings in effect: redstart config show
-# A project may name its tests, protect files and lower limits. Its users set everything else.
+# A project may set its test command, protect files and lower limits. Its users set everything else.
 
 # Files that no patch may change, besides the tests and their configuration.
 protect = []

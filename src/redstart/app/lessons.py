@@ -112,7 +112,7 @@ def write_skill(lessons: Sequence[Lesson], folder: Path) -> Path:
         folder.mkdir(parents=True, exist_ok=True)
         file.write_text(text, encoding="utf-8")
     except OSError as error:
-        raise ConfigError(f"{file} cannot be written: {error.strerror}", remedy="name another folder") from error
+        raise ConfigError(f"{file} cannot be written: {error.strerror}", remedy="choose another directory") from error
     return file
 
 

@@ -62,7 +62,7 @@ def find_test_files(
     if suite.junit and not (test_globs or command_files.named_files or has_tests(inside)):
         problem = "no test file is known for this test command"
         if name_tests is None:
-            raise ConfigError(problem, remedy="name the test files with --tests GLOB")
+            raise ConfigError(problem, remedy="specify the test files with --tests GLOB")
         test_globs = (name_tests(problem),)
     globs = [glob for text in test_globs for glob in _expand_globs(suite.folder, text)]
     if test_globs and not any(fnmatchcase(path.casefold(), glob.casefold()) for glob in globs for path in paths):

@@ -134,7 +134,7 @@ def equip(app: AppContext, setup: RunGround, may_lend: MayLend | None) -> RunGro
     problem = f"this project's environment ({location}) does not contain {lent_runner.name}"
     if not lent_runner.is_compatible(interpreter) or (is_projects_own and not (may_lend and may_lend(problem))):
         remedy = (
-            f"{interpreter.executable} -m pip install {lent_runner.name}, or name the command that runs the "
+            f"{interpreter.executable} -m pip install {lent_runner.name}, or specify the command that runs the "
             f"tests: --test-cmd"
         )
         raise ConfigError(problem, remedy=remedy)

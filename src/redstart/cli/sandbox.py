@@ -120,5 +120,5 @@ def _refuse_choice(folders: Sequence[str]) -> str:
     from redstart.core.errors import ConfigError
 
     raise ConfigError(
-        f"this repo has {len(folders)} test suites", remedy=f"name one of these directories: {', '.join(folders)}"
+        f"this repo has {len(folders)} test suites", remedy=f"choose one of these directories: {', '.join(folders)}"
     )

@@ -1,1 +1,1 @@
-"""The eleven steps of the loop, one file each. A step reads the state, returns one artifact and writes nothing else."""
+"""The eleven steps of the loop, one file each. A step reads the state, returns one artifact and writes nothing."""

@@ -34,7 +34,7 @@ def test_unwritable_path_is_reported(tmp_path: Path):
     (tmp_path / "shop").write_text("a file")
     with pytest.raises(ConfigError, match=r"SKILL\.md cannot be written: File exists") as error_info:
         write_skill([make_lesson(status=LessonStatus.active)], tmp_path / "shop")
-    assert error_info.value.remedy == "name another folder"
+    assert error_info.value.remedy == "choose another directory"
 
 
 def test_nothing_is_written_without_a_helpful_lesson(tmp_path: Path):

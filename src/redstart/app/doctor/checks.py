@@ -132,9 +132,11 @@ def _check_sandboxes(settings: SandboxSettings, platform: str) -> Iterator[Docto
             for lack in list_lack_texts(proof.sandbox):
                 yield _check("machine", "limits", Health.warn, f"{name} lacks {lack.description}", lack.remedy)
     if working_tiers:
-        yield _check("machine", "sandbox", Health.ok, f"{working_tiers[0]} is used unless --sandbox names another")
+        yield _check("machine", "sandbox", Health.ok, f"{working_tiers[0]} is used unless --sandbox selects another")
     else:
-        reason, remedy = (str(first_error), first_error.remedy) if first_error else ("none for this system", ANYWAY)
+        reason, remedy = (
+            (str(first_error), first_error.remedy) if first_error else ("there is no sandbox for this system", ANYWAY)
+        )
         yield _check("machine", "sandbox", Health.fail, reason, remedy or ANYWAY)
 
 

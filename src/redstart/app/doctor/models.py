@@ -27,7 +27,7 @@ def _check(name: str, health: Health, detail: str, remedy: str = "") -> DoctorCh
 def check_models(settings: Settings, environ: Mapping[str, str], *, online: bool) -> Iterator[DoctorCheck]:
     """Check keys, plug-ins and models. With `online`, ask each model one small question, which may cost a little."""
     keys = [endpoint.variable for endpoint in ENDPOINTS.values() if environ.get(endpoint.variable)]
-    yield _check("keys", Health.ok if keys else Health.absent, ", ".join(keys) if keys else "none is set")
+    yield _check("keys", Health.ok if keys else Health.absent, ", ".join(keys) if keys else "no API key is set")
     yield from _check_plugins()
     try:
         require_model(settings)

@@ -49,7 +49,7 @@ def check_project(folder: Path, settings: Settings, environ: Mapping[str, str]) 
             ", …" if len(places) > MAX_NAMED_SUITES else ""
         )
         yield _check(
-            "tests", Health.ok, f"{len(places)} suites: {folder_names}; name one: redstart fix {places[0].folder}"
+            "tests", Health.ok, f"{len(places)} suites: {folder_names}; choose one: redstart fix {places[0].folder}"
         )
         return
     place = places[0] if places else SuitePlace("", "pytest")
@@ -89,7 +89,7 @@ def _check_interpreter(folder: Path, place: SuitePlace, environ: Mapping[str, st
     if lent_runner and lent_runner.is_missing(place.runner, (), interpreter):
         remedy = (
             f"install it there: {interpreter.executable} -m pip install "
-            f"{lent_runner.name}; or name another with --python"
+            f"{lent_runner.name}; or choose another one with --python"
         )
         return _check("runtime", Health.warn, f"{detail} has no {lent_runner.name}", remedy)
     return _check("runtime", Health.ok, detail)

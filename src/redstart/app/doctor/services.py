@@ -104,7 +104,7 @@ def _check_disk(home: Path) -> DoctorCheck:
 
 def _check_database(path: Path) -> DoctorCheck:
     if not path.exists():
-        return _check("data", "database", Health.ok, "none yet; created by the first run")
+        return _check("data", "database", Health.ok, "none yet; the first run creates it")
     try:
         revision = _read_revision(path)
     except (sqlite3.Error, OSError) as error:
@@ -124,13 +124,13 @@ def _check_database_server(url: str) -> DoctorCheck:
 
 def _check_revision(revision: str | None) -> DoctorCheck:
     if revision is None:
-        return _check("data", "database", Health.ok, "empty; filled by the next run")
+        return _check("data", "database", Health.ok, "empty until the next run")
     if revision > HEAD:
         detail = f"revision {revision} was written by a newer Redstart than this one ({HEAD})"
         return _check(
             "data", "database", Health.fail, detail, "upgrade Redstart, or set REDSTART_HOME to another directory"
         )
-    older = "" if revision == HEAD else f", upgraded to {HEAD} by the next run"
+    older = "" if revision == HEAD else f"; the next run upgrades it to {HEAD}"
     return _check("data", "database", Health.ok, f"revision {revision}{older}")
 
 

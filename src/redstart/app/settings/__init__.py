@@ -116,7 +116,7 @@ class DependencySettings(BaseModel):
 _DEFAULT_MODELS = {"ANTHROPIC_API_KEY": "anthropic:claude-sonnet-5-5", "OPENAI_API_KEY": "openai:gpt-6.1-sol"}
 """The default model by key variable, used if the key is set and no model is named."""
 
-NO_MODEL = """set a key or name a model; one of these lines is enough:
+NO_MODEL = """set a key or choose a model; one of these lines is enough:
   export ANTHROPIC_API_KEY=…       # then: redstart fix
   export OPENAI_API_KEY=…          # then: redstart fix
   redstart fix -m ollama:qwen2.5-coder     # local model, no key"""

@@ -68,7 +68,7 @@ def refuse_unknown(name: str) -> None:
         )
     if name in keys.groups:
         members = sorted(candidate for candidate in keys.settings if candidate.startswith(f"{name}."))
-        raise ConfigError(f"{name} is a group of settings", remedy=f"name one of them, such as {members[0]}")
+        raise ConfigError(f"{name} is a group of settings", remedy=f"choose one of them, such as {members[0]}")
     raise ConfigError(f"unknown setting {escape_key(name)}", remedy=suggest_setting(name, sorted(keys.settings)))
 
 

@@ -295,6 +295,6 @@ def _make_suffix(model_address: ModelAddress, kind: _Kind) -> str:
 def refuse_unfit(model_address: ModelAddress) -> ModelAddress:
     """Raise `ConfigError` for a provider without an embeddings endpoint."""
     if model_address.provider == "anthropic":
-        remedy = "name one of another provider in memory.embedder, or leave it empty for the built-in one"
+        remedy = "choose a model of another provider in memory.embedder, or leave it empty for the built-in one"
         raise ConfigError("Anthropic has no embedding models", remedy=remedy)
     return model_address

@@ -75,7 +75,7 @@ def request(
             suite, environment, ids=ids, sentinel=sentinel, variation=variation, test_cpu=test_cpu
         )
     *most, last = list_runner_names()
-    remedy = f"use {', '.join(most)} or {last}, or name your command's report with --junit"
+    remedy = f"use {', '.join(most)} or {last}, or give the path of your command's report with --junit"
     raise ConfigError(f"unknown test runner: {suite.runner}", remedy=remedy)
 
 

@@ -134,7 +134,7 @@ CPU_SLACK = 1.0
 OUTPUT_DRAIN_SECONDS = 1.0
 """Seconds that output may still be on its way after the end."""
 CODE_SECONDS, REMOVAL_SECONDS, NEWS_SECONDS = 30.0, 60.0, 1.0
-NO_IMAGE = "Build the image with `redstart sandbox build`, or name an existing one: `--sandbox-image NAME`."
+NO_IMAGE = "Build the image with `redstart sandbox build`, or choose an existing one: `--sandbox-image NAME`."
 NO_FOLDER = "If redstart itself runs in a container, map its folders to those of the machine: `sandbox.path_map`."
 NO_RUNTIME = "Add that runtime to the daemon (`runtimes` in its daemon.json), or set `sandbox.runtime` to another one."
 

@@ -34,7 +34,7 @@ TIDIED = (
     'find "$1" -xdev -perm /6000 -exec chmod ug-s {} +',
 )
 """Remove what a sandbox's image does not need: accounts, logs, programs that run with their owner's rights."""
-INSTALL = "Install mmdebstrap (`apt install mmdebstrap`), or name an image of your own: `--sandbox-image NAME`."
+INSTALL = "Install mmdebstrap (`apt install mmdebstrap`), or use your own image: `--sandbox-image NAME`."
 
 
 class ImageRecipe(NamedTuple):

@@ -113,7 +113,7 @@ def _create_venv(folder: Path, python: str, environ: Mapping[str, str]) -> str:
     if info_result.code:
         raise PortError(
             f"cannot create an environment with {python}: {info_result.output.strip()[-200:]}",
-            remedy="name another interpreter with --python",
+            remedy="choose another interpreter with --python",
         )
     return info_result.output.strip()
 

@@ -74,7 +74,7 @@ def ask_interpreter(
 
     Raises `ConfigError` with a remedy if it cannot be started, does not answer in time or is not Python 3.8 or later.
     """
-    remedy = "activate the project's environment, or name its interpreter with --python"
+    remedy = "activate the project's environment, or choose its interpreter with --python"
     try:
         answer = subprocess.run(
             [python, "-I", "-S", "-c", _QUESTION],
@@ -200,7 +200,7 @@ def _list_needed_paths(interpreter: Interpreter, mount: Path, home: Path) -> tup
             raise ConfigError(
                 f"the interpreter {interpreter.executable} is installed in {path}: making it visible in the sandbox "
                 "would expose your whole home directory",
-                remedy="create a virtual environment in its own directory and name its interpreter with --python",
+                remedy="create a virtual environment in its own directory and choose its interpreter with --python",
             )
     return _list_outermost(outside)
 

@@ -52,7 +52,7 @@ def choose(root: Path, top: Path, *, python: str | None, environ: Mapping[str, s
         return choice
     if on_path := shutil.which("python3", path=path):
         return InterpreterChoice(on_path, ON_PATH)
-    raise ConfigError("no Python interpreter found", remedy="install python3, or name an interpreter with --python")
+    raise ConfigError("no Python interpreter found", remedy="install python3, or choose an interpreter with --python")
 
 
 def _resolve_program(python: str, path: str) -> str:
