@@ -95,7 +95,7 @@ def test_terminal_user_is_offered_redstarts_own_pytest(said, result, user, calc)
     with ScriptedServer(answer) as server:
         user.uses(server, Wire.openai)
         code, screen = run_at_terminal(user, said, "fix", str(calc))
-    assert "This project's environment (.venv in the project) has no pytest." in screen
+    assert "This project's environment (.venv in the project) does not contain pytest." in screen
     assert "Run its tests there with Redstart's own pytest? Nothing is installed. [y/N]" in screen
     assert ("GREEN" in screen) is (result == "verified"), screen
     assert code == (0 if result else 2), screen
