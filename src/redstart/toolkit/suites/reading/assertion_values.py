@@ -8,6 +8,8 @@ from typing import NamedTuple
 NOTHING_RAISED = "no exception"
 
 _CLOSING = {"(": ")", "[": "]", "{": "}"}
+_MARK = re.compile(r"""[\\'"()\[\]{} ]""")
+"""What may open, close or separate values; other characters are passed over."""
 _NOT_RAISED = re.compile(r"DID NOT RAISE (?:<class '([^']+)'>|(.+))")
 _UNITTEST_NOT_RAISED = re.compile(r"^(?:AssertionError: )?([\w.]+) not raised\b")
 _PATTERN = re.compile(r"^ *(?:Expected regex|Regex): (.*)$", re.MULTILINE)
@@ -78,8 +80,8 @@ def _find_top_level(text: str, operators: tuple[str, ...]) -> list[tuple[int, in
     open_brackets: list[str] = []
     quote = ""
     position = 0
-    while position < len(text):
-        char = text[position]
+    while (match := _MARK.search(text, position)) is not None:
+        position, char = match.start(), match[0]
         if quote:
             if char == "\\":
                 position += 1
