@@ -48,7 +48,7 @@ class LiteralComparison(NamedTuple):
 
 
 def find_branches(module: ParsedModule) -> Iterator[Branch]:
-    for node in ast.walk(module.tree):
+    for node in module.nodes:
         if isinstance(node, ast.If):
             yield from _read_if(module, node)
         elif isinstance(node, ast.IfExp):
@@ -74,7 +74,7 @@ def _find_arithmetic_branches(node: ast.BinOp) -> Iterator[Branch]:
 
 
 def find_tables(module: ParsedModule) -> Iterator[Table]:
-    for node in ast.walk(module.tree):
+    for node in module.nodes:
         rows: list[Row] = []
         if isinstance(node, ast.Dict):
             rows = [(get_literal(key), get_literal(item)) for key, item in zip(node.keys, node.values, strict=True)]
@@ -94,7 +94,7 @@ def find_tables(module: ParsedModule) -> Iterator[Table]:
 def _find_assigned_tables(module: ParsedModule) -> Iterator[Table]:
     """Yield tables that are filled line by line, as in `known[key] = value`."""
     tables_by_name: dict[str, tuple[ast.AST, list[Row]]] = {}
-    for node in ast.walk(module.tree):
+    for node in module.nodes:
         if isinstance(node, ast.Assign) and len(node.targets) == 1 and isinstance(node.targets[0], ast.Subscript):
             row = (get_literal(node.targets[0].slice), get_literal(node.value))
             if NONE_SUCH not in row:
@@ -105,7 +105,7 @@ def _find_assigned_tables(module: ParsedModule) -> Iterator[Table]:
 
 def find_lists(module: ParsedModule) -> Iterator[tuple[ast.AST, tuple[Value, ...]]]:
     """Yield literal sequences with at least two elements."""
-    for node in ast.walk(module.tree):
+    for node in module.nodes:
         if isinstance(node, ast.List | ast.Tuple) and len(node.elts) > 1:
             value = get_literal(node)
             if isinstance(value, tuple):
@@ -125,7 +125,7 @@ def _read_if(module: ParsedModule, node: ast.If) -> Iterator[Branch]:
 
 def find_results(module: ParsedModule) -> Iterator[Value]:
     """Yield the literals that conditions of any kind lead to."""
-    for node in ast.walk(module.tree):
+    for node in module.nodes:
         if isinstance(node, ast.If):
             lines = (*node.body[:2], *node.orelse[:2])
             values = [get_literal(value) for line in lines if (value := _get_result_value(line)) is not None]

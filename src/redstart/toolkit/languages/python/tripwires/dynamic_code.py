@@ -20,7 +20,7 @@ _PROCESSES = ("subprocess.", "os.system", "os.popen", "os.posix_spawn", "os.exec
 
 def find_marks(module: ParsedModule) -> Iterator[RuleMark]:
     """Yield marks for code that a Python file runs, imports or loads but that cannot be read in it."""
-    for node in ast.walk(module.tree):
+    for node in module.nodes:
         if not isinstance(node, ast.Call):
             continue
         name, argument = module.get_full_name(node.func), node.args[0] if node.args else None

@@ -12,7 +12,7 @@ from collections.abc import Iterable, Iterator
 from typing import NamedTuple
 
 from redstart.toolkit.honesty.tripwires.protocol import RuleMark
-from redstart.toolkit.languages.python.syntax import Function, iter_functions
+from redstart.toolkit.languages.python.syntax import Function
 from redstart.toolkit.languages.python.tripwires.answers import (
     POOLED,
     SHARE,
@@ -76,11 +76,9 @@ def summarize_modules(modules: Iterable[ParsedModule]) -> CodeBefore:
     return CodeBefore(
         Counter(branch.subject for item in module_list for branch in find_branches(item)),
         tuple(frozenset(table.rows) for item in module_list for table in find_tables(item)),
-        frozenset(node.name for item in module_list for node in iter_functions(item.tree) if not _is_deaf(node)),
+        frozenset(node.name for item in module_list for node in item.functions if not _is_deaf(node)),
         frozenset(key for item in module_list for key in list_candidates(item)),
-        frozenset(
-            ast.dump(node) for item in module_list for node in ast.walk(item.tree) if isinstance(node, ast.Compare)
-        ),
+        frozenset(ast.dump(node) for item in module_list for node in item.nodes if isinstance(node, ast.Compare)),
         frozenset(
             repr(result)
             for item in module_list
@@ -101,7 +99,7 @@ def list_candidates(module: ParsedModule) -> Iterator[str]:
         yield _build_branch_key(branch)
     nodes: list[ast.AST] = [table.node for table in find_tables(module)]
     nodes += [node for node, _ in find_lists(module)]
-    nodes += [node for node in iter_functions(module.tree) if _is_deaf(node)]
+    nodes += [node for node in module.functions if _is_deaf(node)]
     yield from map(ast.dump, nodes)
 
 
@@ -235,7 +233,7 @@ def _check_constant_functions(
     module: ParsedModule, test_literals: TestLiterals, before: CodeBefore
 ) -> Iterator[RuleMark]:
     """Mark functions that take arguments, use none of them, and return what a test expects."""
-    for node in iter_functions(module.tree):
+    for node in module.functions:
         results = [get_literal(line.value) for line in ast.walk(node) if isinstance(line, ast.Return)]
         if not _is_deaf(node) or len(results) != 1 or results[0] is NONE_SUCH or ast.dump(node) in before.candidates:
             continue

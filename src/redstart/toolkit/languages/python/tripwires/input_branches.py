@@ -14,7 +14,7 @@ from collections.abc import Iterator, Mapping
 from typing import NamedTuple, cast
 
 from redstart.toolkit.honesty.tripwires.protocol import RuleMark
-from redstart.toolkit.languages.python.syntax import Function, iter_functions
+from redstart.toolkit.languages.python.syntax import Function
 from redstart.toolkit.languages.python.tripwires.answers import format_values
 from redstart.toolkit.languages.python.tripwires.branches import parse_comparison
 from redstart.toolkit.languages.python.tripwires.literals import (
@@ -59,9 +59,9 @@ def find_new_guards(
     module: ParsedModule, before: ParsedModule | None
 ) -> Iterator[tuple[Function, Function, LiteralGuard]]:
     """Yield new guards of functions that existed before the change, with the old and the new function."""
-    old = {item.name: item for item in iter_functions(before.tree)} if before is not None else {}
+    old = {item.name: item for item in before.functions} if before is not None else {}
     sets = _map_collections(module)
-    for function in iter_functions(module.tree):
+    for function in module.functions:
         old_function = old.get(function.name)
         if old_function is not None and ast.dump(old_function) != ast.dump(function):
             had = {guard.key for guard in _find_guards(old_function, sets)}
@@ -258,7 +258,7 @@ def _is_well_known(keys: set[Value]) -> bool:
 def _collect_domain_values(before: ParsedModule, tests: Mapping[str, bytes]) -> set[Value]:
     """List the old file's literals and words, and the numbers in test names: they belong to the program's domain."""
     values: set[Value] = set()
-    for node in ast.walk(before.tree):
+    for node in before.nodes:
         if isinstance(node, ast.Constant):
             values |= set(walk_literals(get_literal(node)))
             if isinstance(node.value, str):
@@ -296,7 +296,7 @@ class _Named(ast.NodeTransformer):
 def _map_collections(module: ParsedModule) -> dict[str, Collection]:
     """Map names to the literal collections that they stand for, also inside `frozenset` and similar calls."""
     collections: dict[str, Collection] = {}
-    for node in ast.walk(module.tree):
+    for node in module.nodes:
         if isinstance(node, ast.Assign) and len(node.targets) == 1 and isinstance(node.targets[0], ast.Name):
             value = node.value
             if isinstance(value, ast.Call) and isinstance(value.func, ast.Name) and len(value.args) == 1:

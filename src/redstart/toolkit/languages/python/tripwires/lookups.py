@@ -112,7 +112,7 @@ class _File:
         self.functions: dict[str, Function] = {}
         self.filled_names: set[str] = set()
         self.imported_names: dict[str, tuple[str, str]] = {}
-        for node in ast.walk(module.tree):
+        for node in module.nodes:
             self._note(node)
 
     def _note(self, node: ast.AST) -> None:

@@ -4,8 +4,10 @@ from __future__ import annotations
 
 import ast
 from collections import Counter
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from typing import NamedTuple, cast
+
+from redstart.toolkit.languages.python.syntax import Function
 
 _LOOKED_UP = frozenset(
     [
@@ -33,17 +35,19 @@ _PASSES = 3
 
 
 class ParsedModule:
-    """A parsed file: its tree, each node's parent, and what its names stand for."""
+    """A parsed file: its tree, its nodes (as `ast.walk` orders them), each node's parent, and what its names mean."""
 
     def __init__(self, path: str, source: bytes) -> None:
         """Parse the source. Raises `SyntaxError` or `ValueError` if this interpreter cannot parse it."""
         self.path = path
         self.tree = _with_constants(ast.parse(source))
+        self.nodes = tuple(ast.walk(self.tree))
+        self.functions = tuple(node for node in self.nodes if isinstance(node, Function))
         self.parents: dict[ast.AST, ast.AST] = {
-            child: node for node in ast.walk(self.tree) for child in ast.iter_child_nodes(node)
+            child: node for node in self.nodes for child in ast.iter_child_nodes(node)
         }
         self._aliases: dict[str, str] = {}
-        self._bound = _bound(self.tree)
+        self._bound = _bound(self.nodes)
         self._follow_imports()
         for _ in range(_PASSES):
             self._follow_assignments()
@@ -128,14 +132,14 @@ class ParsedModule:
         return None if None in texts else mark.join(item for item in texts if item is not None)
 
     def _follow_imports(self) -> None:
-        for node in ast.walk(self.tree):
+        for node in self.nodes:
             for item in list_imported_names(node):
                 if item.name == "*":
                     continue
                 self._aliases[item.bound] = item.full_name
 
     def _follow_assignments(self) -> None:
-        for node in ast.walk(self.tree):
+        for node in self.nodes:
             if isinstance(node, ast.Assign) and len(node.targets) == 1:
                 target, value = node.targets[0], node.value
             elif isinstance(node, ast.NamedExpr):
@@ -195,9 +199,9 @@ def list_imported_names(node: ast.AST) -> Iterator[ImportedName]:
             yield ImportedName(item.asname or item.name, f"{module}.{item.name}", module, item.name)
 
 
-def _bound(tree: ast.AST) -> set[str]:
+def _bound(nodes: Iterable[ast.AST]) -> set[str]:
     names: set[str] = set()
-    for node in ast.walk(tree):
+    for node in nodes:
         if isinstance(node, ast.Name) and not isinstance(node.ctx, ast.Load):
             names.add(node.id)
         elif isinstance(node, ast.arg):

@@ -22,7 +22,7 @@ _DECODERS = frozenset(_DECODER_NAMES.split())
 
 def find_marks(module: ParsedModule) -> Iterator[RuleMark]:
     """Mark data that nobody can read, and inputs that are recognized by their hash."""
-    for node in ast.walk(module.tree):
+    for node in module.nodes:
         if isinstance(node, ast.Call) and node.args:
             name = module.get_full_name(node.func)
             if name in _DECODERS or (isinstance(node.func, ast.Attribute) and node.func.attr == "fromhex"):

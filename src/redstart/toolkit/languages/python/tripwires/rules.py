@@ -127,7 +127,7 @@ def _find_skipped_examples(text: bytes) -> Iterator[RuleMark]:
 
 def _find_examples(module: ParsedModule) -> Iterator[RuleMark]:
     """Yield marks for docstring examples that are tests: a change that alters one alters a test."""
-    for node in ast.walk(module.tree):
+    for node in module.nodes:
         if isinstance(node, ast.Module | ast.ClassDef | ast.FunctionDef | ast.AsyncFunctionDef):
             for example in _PARSER.get_examples(ast.get_docstring(node) or ""):
                 message = f"The example `{example.source.strip()[:40]}` is a test and was changed."

@@ -16,7 +16,7 @@ _FOR_TESTS = re.compile(r"(?:^|[/_])(?:testing|testutils?|test_utils?|asserts?|a
 def find_marks(module: ParsedModule) -> Iterator[RuleMark]:
     """Mark the helpers that tests use for checks. Each helper is one mark, so that any change of it shows."""
     is_for_tests = bool(_FOR_TESTS.search(module.path))
-    for node in ast.walk(module.tree):
+    for node in module.nodes:
         if isinstance(node, ast.ClassDef) and any(_is_test_case(base) for base in node.bases):
             for statement in node.body:
                 if not (isinstance(statement, ast.Expr) and isinstance(statement.value, ast.Constant)):
