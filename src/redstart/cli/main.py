@@ -8,6 +8,7 @@ import signal
 import sys
 from collections.abc import Sequence
 from contextlib import suppress
+from copy import copy
 from typing import Annotated
 
 import typer
@@ -112,6 +113,21 @@ def is_refused(platform: str, arguments: Sequence[str]) -> bool:
     return platform == "win32" and bool(arguments) and not ONLY_HELP.intersection(before_command)
 
 
+def select_app(arguments: Sequence[str]) -> typer.Typer:
+    """Return the app with only the command or group that the arguments start with: preparing all commands is slow.
+
+    Returns the whole app if the first argument is not one of their names.
+    """
+    name = arguments[0] if arguments else ""
+    commands = [command for command in app.registered_commands if command.name == name]
+    groups = [group for group in app.registered_groups if group.name == name]
+    if not commands and not groups:
+        return app
+    selected_app = copy(app)
+    selected_app.registered_commands, selected_app.registered_groups = commands, groups
+    return selected_app
+
+
 def main() -> None:
     """Run the command. Exit with one of the documented exit codes, whatever happens."""
     sys.excepthook = print_defect
@@ -149,7 +165,7 @@ def _run() -> None:
         leave_shared_group()
     signal.signal(signal.SIGTERM, signal.default_int_handler)
     try:
-        code = app(standalone_mode=False)
+        code = select_app(sys.argv[1:])(standalone_mode=False)
     except KeyboardInterrupt:
         sys.exit(130)
     except typer.Abort:

@@ -12,7 +12,7 @@ import typer
 
 from redstart.cli import help as help_module
 from redstart.cli.help import get_longest_flag
-from redstart.cli.main import app, main
+from redstart.cli.main import app, main, select_app
 
 EVERYDAY = ["fix", "create", "improve", "audit", "apply", "undo", "show", "resume", "runs", "doctor"]
 ROOT: Any = typer.main.get_command(app)
@@ -99,3 +99,14 @@ def test_every_command_on_the_first_screen_has_a_one_line_summary():
         name for name, command in ROOT.commands.items() if not command.hidden and name not in help_module.SUMMARIES
     ] == []
     assert [text for text in help_module.SUMMARIES.values() if len(text) > 80 - 13 or not text.endswith(".")] == []
+
+
+def test_only_the_typed_command_is_prepared_and_its_help_is_that_of_the_whole_app():
+    for path, command in list_commands().items():
+        words = path.split()
+        alone: Any = typer.main.get_command(select_app(words))
+        assert list(alone.commands) == words[:1]
+        selected_command = list_commands(alone)[path]
+        assert selected_command.get_help(typer.Context(selected_command)) == command.get_help(typer.Context(command))
+    for words in ([], ["--help"], ["fixx"], ["--demo", "show"]):
+        assert select_app(words) is app
