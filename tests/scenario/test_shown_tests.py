@@ -60,9 +60,9 @@ SCRIPT_RIGHT = """WHY: one too many
 
 shop.js
 <<<<<<< SEARCH
-sum + price, 1)
+export const total = (prices) => prices.reduce((sum, price) => sum + price, 1)
 =======
-sum + price, 0)
+export const total = (prices) => prices.reduce((sum, price) => sum + price, 0)
 >>>>>>> REPLACE
 """
 

@@ -58,6 +58,8 @@ def test_stats_match_the_results_of_the_runs(
     assert spending["calls"] == sum(item["calls"] for item in endings) == len(server.requests)
     assert spending["seconds"] == pytest.approx(sum(item["seconds"] for item in endings), abs=0.01)
     assert summary["by_model"].keys() == {"openai:scripted"}
+    precision = summary["memory"]["precision"]
+    assert (precision["value"], precision["count"]) == (1.0, 1), "the third run was shown the card of the second"
     assert summary["by_step"]["patch"]["calls"] == len(list_end_data(runs, "patch"))
     test_data = list_end_data(runs, "test")
     assert summary["attempts_ended"]["green"] == sum(item["honest_green"] for item in test_data) == 2

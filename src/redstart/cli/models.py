@@ -58,9 +58,9 @@ def models(
 
 @app.command("compare", short_help="Compare two models on this repo's past bugs.")
 def compare(
-    a: Annotated[str, typer.Argument(metavar="A", help="A model, as for --model.")],
-    b: Annotated[str, typer.Argument(metavar="B", help="Another model.")],
-    path: Annotated[Path, typer.Argument(metavar="[PATH]", help="A directory in the git repo.")] = Path(),
+    a: Annotated[str, typer.Argument(help="A model, as for --model.")],
+    b: Annotated[str, typer.Argument(help="Another model.")],
+    path: Annotated[Path, typer.Argument(help="A directory in the git repo.")] = Path(),
     history: Annotated[
         int, typer.Option("--history", min=1, help="Play at most the N newest bugs of the history.")
     ] = 30,

@@ -26,6 +26,7 @@ def stats(
     from datetime import datetime
 
     from redstart.app import settings as configuration
+    from redstart.app.memory import TenantMemory, open_memory
     from redstart.app.run_status import resolve_row_status
     from redstart.app.wire import AppContext, open_app
     from redstart.cli.run_table import RESULTS
@@ -36,19 +37,17 @@ def stats(
 
     start = parse_moment(since, datetime.now().astimezone()) if since else None
 
-    async def go(app: AppContext) -> Stats:
+    async def go(app: AppContext, memory: TenantMemory) -> Stats:
         now = app.adapters.world.now()
-        return compute_stats(
-            [
-                collect_facts(
-                    past_run._replace(row=past_run.row._replace(status=resolve_row_status(past_run.row, now)))
-                )
-                async for past_run in app.adapters.store.iter_past_runs(start)
-            ]
-        )
+        facts = [
+            collect_facts(past_run._replace(row=past_run.row._replace(status=resolve_row_status(past_run.row, now))))
+            async for past_run in app.adapters.store.iter_past_runs(start)
+        ]
+        return compute_stats(facts, await memory.cards.list_families())
 
-    with open_app(configuration.load()) as app:
-        run_stats = asyncio.run(go(app))
+    settings = configuration.load()
+    with open_app(settings) as app, open_memory(settings) as memory:
+        run_stats = asyncio.run(go(app, memory))
     if json:
         echo_json(encoder.dumps(run_stats.model_dump(mode="json")))
         return

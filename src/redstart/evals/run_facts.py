@@ -43,6 +43,10 @@ class RunFacts(NamedTuple):
     by_step: dict[str, Spend]
     by_model: dict[str, Spend]
     faults: tuple[str, ...]
+    later_cards: tuple[str, ...] = ()
+    """The cards that were shown for the failure of an earlier attempt."""
+    own_cards: tuple[str, ...] = ()
+    """The cards that the run saved."""
 
     @property
     def part(self) -> bool:
@@ -98,6 +102,13 @@ def collect_facts(past_run: PastRun) -> RunFacts:
         by_step=by_step,
         by_model=by_model,
         faults=tuple(faults),
+        later_cards=tuple(
+            card
+            for event in past_run.ends
+            if event.name == Step.patch.value
+            for card in _TEXTS.validate_python(event.data.get("recalled", []))
+        ),
+        own_cards=tuple(str(card) for data in remember_events if (card := data.get("card"))),
     )
 
 

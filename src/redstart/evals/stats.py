@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 from collections import Counter, defaultdict
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from functools import reduce
 from statistics import fmean, median
 
@@ -44,6 +44,9 @@ class MemoryUse(FrozenValue):
     verified_with: Estimate | None = None
     verified_without: Estimate | None = None
     """The share of runs that were shown nothing. The two do not compare equals: a known failure may be easier."""
+    precision: Estimate | None = None
+    """Of the cards that verified runs were shown: the share with the same failure family as the card that the run saved
+    for its own fix. A card counts once per run. Cards that no longer exist do not count."""
     sources: dict[str, int] = {}
     """Cards shown, by reason: the same failure (`signature`) or the same kind of failure (`family`)."""
     often: tuple[CardUse, ...] = ()
@@ -83,8 +86,8 @@ class Stats(FrozenValue):
     memory: MemoryUse = MemoryUse()
 
 
-def compute_stats(all_runs: Sequence[RunFacts]) -> Stats:
-    """Compute the statistics of these runs."""
+def compute_stats(all_runs: Sequence[RunFacts], families: Mapping[str, str] | None = None) -> Stats:
+    """Compute the statistics of these runs. `families` has the failure family of each fix card, by the card's ID."""
     main_runs = [entry for entry in all_runs if not entry.part]
     tried_runs = [entry for entry in main_runs if entry.tried]
     outcomes: dict[str, Counter[str]] = defaultdict(Counter)
@@ -108,11 +111,13 @@ def compute_stats(all_runs: Sequence[RunFacts]) -> Stats:
             _merge_reasons([entry.reason for entry in tried_runs if entry.reason and not entry.verified])
         ),
         faults=_count_most_common(fault for entry in all_runs for fault in entry.faults),
-        memory=_compute_memory_use(main_runs, tried_runs),
+        memory=_compute_memory_use(main_runs, tried_runs, families or {}),
     )
 
 
-def _compute_memory_use(main_runs: Sequence[RunFacts], tried_runs: Sequence[RunFacts]) -> MemoryUse:
+def _compute_memory_use(
+    main_runs: Sequence[RunFacts], tried_runs: Sequence[RunFacts], families: Mapping[str, str]
+) -> MemoryUse:
     runs_with_cards = [item for item in tried_runs if item.cards]
     uses = Counter(card for item in runs_with_cards for card in item.cards)
     verified = Counter(card for item in runs_with_cards if item.verified for card in item.cards)
@@ -120,11 +125,23 @@ def _compute_memory_use(main_runs: Sequence[RunFacts], tried_runs: Sequence[RunF
         runs=len(runs_with_cards),
         verified_with=_share(runs_with_cards),
         verified_without=_share([item for item in tried_runs if not item.cards]),
+        precision=_compute_precision(tried_runs, families),
         sources=_count_most_common(source for item in runs_with_cards for source in item.cards.values()),
         often=tuple(CardUse(card=card, runs=count, verified=verified[card]) for card, count in _take_most_common(uses)),
         cards_left=sum(item.cards_left for item in main_runs),
         failures_left=sum(item.failures_left for item in main_runs),
     )
+
+
+def _compute_precision(tried_runs: Sequence[RunFacts], families: Mapping[str, str]) -> Estimate | None:
+    """Compute the share of shown cards whose failure is of the same family as the failure that the run fixed."""
+    fitting: list[bool] = []
+    for run in tried_runs:
+        own_families = {families[card] for card in run.own_cards if card in families}
+        shown_cards = {*run.cards, *run.later_cards}.difference(run.own_cards)
+        if run.verified and own_families:
+            fitting += [families[card] in own_families for card in shown_cards if card in families]
+    return estimate_share(sum(fitting), len(fitting)) if fitting else None
 
 
 def _sum_spend(spends: Iterable[dict[str, Spend]]) -> dict[str, Spend]:

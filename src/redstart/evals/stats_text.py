@@ -77,6 +77,7 @@ def _format_memory(memory: MemoryUse) -> list[str]:
         f"{'memory was used':<34} by {format_count(memory.runs, 'run')}; fix cards found by "
         f"{_format_counts(memory.sources)}"
     )
+    lines += _share("  shown cards for the bug's family", memory.precision)
     lines += _share("  verified with memory", memory.verified_with)
     lines += _share("  verified without memory", memory.verified_without)
     lines += [

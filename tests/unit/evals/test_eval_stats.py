@@ -233,3 +233,26 @@ def test_time_is_accepted_in_common_forms(text: str, expected: datetime) -> None
 def test_invalid_time_is_rejected(text: str) -> None:
     with pytest.raises(ConfigError, match="is not a time"):
         parse_moment(text, NOW)
+
+
+def test_precision_is_the_share_of_shown_cards_with_the_family_of_the_own_fix() -> None:
+    families = {"kin": "f", "stranger": "x", "late": "x", "own-a": "f", "own-b": "f", "own-c": "f"}
+    plan = end("plan", recalled=["kin", "stranger", "deleted"], sources=["family", "likeness", "likeness"])
+    runs = [
+        make_past_run("a", "verified", plan, end("patch", 2, recalled=["late", "kin"]), end("remember", card="own-a")),
+        make_past_run("b", "unsolved", plan, end("remember", card="", failure=True)),
+        make_past_run("c", "verified", end("remember", card="own-b")),
+        make_past_run("d", "verified", plan, end("remember", card="deleted too")),
+    ]
+    stats = compute_stats([collect_facts(run) for run in runs], families)
+    assert stats.memory.precision == estimate_share(1, 3)
+    (line,) = [line.text for line in format_stats(stats) if "family" in line.text and "%" in line.text]
+    assert line.startswith("  shown cards for the bug's family")
+    assert line.endswith(" of 3")
+
+
+def test_precision_is_unknown_if_no_verified_run_was_shown_a_card() -> None:
+    run = make_past_run("a", "verified", end("remember", card="own"))
+    stats = compute_stats([collect_facts(run)], {"own": "f"})
+    assert stats.memory.precision is None
+    assert not any("bug's family" in line.text for line in format_stats(stats))

@@ -56,6 +56,12 @@ class SqlCards:
         with self._database.connect_for_reading() as connection:
             return list(connection.execute(query).scalars())
 
+    async def list_families(self) -> dict[str, str]:
+        """Return the failure family of every card, by the card's ID."""
+        query = select(cards.c.id, cards.c.family).where(cards.c.tenant == self._tenant)
+        with self._database.connect_for_reading() as connection:
+            return {row.id: row.family for row in connection.execute(query)}
+
     async def put(self, card_id: str, state: CardState, approval: Approval | None = None) -> bool:
         """Show a card again or quarantine it. Returns whether the card exists.
 
