@@ -21,8 +21,9 @@ from redstart.core.events import Event
 from redstart.core.learning import ReflectionPolicy
 from redstart.core.run import Attempt, Effort, Level, Limits, Mode, RunSpec, RunState, Spend, Step, Suite
 from redstart.core.run_preferences import QuestionOptions
+from redstart.core.set_aside import SetAsidePolicy
 from redstart.core.shell import Completed, Environment, Execution, ExitCause
-from redstart.core.tasks import TASKS
+from redstart.core.tasks import TASKS, FixTask
 from redstart.engines.step_driver import Adapters
 from redstart.flow.modes import MODES
 from redstart.ports.memory.hashing import HashingEmbedder
@@ -209,6 +210,7 @@ class Rig:
         goal: str = "",
         asks: QuestionOptions | None = None,
         reflect: ReflectionPolicy = ReflectionPolicy.never,
+        set_aside: SetAsidePolicy = SetAsidePolicy.never,
     ) -> str:
         """Create a new run on the buggy repo; return its ID."""
         files: dict[str, bytes | None] = {CODE: BUGGY.encode(), TESTS: TEST_TEXT.encode()}
@@ -216,7 +218,7 @@ class Rig:
         environment = Environment(mount="/repo", python="/usr/bin/python3")
         suite = Suite(runner="pytest", environment=self.adapters.blobs.put(environment.model_dump_json().encode()))
         spec = RunSpec(
-            task=TASKS[mode](),
+            task=FixTask(set_aside=set_aside) if mode is Mode.fix else TASKS[mode](),
             goal=goal,
             base=base,
             suite=suite,

@@ -42,6 +42,7 @@ from redstart.app.settings import Settings
 from redstart.app.wire import AppContext, connect, load_engine, open_app
 from redstart.core.errors import ConfigError
 from redstart.core.run import Limits, Mode, RunState, Status
+from redstart.core.set_aside import SetAsidePolicy
 from redstart.flow.route import is_waiting_for_children
 
 T = TypeVar("T")
@@ -214,6 +215,7 @@ def _build_request(settings: Settings, options: FixOptions | ImproveOptions) -> 
         protect=settings.protect,
         verify=settings.verify,
         tests=settings.tests.files,
+        set_aside=SetAsidePolicy.all_red if values.get("all_red") else SetAsidePolicy.alone,
     )
 
 

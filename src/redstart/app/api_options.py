@@ -52,6 +52,8 @@ class FixOptions(CreateOptions, ResumeOptions, total=False):
     """Advice for the model."""
     issue: str
     """The problem in words. A failing test for it is written first."""
+    all_red: bool
+    """Whether every failing test is a target, and none may be set aside."""
     verify: Literal["quick", "standard", "strict"] | None
     """How thoroughly a fix is verified."""
 

@@ -17,6 +17,7 @@ _CODES: dict[Result, int] = {
     Result.refused: 6,
     Result.needs_human: 7,
     Result.unproven: 8,
+    Result.partial: 9,
     Result.reported: 0,
     Result.found: 1,
 }

@@ -13,7 +13,7 @@ from redstart.app.wire import AppContext
 from redstart.core.errors import ConfigError
 from redstart.core.frozen import format_count
 from redstart.core.report import Ids
-from redstart.core.run import RunState
+from redstart.core.run import Result, RunState
 from redstart.core.safe_text import to_one_line
 from redstart.toolkit.base.git import require_git
 from redstart.toolkit.repo.handover import (
@@ -29,17 +29,25 @@ LINE = 72
 """The line length of a commit message that git's own tools expect."""
 
 
-async def apply_run(app: AppContext, run_id: str, *, branch: str | None = None) -> HandoverOutcome:
+async def apply_run(
+    app: AppContext, run_id: str, *, branch: str | None = None, allow_partial: bool = False
+) -> HandoverOutcome:
     """Apply the verified patch of a run to the folder where it was started, or commit it on a new branch there.
 
-    Merge files that changed since. If a file conflicts, write nothing. Raises `ConfigError` if the run has no verified
-    patch, its folder no longer exists, or the branch cannot be created.
+    Merge files that changed since. If a file conflicts, write nothing. With `allow_partial`, the patch may leave
+    failing tests that are set aside. Raises `ConfigError` if the run has no such patch, its folder no longer exists,
+    or the branch cannot be created.
     """
     require_git()
     state = await app.adapters.store.load(run_id)
     snapshot = get_result_snapshot(state)
     if snapshot is None:
         raise ConfigError(f"run {run_id} has no verified patch", remedy=f"see how it ended: redstart show {run_id}")
+    if state.result is Result.partial and not allow_partial:
+        raise ConfigError(
+            f"the patch of run {run_id} is partial: {state.reason}",
+            remedy=f"apply it anyway: redstart apply {run_id} --partial",
+        )
     context = await _create_handover_context(app, state)
     changes = list_changes(app.trees, state.spec.base, snapshot)
     with _lock_handovers(context):

@@ -13,7 +13,13 @@ from redstart.core.learning import ReflectionPolicy
 from redstart.core.run import HINT_LIMIT, Limits, Mode, Result, RunState, Spend, Status
 from redstart.engines.step_driver import wake_if_answered
 from redstart.flow.child_runs import make_child_run_id
-from redstart.flow.route import begin_attempt, can_accept_answer, is_waiting_for_children, is_waiting_for_person
+from redstart.flow.route import (
+    ACCEPTABLE,
+    begin_attempt,
+    can_accept_answer,
+    is_waiting_for_children,
+    is_waiting_for_person,
+)
 from redstart.ports.store.port.runs import PersonWord
 from redstart.steps.decide.retry import get_next_step
 from redstart.toolkit.learning.stuck_runs import count_fruitless
@@ -173,7 +179,7 @@ async def _compute_new_limits(app: AppContext, state: RunState, request: ResumeW
 
 
 def _suggest_alternative(state: RunState) -> str:
-    if state.result is Result.unproven:
+    if state.result in ACCEPTABLE:
         return f"accept its patch with: redstart resume {state.run_id} --accept"
     if state.result is Result.verified:
         return f"its tests pass; apply its patch with: redstart apply {state.run_id}"

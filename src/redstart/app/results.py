@@ -21,7 +21,7 @@ class RunResult(RunState):
     """
 
     diff: str = Field(default="", exclude=True)
-    """The verified or unproven change as a unified diff; empty if there is none."""
+    """The verified, unproven or partial change as a unified diff; empty if there is none."""
     proof: Proof | None = Field(default=None, exclude=True)
     """The recorded evidence; None if the run proposed no patch."""
 

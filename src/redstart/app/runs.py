@@ -31,6 +31,7 @@ from redstart.core.run import (
 )
 from redstart.core.run_options import RunOptions
 from redstart.core.run_preferences import QuestionOptions
+from redstart.core.set_aside import SetAsidePolicy
 from redstart.core.shell import Environment
 from redstart.core.tasks import FixTask
 from redstart.engines.port import Engine
@@ -44,6 +45,8 @@ from redstart.toolkit.suites.detection.command_files import CommandFiles
 from redstart.toolkit.suites.detection.target_language import has_tests
 from redstart.toolkit.suites.selection import build_selector
 
+WITH_PATCH = (Result.verified, Result.unproven, Result.partial)
+"""Results of runs that end with a patch."""
 NameTests = Callable[[str], str]
 """Takes a sentence that says that no test file is known; returns a glob of the test files."""
 
@@ -116,6 +119,8 @@ class RunRequest(NamedTuple):
     """Whether the model works in a session; None for what its profile says."""
     fresh: bool = False
     """Whether each attempt starts from the original code, even if an earlier one fixed some of the tests."""
+    set_aside: SetAsidePolicy = SetAsidePolicy.never
+    """Whether failing tests may be set aside, and who decides."""
 
 
 class RunFolder(NamedTuple):
@@ -178,6 +183,8 @@ def take_folder(
             targets=tuple(_to_runner_target(target, folder) for target in request.targets),
             keyword=request.keyword,
             issue=bool(request.issue),
+            # The test that is written for an issue is about the code.
+            set_aside=SetAsidePolicy.never if request.issue else request.set_aside,
         ),
         goal=request.issue,
         base=setup.base,
@@ -279,13 +286,15 @@ async def load_stored_options(app: AppContext, run_id: str) -> RunOptions | None
 
 
 def get_result_snapshot(state: RunState) -> Snapshot | None:
-    """Return the snapshot with the patch of a verified or unproven run; None if there is nothing to hand over.
+    """Return the snapshot with the patch of a run that ended with one; None if there is nothing to hand over.
+
+    The patch of an unproven or partial run must not be applied unless a person asks for it.
 
     For `improve`, return the last good version: each improvement is verified, and more may follow.
     """
     if state.spec.has_cycles:
         return state.draft if state.work.kept else None
-    return state.now.made if state.result in (Result.verified, Result.unproven) else None
+    return state.now.made if state.result in WITH_PATCH else None
 
 
 def write_patch(app: AppContext, state: RunState, to: Path | None = None) -> Path | None:

@@ -24,6 +24,9 @@ def apply(
             "--branch", metavar="NAME", help="Commit the patch on this new branch; your files stay as they are."
         ),
     ] = None,
+    partial: Annotated[
+        bool, typer.Option("--partial", help="Apply the patch even if some failing tests are set aside.")
+    ] = False,
 ) -> None:
     """Apply a run's verified patch to your files, and keep your own edits. If a file conflicts, nothing is written."""
     import asyncio
@@ -37,7 +40,7 @@ def apply(
 
         async def go() -> tuple[str, HandoverOutcome]:
             run_id = await find_run(app, run, Path.cwd())
-            return run_id, await apply_run(app, run_id, branch=branch)
+            return run_id, await apply_run(app, run_id, branch=branch, allow_partial=partial)
 
         run_id, outcome = asyncio.run(go())
     raise typer.Exit(report_applied(run_id, outcome, branch))

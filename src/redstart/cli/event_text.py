@@ -159,7 +159,11 @@ def _patch(data: Data) -> str:
     suffix = f" (after {format_count(calls, 'tool call')})" if calls else ""
     if data["probe"]:
         return f"the model asks to run a snippet{suffix}"
-    return (data["fault"] or data["why"] or ", ".join(data["files"])) + suffix
+    text = data["fault"] or data["why"] or ", ".join(data["files"])
+    if claim := data.get("set_aside"):
+        text = f"{text}; {format_count(claim['tests'], 'failing test')} not caused by this code: {claim['reason']}"
+        text = text if data["files"] else text.partition("; ")[2]
+    return text + suffix
 
 
 def _apply(data: Data) -> str:
@@ -185,10 +189,11 @@ def _test(data: Data) -> str:
         "missing": "missing",
         "skipped_now": "newly skipped",
         "flaky": "flaky",
+        "set_aside_changed": "set aside but changed",
         "green_without": "passing without the patch",
     }
     test_counts = describe_tests(data["red"], data["passed"], data["skipped"])
-    return "; ".join((test_counts, *(f"{data[key]} {name}" for key, name in labels.items() if data[key])))
+    return "; ".join((test_counts, *(f"{data[key]} {name}" for key, name in labels.items() if data.get(key))))
 
 
 def _describe_left_out(hunks: int) -> str:

@@ -55,6 +55,7 @@ def fix(
     keep_related: options.KeepRelated = False,
     dry_run: options.DryRun = False,
     no_input: options.NoInput = False,
+    all_red: options.AllRed = False,
     detach: options.Detach = False,
     patch: options.PatchFile = None,
     apply: options.Apply = False,
@@ -78,6 +79,7 @@ def fix(
     from redstart.app.runs import RunRequest, create_fix_run
     from redstart.cli.session import DriveMode, drive_run
     from redstart.core.run import Step
+    from redstart.core.set_aside import SetAsidePolicy
 
     flags = options.build_sandbox_flags(sandbox, sandbox_image, sandbox_cpus, sandbox_memory)
     flags |= {**options.reflect_flag(reflect), **options.keep_related_flag(keep_related=keep_related)}
@@ -101,6 +103,7 @@ def fix(
         tests=(*settings.tests.files, *(test_files or ())),
         session=session,
         fresh=fresh,
+        set_aside=SetAsidePolicy.all_red if all_red else SetAsidePolicy.ask if can_ask else SetAsidePolicy.alone,
     )
     if not dry_run:
         configuration.require_model(settings)

@@ -24,7 +24,7 @@ _FLAGS_BY_GROUP = {
         "--branch --cheat --online --yes --here --all --cassette --after --path --anew --workers --folder --pool "
         "--name --runs --memory --repo --by --skill --files --signature --types --export --database --html "
         "--count --most --hide-tests --demo --mode --version --install-completion --show-completion --older-than "
-        "--keep"
+        "--keep --partial"
     ),
     LIMITS: (
         "--max-attempts --max-cycles --max-usd --max-minutes --until-green --no-limit "
@@ -34,7 +34,7 @@ _FLAGS_BY_GROUP = {
     SANDBOX: "--sandbox --sandbox-image --sandbox-cpus --sandbox-memory --unsafe-no-sandbox --python",
     ADVANCED: (
         "--verify --keep-related --junit --tests --stop-after --detach --engine --seeds --seed --repos --candidates "
-        "--project"
+        "--project --all-red"
     ),
 }
 GROUP_BY_FLAG = {flag: group for group, flags in _FLAGS_BY_GROUP.items() for flag in flags.split()}

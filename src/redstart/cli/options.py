@@ -183,6 +183,10 @@ TestFiles = Annotated[
     ),
 ]
 NoInput = Annotated[bool, typer.Option("--no-input", help="Never ask a question; stop with an error instead.")]
+AllRed = Annotated[
+    bool,
+    typer.Option("--all-red", help="Make every failing test a target; set none aside as not this code's fault."),
+]
 Python = Annotated[str | None, typer.Option("--python", help="Python interpreter of the project's environment.")]
 Hint = Annotated[str, typer.Option("--hint", help="Advice for the model, in plain English.")]
 UntilGreen = Annotated[

@@ -17,6 +17,7 @@ from redstart.core.run import Mode, Result, RunState, Status, Step
 from redstart.core.safe_text import escape_hidden, escape_line
 from redstart.flow.route import is_waiting_for_children, is_waiting_for_person
 from redstart.toolkit.honesty.verdict.remaining_failures import describe_fix
+from redstart.toolkit.honesty.verdict.set_aside import list_set_aside
 
 CONTEXT_LINES = 2
 """Unchanged lines shown before and after each difference."""
@@ -49,6 +50,7 @@ HEADLINES = {
     "verified": ("GREEN", "bold green"),
     "already_green": ("GREEN", "bold green"),
     "unproven": ("UNPROVEN", "bold yellow"),
+    "partial": ("PARTIAL", "bold yellow"),
     "unsolved": ("NOT SOLVED", "bold red"),
     "stuck": ("STUCK", "bold red"),
     "capped": ("LIMIT REACHED", "bold yellow"),
@@ -84,7 +86,7 @@ class EarlyGreen:
             and not state.spec.errand
             and test_result is not None
             and test_result.verdict.is_green
-        ) and not state.foreign_language
+        ) and not (state.foreign_language or list_set_aside(state))
         if step is not Step.remember or not is_green or snapshot is None or test_result is None:
             return
         self.announced_runs.add(state.run_id)
@@ -156,7 +158,9 @@ async def print_ending(
         if not is_announced:
             print_diff(ui, path.read_text(errors="replace"), state.run_id)
         if not is_transient:
-            _print_patch_location(path, state.run_id, ui)
+            _print_patch_location(path, state.run_id, ui, is_partial=state.result is Result.partial)
+        if state.result is Result.partial:
+            ui.print_line(f"to accept it and what is set aside: redstart resume {state.run_id} --accept")
         if state.result is Result.unproven:
             ui.print_line(f"to accept it as a verified fix: redstart resume {state.run_id} --accept")
     ui.print_line(cost(state) if is_transient else f"{cost(state)} · redstart show {state.run_id}", "dim")
@@ -204,9 +208,9 @@ def _print_proposal(app: AppContext, state: RunState, ui: Display) -> None:
             ui.print_line(line, "yellow" if mark == "changed" else "dim")
 
 
-def _print_patch_location(path: Path, run_id: str, ui: Display) -> None:
+def _print_patch_location(path: Path, run_id: str, ui: Display, *, is_partial: bool = False) -> None:
     ui.print_line(f"patch: {path}")
-    ui.print_line(f"apply it with: redstart apply {run_id}")
+    ui.print_line(f"apply it with: redstart apply {run_id}{' --partial' if is_partial else ''}")
 
 
 async def _deliver_project(app: AppContext, state: RunState, ui: Display) -> None:

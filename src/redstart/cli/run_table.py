@@ -13,6 +13,7 @@ COLUMN_GAP = "  "
 RESULTS = {
     "verified": "verified",
     "unproven": "unproven",
+    "partial": "partial",
     "already_green": "already green",
     "unsolved": "not solved",
     "stuck": "stuck",

@@ -85,6 +85,8 @@ class DriveOutcome(NamedTuple):
     """Whether the run has ended. Then its patch, if there is one, can be applied."""
     is_unproven: bool = False
     """Whether only a person can accept the patch."""
+    is_partial: bool = False
+    """Whether that is because failing tests are set aside."""
 
 
 def drive_run(settings: Settings, drive_mode: DriveMode, start_run: Callable[[AppContext], Awaitable[RunState]]) -> int:
@@ -95,7 +97,7 @@ def drive_run(settings: Settings, drive_mode: DriveMode, start_run: Callable[[Ap
         ui = stack.enter_context(display(json=drive_mode.json, verbose=drive_mode.verbose))
         app = stack.enter_context(open_app(settings, listen=ui, world=drive_mode.world))
         outcome = asyncio.run(_drive(app, drive_mode, start_run, ui))
-        if outcome.is_unproven and _can_ask_user(drive_mode, ui) and _is_accepted(ui):
+        if outcome.is_unproven and _can_ask_user(drive_mode, ui) and _is_accepted(ui, is_partial=outcome.is_partial):
             outcome = asyncio.run(
                 _drive(app, drive_mode._replace(is_resumed=True), partial(_accept, outcome.run_id), ui)
             )
@@ -114,9 +116,10 @@ def _can_ask_user(drive_mode: DriveMode, ui: Display) -> bool:
     return ui.is_terminal and sys.stdin.isatty() and not (drive_mode.no_input or drive_mode.is_demo)
 
 
-def _is_accepted(ui: Display) -> bool:
+def _is_accepted(ui: Display, *, is_partial: bool) -> bool:
+    question = "Accept this patch, and leave the tests that are set aside as they are?"
     with ui.pause_updates():
-        return _ask_confirmation("Accept this patch as a verified fix?")
+        return _ask_confirmation(question if is_partial else "Accept this patch as a verified fix?")
 
 
 async def _accept(run_id: str, app: AppContext) -> RunState:
@@ -188,8 +191,9 @@ async def _drive(
     path = await print_ending(
         app, state, ui, patch=drive_mode.patch, is_announced=is_announced, is_transient=drive_mode.is_demo
     )
-    is_over, is_unproven = state.status is Status.finished, state.result is Result.unproven
-    return DriveOutcome(exit_code(state), run_id, path, is_over, is_unproven)
+    is_over, is_partial = state.status is Status.finished, state.result is Result.partial
+    is_unproven = is_partial or state.result is Result.unproven
+    return DriveOutcome(exit_code(state), run_id, path, is_over, is_unproven, is_partial)
 
 
 @asynccontextmanager

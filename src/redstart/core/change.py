@@ -9,6 +9,7 @@ from pydantic import Field
 
 from redstart.core.frozen import FrozenValue
 from redstart.core.learning import Reflection
+from redstart.core.set_aside import SetAside
 
 
 class Snapshot(FrozenValue):
@@ -100,6 +101,8 @@ class Patch(FrozenValue):
     """IDs of the fix cards that were recalled for the failure of the previous attempt."""
     failed_before: tuple[str, ...] = Field(default=(), exclude_if=lambda ids: not ids)
     """IDs of the failed attempts of earlier runs that the question showed."""
+    set_aside: SetAside | None = Field(default=None, exclude_if=lambda entry: entry is None)
+    """The failing tests that, as the model says, fail for another reason than the code."""
     problem: PatchProblem | None = Field(default=None, exclude_if=lambda problem: problem is None)
     fault: str = ""
     """Why the answer is unusable, in words."""

@@ -7,6 +7,7 @@ from redstart.core.run import Result, RunState, Status
 
 _SAYS_NOTHING = (None, Result.environment, Result.already_green, Result.no_tests)
 """Results that no lesson can cause or prevent."""
+_MAY_BE_ACCEPTED = (Result.unproven, Result.partial)
 
 
 def collect_lesson_outcomes(run: RunState) -> dict[str, LessonOutcome]:
@@ -14,7 +15,7 @@ def collect_lesson_outcomes(run: RunState) -> dict[str, LessonOutcome]:
 
     A run whose result a person may still accept says nothing until the person has done so.
     """
-    if run.status is not Status.finished or run.taught is None or run.result is Result.unproven:
+    if run.status is not Status.finished or run.taught is None or run.result in _MAY_BE_ACCEPTED:
         return {}
     is_green, cost = _is_green(run), _cost(run)
     return {

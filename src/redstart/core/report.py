@@ -12,6 +12,7 @@ from pydantic import Field, model_validator
 from redstart.core.change import Snapshot
 from redstart.core.frozen import FrozenValue, clip
 from redstart.core.learning import Signature
+from redstart.core.set_aside import SetAside
 from redstart.core.shell import ExitCause
 
 FIRST = 8
@@ -158,6 +159,8 @@ class Verdict(FrozenValue):
     newly_skipped: Ids = Ids()
     flaky: Ids = Ids()
     """Fixed tests with a different outcome in a rerun."""
+    changed: Ids = Field(default=Ids(), exclude_if=lambda ids: not ids)
+    """Tests that were set aside and do not fail as they did before the patch."""
     green_without: Ids = Ids()
     """Targets that also pass without the patch, so the patch cannot have fixed them."""
     refuted: tuple[str, ...] = Field(default=(), exclude_if=lambda reasons: not reasons)
@@ -184,7 +187,8 @@ class Verdict(FrozenValue):
 
     @property
     def is_green(self) -> bool:
-        problems = (self.still_red, self.newly_red, self.missing, self.newly_skipped, self.flaky, self.green_without)
+        worse = (self.newly_red, self.missing, self.newly_skipped, self.changed)
+        problems = (self.still_red, *worse, self.flaky, self.green_without)
         return bool(self.fixed) and not any(problems) and not (self.refuted or self.tampered or self.unexplained)
 
 
@@ -288,6 +292,8 @@ class ReproductionResult(FrozenValue):
     grounds: tuple[str, ...] = ()
     """Why some failing tests are not targets: no edit can make them pass. The first few reasons, each with its
     tests."""
+    set_aside: tuple[SetAside, ...] = Field(default=(), exclude_if=lambda entries: not entries)
+    """Selected failing tests that are not targets because something other than the code makes them fail."""
     tests: tuple[str, ...] = ()
     """Paths of test files that were written for this run."""
     command: tuple[str, ...] = ()

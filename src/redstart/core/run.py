@@ -18,6 +18,7 @@ from redstart.core.packages import Installed, Packages
 from redstart.core.progress import AttemptOutcome, CourseChange, Strategy, Trend
 from redstart.core.report import PatchTestResult, ReproductionResult
 from redstart.core.run_preferences import QuestionOptions
+from redstart.core.set_aside import SetAside, SetAsidePolicy
 from redstart.core.shell import SandboxLimits
 from redstart.core.suite import Suite
 from redstart.core.tasks import (
@@ -57,6 +58,8 @@ class Result(StrEnum):
     verified = "verified"
     unproven = "unproven"
     """The tests pass according to their report, but Redstart cannot prove that they can still fail."""
+    partial = "partial"
+    """Some failing tests now pass, which is proven; others are set aside, and no person has agreed to that."""
     already_green = "already_green"
     unsolved = "unsolved"
     stuck = "stuck"
@@ -236,6 +239,11 @@ class RunSpec(RunValue):
         return (*self.protect, *self.tests)
 
     @property
+    def set_aside_policy(self) -> SetAsidePolicy:
+        """Whether failing tests may be set aside, and who decides."""
+        return self.task.set_aside if isinstance(self.task, FixTask) else SetAsidePolicy.never
+
+    @property
     def needs_new_test(self) -> bool:
         """Whether a failing test of an existing program must be written first: for an issue or an improvement."""
         if isinstance(self.task, FixTask):
@@ -334,6 +342,8 @@ class Decision(FrozenValue):
     """A warning that the run will end if it makes no more progress."""
     answered: bool = Field(default=False, exclude_if=lambda value: not value)
     """Whether a person's answer led to the decision."""
+    set_aside: tuple[SetAside, ...] | None = Field(default=None, exclude_if=lambda entries: entries is None)
+    """The failing tests that are set aside from now on, if that has changed."""
 
 
 class Attempt(FrozenValue):
@@ -427,6 +437,8 @@ class RunState(RunValue):
     history: tuple[AttemptSummary, ...] = ()
     taught: LessonDraws | None = None
     """The lessons that apply to the run, each shown or withheld for the whole run; None before the lookup."""
+    set_aside: tuple[SetAside, ...] = Field(default=(), exclude_if=lambda entries: not entries)
+    """Failing tests that the run need not make pass, with the reasons."""
     spend: Spend = Spend()
     status: Status = Status.running
     result: Result | None = None

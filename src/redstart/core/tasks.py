@@ -11,6 +11,7 @@ from pydantic import Field
 from redstart.core.finding import Scan
 from redstart.core.frozen import FrozenValue
 from redstart.core.run_preferences import Metric, ProgramKind
+from redstart.core.set_aside import SetAsidePolicy
 
 GOAL_LIMIT = 4000
 MOST_CRITERIA = 40
@@ -46,6 +47,10 @@ class FixTask(_Task):
     """Limits the targets to the tests that this expression (pytest's `-k`) selects."""
     issue: bool = False
     """Whether the goal describes a bug for which a failing test must still be written."""
+    set_aside: SetAsidePolicy = Field(
+        default=SetAsidePolicy.never, exclude_if=lambda policy: policy is SetAsidePolicy.never
+    )
+    """Whether failing tests may be set aside, and who decides."""
 
 
 class CreateTask(_Task):

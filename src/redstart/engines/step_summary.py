@@ -43,6 +43,9 @@ def summarize_artifact(artifact: BaseModel) -> Brief:
                 "looks": artifact.looks,
             }
             summary |= _summarize_learning(artifact)
+            if (entry := artifact.set_aside) is not None:
+                ids: list[JsonValue] = [*entry.tests.first[:5]]
+                summary["set_aside"] = {"tests": entry.tests.count, "first": ids, "reason": entry.reason}
         case ApplyResult():
             reasons: list[JsonValue] = [f"{reject.path}: {reject.reason}" for reject in artifact.rejects]
             summary = {
@@ -136,7 +139,9 @@ def _summarize_reproduction(reproduction: ReproductionResult) -> Brief:
 
 def _summarize_test(test_result: PatchTestResult) -> Brief:
     verdict = test_result.verdict
+    changed: Brief = {"set_aside_changed": verdict.changed.count} if verdict.changed else {}
     return {
+        **changed,
         **_summarize_counts(test_result.report.counts),
         # All tests of a new program are new: the runner counted a file that it could not import as one failure.
         "fixed": test_result.report.counts.passed if test_result.mutants else verdict.fixed.count,

@@ -150,7 +150,7 @@ def _place(graded_run: GradedRun, *, localised: bool) -> EndPoint:
         return EndPoint.not_reproduced
     if state.result is Result.capped:
         return EndPoint.budget
-    if state.result in (Result.refused, Result.needs_human, Result.unproven, None):
+    if state.result in (Result.refused, Result.needs_human, Result.unproven, Result.partial, None):
         return EndPoint.refused
     return _classify_attempt(state.now) if localised else EndPoint.not_localised
 

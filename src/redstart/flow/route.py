@@ -11,6 +11,7 @@ from redstart.core.change import Snapshot
 from redstart.core.frozen import clip
 from redstart.core.learning import Plan, ReflectionPolicy
 from redstart.core.progress import CoursePattern, Strategy
+from redstart.core.report import ReproductionResult
 from redstart.core.run import (
     Action,
     Attempt,
@@ -23,8 +24,11 @@ from redstart.core.run import (
     Step,
 )
 from redstart.flow.modes import MODES
+from redstart.toolkit.honesty.verdict.set_aside import describe_answer_to_set_aside
 from redstart.toolkit.learning.stuck_runs import compute_outcome, has_gained
 
+ACCEPTABLE = (Result.unproven, Result.partial)
+"""Results that a person may accept as verified."""
 FULL_HISTORY_ATTEMPTS = 3
 """Number of attempts that are kept with everything learned from them."""
 
@@ -48,6 +52,8 @@ def settle(state: RunState, step: Step, artifact: BaseModel) -> RunState:
         updated = updated.model_copy(update={"base": attempt.reproduce.snapshot})
     if attempt.check is not None and attempt.check.installed is not None:
         updated = updated.model_copy(update={"installed": attempt.check.installed})
+    if isinstance(artifact, ReproductionResult) and (artifact.set_aside or state.set_aside):
+        updated = updated.model_copy(update={"set_aside": artifact.set_aside})
     if isinstance(artifact, Plan) and artifact.installed is not None:
         updated = updated.model_copy(update={"installed": artifact.installed})
     if isinstance(artifact, Plan) and artifact.taught is not None:
@@ -56,9 +62,11 @@ def settle(state: RunState, step: Step, artifact: BaseModel) -> RunState:
 
 
 def _add_child_results(state: RunState, decision: Decision) -> RunState:
-    """Add the results of child runs to the state."""
+    """Add the results of child runs, and what the decision sets aside, to the state."""
     approved = tuple(dict.fromkeys((*state.approved, *decision.approved)))
     update: dict[str, object] = {"spend": state.spend.add(decision.spent), "approved": approved}
+    if decision.set_aside is not None:
+        update["set_aside"] = decision.set_aside
     if decision.work is not None:
         update["work"] = decision.work
     if decision.kept is not None:
@@ -76,7 +84,7 @@ def is_waiting_for_person(state: RunState) -> bool:
 def can_accept_answer(state: RunState) -> bool:
     """Return whether a person may answer: the run waits for that, or it ended with a patch that only they can
     accept."""
-    may_be_accepted = state.status is Status.finished and state.result is Result.unproven and not state.spec.errand
+    may_be_accepted = state.status is Status.finished and state.result in ACCEPTABLE and not state.spec.errand
     return may_be_accepted or is_waiting_for_person(state)
 
 
@@ -268,15 +276,26 @@ def _summarize_attempt(state: RunState) -> AttemptSummary:
         reason=clip(attempt.decide.reason, 200) if attempt.decide else "",
         seen=compute_outcome(state),
         turn=attempt.decide.turn if attempt.decide else None,
-        waited=bool(attempt.decide and attempt.decide.approved and attempt.decide.work is None),
+        waited=_only_waited(attempt),
         asked=bool(attempt.decide and attempt.decide.answered),
     )
+
+
+def _only_waited(attempt: Attempt) -> bool:
+    """Return whether the attempt ended with packages that were approved, or tests that were set aside, and no edit."""
+    decision = attempt.decide
+    if decision is None or decision.work is not None:
+        return False
+    only_sets_aside = attempt.patch is not None and attempt.patch.set_aside is not None and not attempt.patch.edits
+    return bool(decision.approved) or (only_sets_aside and decision.set_aside is not None)
 
 
 def describe_outcome(attempt: Attempt) -> str:
     """Describe why an attempt did not succeed, in words that help the next one."""
     if attempt.patch is not None and attempt.patch.fault:
         return clip(attempt.patch.fault, 400)
+    if claim := describe_answer_to_set_aside(attempt):
+        return clip(claim, 600)
     if attempt.apply is not None and not attempt.apply.ok:
         return clip("the edits were not applied: " + attempt.apply.words, 900)
     if attempt.check is not None and (attempt.check.count or attempt.check.fault):

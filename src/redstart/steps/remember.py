@@ -17,6 +17,7 @@ from redstart.core.safe_text import to_one_line
 from redstart.core.tasks import CreateTask
 from redstart.ports.bundle import Ports
 from redstart.toolkit.base.text import wrap_untrusted
+from redstart.toolkit.honesty.verdict.set_aside import list_set_aside
 from redstart.toolkit.languages.registry import is_test_path
 from redstart.toolkit.learning.failures import build_failure_record
 from redstart.toolkit.learning.lessons import propose_lesson
@@ -42,7 +43,9 @@ async def remember(run: RunState, ports: Ports) -> NewMemories:
             return NewMemories()
         diff = ports.blobs.get(run.now.diff).decode(errors="replace") if run.now.diff else ""
         return NewMemories(failure=build_failure_record(run, test_result, diff, _build_provenance(run)))
-    return NewMemories() if run.foreign_language else await VERIFIED[run.spec.mode](run, ports, test_result)
+    # The signature may be that of a test that was set aside, which the patch does not fix.
+    is_whole = not (run.foreign_language or list_set_aside(run))
+    return NewMemories() if not is_whole else await VERIFIED[run.spec.mode](run, ports, test_result)
 
 
 async def _remember_fix(run: RunState, ports: Ports, test_result: PatchTestResult) -> NewMemories:

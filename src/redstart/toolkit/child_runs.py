@@ -47,7 +47,7 @@ ENDING = 500
 MAX_SHOWN_CYCLES = 8
 """How many earlier cycles the next cycle sees."""
 LINE = 240
-HOPELESS = (Result.capped, Result.environment, Result.unproven)
+HOPELESS = (Result.capped, Result.environment, Result.unproven, Result.partial)
 
 
 def plan_next_cycle(run: RunState, results: Sequence[ChildResult], cap: str, *, empty: bool) -> Decision:

@@ -28,6 +28,7 @@ from redstart.app.proof.schema import (
     RecordedOutcome,
     ReflectionText,
     Rerun,
+    SetAsideTests,
     ShrinkSummary,
 )
 from redstart.app.run_status import load_all_records
@@ -56,6 +57,7 @@ from redstart.ports.store.port.runs import StepRow
 from redstart.toolkit.honesty.verdict.baseline import load_baseline_cases, load_targets
 from redstart.toolkit.honesty.verdict.levels import MEASURES
 from redstart.toolkit.honesty.verdict.remaining_failures import explain_unproven
+from redstart.toolkit.honesty.verdict.set_aside import list_set_aside, load_ids
 from redstart.toolkit.honesty.verdict.verdict import find_passing_targets
 from redstart.toolkit.patching.policy import find_protection
 from redstart.toolkit.suites.detection.describe import describe_runner
@@ -302,6 +304,7 @@ class _Evidence:
         self._verdict: Verdict = self._test_result.verdict if self._test_result else Verdict()
         self._targets = sorted(set(load_targets(state, self._blobs)))
         self._files = self._list_changed_files()
+        self._set_aside = list_set_aside(state)
         self._is_green = result is Result.verified and self._verdict.is_green and not state.foreign_language
 
     def build_proof(self, rows: Sequence[StepRow], records: Sequence[JournalRecord]) -> Proof:
@@ -318,7 +321,7 @@ class _Evidence:
             self._summarize_findings(),
             serious_count,
             self._summarize_shrink(),
-            self._is_green,
+            self._is_green or (self._result is Result.partial and self._verdict.is_green),
         )
         return Proof(
             run=state.run_id,
@@ -337,6 +340,15 @@ class _Evidence:
             before=_count_outcomes(reproduction.report if reproduction else None),
             after=_count_outcomes(test_result.report) if test_result else None,
             cases=self._compare_cases(),
+            set_aside=tuple(
+                SetAsideTests(
+                    ids=tuple(sorted(load_ids((entry,), self._blobs))),
+                    reason=entry.reason,
+                    source=entry.source,
+                    approved=entry.approved,
+                )
+                for entry in self._set_aside
+            ),
             repeats_before=_convert_repeats(reproduction.repeats if reproduction else ()),
             repeats_after=_convert_repeats(test_result.repeats if test_result else ()),
             suite_runs=test_result.runs if test_result else 0,
@@ -373,7 +385,11 @@ class _Evidence:
             if mutants := (self._test_result.mutants if self._test_result else None):
                 claim += f", and the tests notice {mutants.killed} of {mutants.sampled} small changes to it"
             caveat = f" Only the checks of level {level.value} were done." if not MEASURES[level].after else ""
-            return f"Verified: {claim}; no other test got worse.{caveat}"
+            agreed = f" A person agreed to set {self._count_set_aside()} aside." if self._set_aside else ""
+            return f"Verified: {claim}; no other test got worse.{agreed}{caveat}"
+        if self._result is Result.partial:
+            claim = f"{tests} that failed without this patch {verb} with it; no other test got worse"
+            return f"Partial: {claim}. {self._count_set_aside()} set aside, and nobody has agreed to that."
         if self._result is Result.unproven:
             claim = f"{tests} that failed without this patch {verb} with it"
             return f"Unproven: {claim}, but Redstart cannot alter such tests to prove that they can still fail."
@@ -387,18 +403,27 @@ class _Evidence:
         attempts_text = format_count(self._current_attempt.number, "attempt")
         return f"Not verified: {reasons.get(self._result, f'no patch passed every check in {attempts_text}')}."
 
+    def _count_set_aside(self) -> str:
+        return format_count(sum(entry.tests.count for entry in self._set_aside), "failing test")
+
     def _list_missing_evidence(self) -> list[str]:
         verdict, attempt = self._verdict, self._current_attempt
         ids_by_label = {
             "still failing": verdict.still_red,
             "newly failing": verdict.newly_red,
             "missing": verdict.missing,
+            "set aside, but failing in another way": verdict.changed,
             "newly skipped": verdict.newly_skipped,
             "did not pass in every rerun": verdict.flaky,
             "passes without the patch too": verdict.green_without,
         }
         lines = [f"refused: {text}" for text in verdict.refuted]
         lines += [f"{label}: {item}" for label, ids in ids_by_label.items() for item in _format_ids(ids)]
+        lines += [
+            f"set aside: {id_} ({entry.reason})"
+            for entry in self._set_aside
+            for id_ in _format_ids(Ids(count=entry.tests.count, first=entry.tests.first))
+        ]
         lines += [f"contradiction: {verdict.unexplained}"] if verdict.unexplained else []
         language = self._state.foreign_language if verdict.fixed and not verdict.still_red else ""
         lines += [f"not proven: {explain_unproven(language)}"] if language else []

@@ -10,6 +10,7 @@ from pydantic import ConfigDict
 from redstart.core.change import EditFit, EditKind
 from redstart.core.frozen import FrozenValue
 from redstart.core.run import Level, Mode, Result
+from redstart.core.set_aside import SetAsideSource
 
 RecordedOutcome = Literal["passed", "failed", "error", "skipped", "absent", "untested"]
 
@@ -64,6 +65,17 @@ class CaseLine(ProofPart):
     before: RecordedOutcome
     after: RecordedOutcome
     """`absent` if it has no result, `untested` if the last patch was not tested."""
+
+
+class SetAsideTests(ProofPart):
+    """Failing tests that the run was not to make pass, because something other than the code makes them fail."""
+
+    ids: tuple[str, ...]
+    reason: str
+    source: SetAsideSource
+    """Who says so: `model` or `redstart`."""
+    approved: bool
+    """Whether a person agreed."""
 
 
 class Rerun(ProofPart):
@@ -201,6 +213,8 @@ class Proof(ProofPart):
     after: OutcomeTally | None
     """Null if the last patch was not tested."""
     cases: tuple[CaseLine, ...]
+    set_aside: tuple[SetAsideTests, ...] = ()
+    """Failing tests that are not targets; the patch is not proven for them."""
     repeats_before: tuple[Rerun, ...]
     repeats_after: tuple[Rerun, ...]
     suite_runs: int

@@ -122,6 +122,10 @@ def _build_blocks(proof: Proof) -> list[TextBlock]:
         ),
         TextBlock(f"Target tests ({_format_fixed_count(proof)})", _format_cases(proof, target=True)),
         TextBlock("Other tests whose result changed", _format_cases(proof, target=False)),
+        TextBlock(
+            "Failing tests that were set aside",
+            _limit_lines([f"set aside: {id_}: {entry.reason}" for entry in proof.set_aside for id_ in entry.ids]),
+        ),
         TextBlock("Flaky tests, never counted as fixed", _limit_lines([f"flaky: {item}" for item in proof.flaky])),
         TextBlock(
             "Tests written for this run, before the code", _limit_lines([f"written: {item}" for item in proof.written])

@@ -10,6 +10,8 @@ from redstart.ports.bundle import Ports
 from redstart.ports.store.port.person import PersonReply
 from redstart.steps.decide.ending import accept, end, stop
 from redstart.steps.decide.retry import retry_from
+from redstart.steps.decide.set_aside import answer_claim, get_lone_claim, with_approval
+from redstart.toolkit.honesty.verdict.set_aside import describe_set_aside, list_set_aside
 
 
 async def decide_with_person(run: RunState, ports: Ports) -> Decision | None:
@@ -18,7 +20,11 @@ async def decide_with_person(run: RunState, ports: Ports) -> Decision | None:
         reply = await ports.person.answer()
         if reply is None:
             return run.now.decide
-        return decide_after_answer(run, run.now.decide, reply).model_copy(update={"answered": True})
+        if claim := get_lone_claim(run):
+            decision = answer_claim(run, ports, claim, reply)
+        else:
+            decision = with_approval(run, decide_after_answer(run, run.now.decide, reply))
+        return decision.model_copy(update={"answered": True})
     return ask_about_packages(run.now.check) if run.now.check is not None and run.now.check.asks else None
 
 
@@ -30,6 +36,8 @@ def ask_about_patch(run: RunState) -> Decision:
     if proposed_paths:
         reason = run.now.patch.test_change if run.now.patch else ""
         question = f"the patch changes {', '.join(proposed_paths)}. The model's reason: {reason}"
+    if entries := list_set_aside(run):
+        question = f"{question}; {describe_set_aside(entries)}"
     question = clip(question, 400)
     return Decision(action=Action.ask, reason=question, result=Result.needs_human, next=Step.patch)
 
@@ -78,5 +86,5 @@ def _is_approvable(test_result: PatchTestResult | None) -> bool:
     if test_result is None:
         return False
     verdict = test_result.verdict
-    blockers = (verdict.still_red, verdict.newly_red, verdict.missing, verdict.flaky, verdict.unexplained)
-    return bool(verdict.fixed) and not any(blockers)
+    blockers = (verdict.still_red, verdict.newly_red, verdict.missing, verdict.flaky, verdict.changed)
+    return bool(verdict.fixed) and not any(blockers) and not verdict.unexplained

@@ -15,10 +15,12 @@ from redstart.core.run import PROBES, AttemptSummary, RunState
 from redstart.ports.bundle import Ports
 from redstart.steps.patch.failing_tests import build_failing_section
 from redstart.toolkit.base.text import wrap_untrusted
-from redstart.toolkit.honesty.verdict.baseline import list_failing_cases
+from redstart.toolkit.honesty.verdict.baseline import list_failing_cases, load_targets
+from redstart.toolkit.honesty.verdict.set_aside import with_set_aside
 from redstart.toolkit.learning.failures import KnownOfFailure, recall_for_attempt
 from redstart.toolkit.model_tools import probes
 from redstart.toolkit.model_tools.conversation import converse
+from redstart.toolkit.model_tools.not_this_code import NotThisCode, find_not_this_code
 from redstart.toolkit.model_tools.toolset import create_toolset
 from redstart.toolkit.patching.ladder import find_rejected, list_unchanged
 from redstart.toolkit.patching.policy import find_protection
@@ -72,7 +74,9 @@ async def patch_in_one_answer(run: RunState, ports: Ports) -> Patch:
         _build_request(run, messages),
         create_toolset(run, ports),
         run.spec.looks,
-        is_answer=lambda text: bool(probes.find_probe(text) or _parse_edits(run, ports, text).edits),
+        is_answer=lambda text: bool(
+            probes.find_probe(text) or _find_not_this_code(run, ports, text) or _parse_edits(run, ports, text).edits
+        ),
         note=lambda tool_call, result: ports.note(look=tool_call, served=result),
     )
     outcome = await repair_answer(
@@ -194,7 +198,7 @@ def _check_answer(run: RunState, ports: Ports, answer: Answer) -> ParsedAnswer[A
     """Return the answer if it holds edits or a probe, else the reason why it is unusable."""
     parsed = _parse_edits(run, ports, answer.text)
     probe = probes.find_probe(answer.text) if run.spec.looks else None
-    is_good = answer.fault is None and bool(parsed.edits or probe)
+    is_good = answer.fault is None and bool(parsed.edits or probe or _find_not_this_code(run, ports, answer.text))
     return ParsedAnswer(answer if is_good else None, _NO_LOOK if answer.calls else parsed.fault)
 
 
@@ -250,7 +254,7 @@ def _build_full_sections(
         else {"notes": sections.build_notes_section(read)}
     )
     return {
-        "answer": describe_form(form, as_json=_is_shaped(run)),
+        "answer": describe_form(form, as_json=_is_shaped(run), may_set_aside=_may_set_aside(run)),
         "goal": sections.build_goal_section(run.spec.goal, run.spec.program_goal),
         "hint": sections.build_hint_section(run.spec.hint, person_messages),
         **project_sections,
@@ -367,7 +371,28 @@ def _note_unchanged(run: RunState) -> str:
     return _AGAIN_UNCHANGED if run.history and run.history[-1].problem is PatchProblem.unchanged else ""
 
 
+def _may_set_aside(run: RunState) -> bool:
+    """Return whether the model may say that a failing test is not this code's fault."""
+    asks = run.spec.asks
+    return run.spec.set_aside_policy.allows and not asks.brief and not _is_shaped(run)
+
+
+def _find_not_this_code(run: RunState, ports: Ports, text: str) -> NotThisCode | None:
+    return find_not_this_code(text, load_targets(run, ports.blobs)) if _may_set_aside(run) else None
+
+
 def _read(run: RunState, ports: Ports, answer: Answer) -> Patch:
+    """Convert the answer to a patch, with the failing tests that it sets aside."""
+    claim = _find_not_this_code(run, ports, answer.text) if answer.fault is None else None
+    if claim is None:
+        return _read_proposal(run, ports, answer)
+    rest = _read_proposal(run, ports, answer.model_copy(update={"text": claim.remaining_text, "calls": ()}))
+    rest = rest.model_copy(update={"answer": ports.blobs.put(answer.text.encode())})
+    targets = load_targets(run, ports.blobs)
+    return with_set_aside(rest, claim.ids, claim.reason, claim.ignored, targets, ports.blobs)
+
+
+def _read_proposal(run: RunState, ports: Ports, answer: Answer) -> Patch:
     """Convert the answer to a patch: edits, else a probe if the run offers them, else nothing, with the reason."""
     answer_blob = ports.blobs.put(answer.text.encode())
     if answer.fault is AnswerFault.budget:

@@ -14,8 +14,10 @@ from redstart.core.learning import Signature
 from redstart.core.report import FIRST, Case, CaseList, Ids, OutcomeCounts, Report, ReproductionResult
 from redstart.core.report import ReproductionProblem as Problem
 from redstart.core.run import RunState
+from redstart.core.set_aside import SetAsidePolicy
 from redstart.core.shell import PINNED, Environment, ExitCause, Variation
 from redstart.ports.bundle import Ports
+from redstart.steps.reproduce.foreign import find_foreign_cases, group_by_reason
 from redstart.toolkit.languages.registry import find_runner_language, is_code, is_test_path
 from redstart.toolkit.learning.signature import sign
 from redstart.toolkit.patching.policy import find_protection
@@ -76,9 +78,12 @@ def determine_targets(
     """Determine the targets among the tests that `is_selected` accepts; `tests` are the paths of tests written for the
     run."""
     failing = [case for case in suite_run.cases if case.is_red]
-    # Newly written tests may import what does not exist yet.
-    problems = {} if tests else _find_environment_problems(run, ports, suite_run)
     selected = [case for case in failing if is_selected(case.id)]
+    # Newly written tests may import what does not exist yet.
+    foreign = (
+        {} if tests else find_foreign_cases(run, ports, selected, partial(load_project_view, run, ports, run.spec.base))
+    )
+    problems = {} if tests else {**_find_environment_problems(run, ports, suite_run), **foreign}
     targets = [case for case in selected if case.id not in problems]
     problem_types = {SuiteProblem.none: Problem.none, SuiteProblem.no_tests: Problem.no_tests}
     problem = problem_types.get(suite_run.problem, Problem.environment)
@@ -102,6 +107,7 @@ def determine_targets(
         trouble=problem,
         remedy=format_message(suite_run.report.fault, environment_problems, remedy) if problem else remedy,
         grounds=environment_problems,
+        set_aside=group_by_reason(foreign, ports.blobs) if targets else (),
         tests=tests,
         snapshot=snapshot,
     )
@@ -115,6 +121,8 @@ def _find_environment_problems(run: RunState, ports: Ports, suite_run: SuiteRun)
         output = ports.blobs.get(suite_run.report.output).decode("utf-8", "replace")
         run_problem = classify_run(suite_run.problem, output, suite_run.report.cause, project)
         return {"": run_problem} if run_problem else {}
+    if run.spec.set_aside_policy is SetAsidePolicy.all_red:
+        return {}
     classified = ((case.id, classify(case, project)) for case in suite_run.cases if case.is_red)
     return {id_: problem for id_, problem in classified if problem is not None}
 

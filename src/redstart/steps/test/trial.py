@@ -22,6 +22,7 @@ from redstart.toolkit.honesty.verdict.baseline import load_baseline_cases, load_
 from redstart.toolkit.honesty.verdict.hunks import Files, compose, split_hunks
 from redstart.toolkit.honesty.verdict.levels import MEASURES, SHRINK_SECONDS
 from redstart.toolkit.honesty.verdict.related_files import find_related_files
+from redstart.toolkit.honesty.verdict.set_aside import find_changed, list_set_aside, load_ids
 from redstart.toolkit.honesty.verdict.shrink import ShrinkBudget, shrink
 from redstart.toolkit.honesty.verdict.verdict import find_passing_targets, find_tampered_paths, judge
 from redstart.toolkit.languages.registry import is_test_path
@@ -59,6 +60,7 @@ class PatchTrial:
         self._proposed_paths = run.now.apply.proposes if run.now.apply else ()
         # The check passed these only for a person to review: findings of any other kind block the patch.
         self._doubts = tuple(f"{item.path}: {item.message}" for item in run.now.check.first) if run.now.check else ()
+        self._set_aside = load_ids(list_set_aside(run), ports.blobs)
         self._measures = MEASURES[run.spec.verify]
         self._trial_runs: dict[str, TrialRun] = {}
         self._failing_without_patch: frozenset[str] | None = None
@@ -261,7 +263,17 @@ class PatchTrial:
             unsteady=unsteady,
             unexplained=suite_run.unexplained or self._describe_plugin_changes(suite_run),
             tampered=find_tampered_paths(self._changed, self._is_protected),
+            changed=self._find_changed(suite_run),
         )
+
+    def _find_changed(self, suite_run: SuiteRun) -> list[str]:
+        """Return the tests that are set aside and do not fail as they did before the patch."""
+        if not self._set_aside:
+            return []
+        run, trees = self._run, self._ports.trees
+        view = TreeView(run.spec.suite, trees.list_files(run.base), partial(trees.read, run.base))
+        identify = partial(sign, is_source=view.build_source_filter(find_protection))
+        return find_changed(self._before, suite_run.cases, self._set_aside, lambda case: identify(case).key)
 
     def _describe_plugin_changes(self, suite_run: SuiteRun) -> str:
         """Describe in a sentence which plugins differ from the baseline; empty if none do."""

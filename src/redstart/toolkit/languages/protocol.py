@@ -37,6 +37,8 @@ if TYPE_CHECKING:
     from redstart.toolkit.patching.policy import Protection
     from redstart.toolkit.retrieval.code_reader import CodeReader
     from redstart.toolkit.retrieval.sources import Sources
+    from redstart.toolkit.suites.problems.environment import EnvironmentProblem
+    from redstart.toolkit.suites.problems.project import ProjectView
     from redstart.toolkit.suites.problems.run_problems import SuiteProblem
     from redstart.toolkit.suites.request import SuiteRequest
     from redstart.toolkit.suites.suite_directory import TreeView
@@ -328,6 +330,10 @@ class Language:
     @property
     def environment_problems(self) -> EnvironmentProblems | None:
         """Tells failures that no edit can fix from bugs."""
+        return None
+
+    def find_foreign_call(self, case: Case, project: ProjectView) -> EnvironmentProblem | None:
+        """Find the package of which a failing test needs another version; None if the project may be at fault."""
         return None
 
     @property

@@ -17,10 +17,14 @@ REJECTS = 2
 MAX_FILE_CHARACTERS = 30_000
 
 
-def describe_form(requested: EditKind, *, as_json: bool = False) -> str:
-    """Describe the form of the answer: edits in this form, as text or as JSON."""
+def describe_form(requested: EditKind, *, as_json: bool = False, may_set_aside: bool = False) -> str:
+    """Describe the form of the answer: edits in this form, as text or as JSON.
+
+    With `may_set_aside`, the answer may also name failing tests that the code is not to blame for.
+    """
     if not as_json:
-        return load_answer_form(requested.value)
+        form = load_answer_form(requested.value)
+        return "\n".join((form, load_answer_form("not_this_code"))) if may_set_aside else form
     return load_answer_form("json_whole" if requested is EditKind.whole else "json_block")
 
 

@@ -28,6 +28,7 @@ SHA256 = {
     "forms/envelope.md": "77517374ddfef474418082a942c2f0b0bcd431ce8ed690f64846c5367fb3823d",
     "forms/json_block.md": "49a4d4781e9adfc3be3d4e7f26cabdafb8cae4fcb02fb91ff1bb23114ab75f7c",
     "forms/json_whole.md": "05b9db84a5087f15a266eb87b301c2d49058b9d60235d70fa4055d652a43f7e7",
+    "forms/not_this_code.md": "fe3f70dfa1e770547207154714010ed023aff29c845828066a0f76451b6242c4",
     "forms/whole.md": "e13d98cdda3eebb179ef11af8b307f1811be04c34aa40272338b9794eceb9e77",
     "improve/plan.md": "aee66989fec64aafc2e6dbe287da38da881d6d797f176a1e6cf80132a365782c",
     "patch.md": "db6754ff76ed84851e1c646811990f77ceb7d8304cb74818652e4247cd1c7ddc",

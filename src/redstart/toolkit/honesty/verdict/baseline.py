@@ -5,6 +5,7 @@ from __future__ import annotations
 from redstart.core.report import Case, CaseList
 from redstart.core.run import RunState
 from redstart.ports.store.port.blobs import Blobs
+from redstart.toolkit.honesty.verdict.set_aside import list_set_aside, load_ids
 
 
 def load_baseline_cases(run: RunState, blobs: Blobs) -> tuple[Case, ...]:
@@ -14,13 +15,18 @@ def load_baseline_cases(run: RunState, blobs: Blobs) -> tuple[Case, ...]:
 
 
 def load_targets(run: RunState, blobs: Blobs) -> tuple[str, ...]:
-    """Return every test ID that must turn green."""
+    """Return every test ID that must turn green: without the tests that are set aside now."""
     reproduction = run.now.reproduce
-    return (
-        tuple(blobs.get(reproduction.targets_full).decode().splitlines())
-        if reproduction and reproduction.targets_full
-        else ()
-    )
+    if reproduction is None or not reproduction.targets_full:
+        return ()
+    targets = tuple(blobs.get(reproduction.targets_full).decode().splitlines())
+    entries = list_set_aside(run)
+    if not entries and not reproduction.set_aside:
+        return targets
+    set_aside = load_ids(entries, blobs)
+    # A test that was set aside at the baseline may have become a target since.
+    restored = load_ids(reproduction.set_aside, blobs).difference(targets)
+    return tuple(id_ for id_ in (*targets, *sorted(restored)) if id_ not in set_aside)
 
 
 def list_failing_cases(run: RunState, blobs: Blobs) -> list[Case]:

@@ -39,6 +39,7 @@ def describe_failing_tests(run: RunState) -> str:
         "missing": verdict.missing.count,
         "newly skipped": verdict.newly_skipped.count,
         "flaky": verdict.flaky.count,
+        "changed": verdict.changed.count,
     }
     phrases = [_describe_failing(still_failing, total, "target test")] if still_failing else []
     phrases += [format_count(count, f"{name} test") for name, count in regressions.items() if count]

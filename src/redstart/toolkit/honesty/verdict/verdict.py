@@ -19,12 +19,14 @@ def judge(
     unsteady: Collection[str] = (),
     unexplained: str = "",
     tampered: Sequence[str] = (),
+    changed: Iterable[str] = (),
 ) -> Verdict:
     """Compare two runs of a suite.
 
     A target that could not be collected at the baseline has the ID of its file: it is fixed if tests of that file ran
     and none failed. A test that is new in `after` counts only if it fails. `repeats` are further runs of the targets,
     `unpatched` is a run without the patch; failures of the tests in `unsteady` do not count against the patch.
+    `changed` are tests that were set aside and do not fail as before.
     """
     baseline = {case.id: case for case in before}
     current = {case.id: case for case in after}
@@ -52,6 +54,7 @@ def judge(
         flaky=Ids.from_ids(
             id_ for run in repeats for id_ in sorted_ids["fixed"] - find_passing_targets(sorted_ids["fixed"], run)
         ),
+        changed=Ids.from_ids(changed),
         green_without=Ids.from_ids(find_passing_targets(target_ids, unpatched)),
         tampered=tuple(tampered[:20]),
         unexplained=unexplained or _describe_missing_tests(before, after),

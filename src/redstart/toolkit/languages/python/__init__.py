@@ -7,6 +7,7 @@ from collections.abc import Collection, Mapping, Sequence
 from pathlib import PurePosixPath
 from typing import TYPE_CHECKING
 
+from redstart.core.report import Case
 from redstart.core.shell import Environment
 from redstart.toolkit.languages.abilities import ChangeReader, CodeChecks, EnvironmentProblems, GreenChecks, LentRunner
 from redstart.toolkit.languages.protocol import Language, Read, ReportNames, SuitePlace, SuiteRunner
@@ -26,6 +27,8 @@ if TYPE_CHECKING:
     from redstart.toolkit.patching.policy import Protection
     from redstart.toolkit.retrieval.code_reader import CodeReader
     from redstart.toolkit.retrieval.sources import Sources
+    from redstart.toolkit.suites.problems.environment import EnvironmentProblem
+    from redstart.toolkit.suites.problems.project import ProjectView
     from redstart.toolkit.suites.suite_directory import TreeView
 
 _TEST = re.compile(
@@ -186,6 +189,11 @@ class PythonLanguage(Language):
         from redstart.toolkit.languages.python import problems
 
         return problems
+
+    def find_foreign_call(self, case: Case, project: ProjectView) -> EnvironmentProblem | None:
+        from redstart.toolkit.languages.python.foreign_calls import find_foreign_call
+
+        return find_foreign_call(case, project)
 
     @property
     def change_reader(self) -> ChangeReader:
