@@ -33,7 +33,19 @@ SIGNATURES = {
 }
 OPTIONS = {
     "FixOptions": [
-        *("hint", "issue", "limits", "model", "on_event", "patch", "reflect", "sandbox", "targets", "test_command"),
+        *(
+            "all_red",
+            "hint",
+            "issue",
+            "limits",
+            "model",
+            "on_event",
+            "patch",
+            "reflect",
+            "sandbox",
+            "targets",
+            "test_command",
+        ),
         "verify",
     ],
     "CreateOptions": ["limits", "model", "on_event", "reflect", "sandbox"],
