@@ -25,6 +25,7 @@ from redstart.app.wire import open_app
 from redstart.core.chat import ToolCall
 from redstart.core.events import Phase
 from redstart.core.run import Level, Limits, Result, RunState
+from redstart.core.set_aside import SetAsidePolicy
 from redstart.engines.inline import run_inline
 from redstart.ports.model.port import Profile
 from redstart.testing.contracts.fixtures import find_processes
@@ -170,24 +171,24 @@ def play(
     reply: Callable[[Request], Reply | str] | None = None,
     attempts: int = 1,
     has_tools: bool = True,
+    set_aside: SetAsidePolicy = SetAsidePolicy.never,
 ) -> Outcome:
     with ScriptedServer(reply or task.reply) as server:
         name, url = ("openai", server.openai_url) if wire is Wire.openai else ("anthropic", server.anthropic_url)
         profiles = {"*": Profile(tools=has_tools)}
         models = Models(strong=f"{name}:scripted", fast=f"{name}:scripted", base_url=url, profiles=profiles)
         settings = Settings(home=folder / "home", models=models)
-        state, diff, tool_calls = asyncio.run(_go(settings, task.write(folder / "repo"), attempts, session=session))
+        limits = Limits(attempts=attempts)
+        request = RunRequest(limits, verify=Level.quick, own_python=True, session=session, set_aside=set_aside)
+        state, diff, tool_calls = asyncio.run(_go(settings, task.write(folder / "repo"), request))
         requests = list(server.requests)
     replayed = asyncio.run(_replay(settings, state.run_id))
     return Outcome(state, requests, diff, replayed, tool_calls)
 
 
-async def _go(
-    settings: Settings, repo: Path, attempts: int, *, session: bool
-) -> tuple[RunState, str, list[tuple[str, bool]]]:
+async def _go(settings: Settings, repo: Path, request: RunRequest) -> tuple[RunState, str, list[tuple[str, bool]]]:
     with open_app(settings) as base_app:
         app = base_app.with_sandbox().with_model()
-        request = RunRequest(Limits(attempts=attempts), verify=Level.quick, own_python=True, session=session)
         run_id = (await create_fix_run(app, repo, request)).run_id
         state = (await go_on(app, run_id, run_inline)).state
         snapshot = get_result_snapshot(state)
@@ -397,3 +398,31 @@ def test_model_without_tools_in_its_api_calls_them_in_its_text(tmp_path: Path):
     outcome = play(task, tmp_path, Wire.openai, attempts=2, reply=reply, has_tools=False)
     assert outcome.state.result is Result.verified, outcome.state.reason
     assert outcome.requests[0].tools == ()
+
+
+class OneForeignFailure(TwoBugs):
+    """A model that fixes the first bug, and says that the other failure is not this code's."""
+
+    def reply(self, request: Request) -> Reply | str:
+        if parse_question(request) != "patch":
+            return CARD
+        search, replace = self.edits[0]
+        edit = json.dumps({"path": "halves.py", "search": f"return {search}", "replace": f"return {replace}"})
+        claim = json.dumps({"ids": "tests/test_halves.py::test_half", "reason": "It needs another version of halves."})
+        calls = (("edit", edit), ("not_this_code", claim), ("submit", '{"why": "double was wrong"}'))
+        return Reply("", calls=tuple(ToolCall(id=name, name=name, arguments=text) for name, text in calls))
+
+
+def test_failure_that_a_session_sets_aside_leaves_a_partial_result(tmp_path: Path):
+    outcome = play(OneForeignFailure(), tmp_path, Wire.openai, set_aside=SetAsidePolicy.alone)
+    assert outcome.state.result is Result.partial, outcome.state.reason
+    assert "It needs another version of halves." in outcome.state.reason
+    assert "+    return n * 2" in outcome.diff
+    assert "-    return n // 3" not in outcome.diff
+    assert outcome.replayed == outcome.state
+
+
+def test_failure_is_not_set_aside_in_a_run_that_must_fix_all(tmp_path: Path):
+    outcome = play(OneForeignFailure(), tmp_path, Wire.openai, set_aside=SetAsidePolicy.all_red)
+    assert outcome.state.result is Result.unsolved
+    assert ("not_this_code" in outcome.requests[0].tools, "submit" in outcome.requests[0].tools) == (False, True)

@@ -286,7 +286,7 @@ def _only_waited(attempt: Attempt) -> bool:
     decision = attempt.decide
     if decision is None or decision.work is not None:
         return False
-    only_sets_aside = attempt.patch is not None and attempt.patch.set_aside is not None and not attempt.patch.edits
+    only_sets_aside = attempt.patch is not None and attempt.patch.set_aside is not None and not attempt.patch.has_edits
     return bool(decision.approved) or (only_sets_aside and decision.set_aside is not None)
 
 

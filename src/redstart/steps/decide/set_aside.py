@@ -17,7 +17,7 @@ from redstart.toolkit.honesty.verdict.set_aside import add, describe_set_aside, 
 def get_lone_claim(run: RunState) -> SetAside | None:
     """Return what the answer of the attempt sets aside if it gives no edits."""
     patch = run.now.patch
-    return patch.set_aside if patch is not None and not patch.edits else None
+    return patch.set_aside if patch is not None and not patch.has_edits else None
 
 
 def decide_on_claim(run: RunState, ports: Ports, claim: SetAside) -> Decision:

@@ -15,6 +15,7 @@ from redstart.steps.patch.failing_tests import build_broken_section, build_faili
 from redstart.steps.patch.workbench import ProjectCopy
 from redstart.toolkit.base.text import wrap_untrusted
 from redstart.toolkit.honesty.verdict.baseline import list_failing_cases, load_baseline_cases, load_targets
+from redstart.toolkit.honesty.verdict.set_aside import with_set_aside
 from redstart.toolkit.learning.failures import KnownOfFailure, recall_for_attempt
 from redstart.toolkit.model_tools.session import SessionEnd, work
 from redstart.toolkit.prompts import sections
@@ -52,7 +53,11 @@ async def patch_in_session(run: RunState, ports: Ports) -> Patch:
         shorten=partial(shorten_conversation, ports.note, asks.compute_question_tokens(ANSWER)),
         note=lambda tool_call, result: ports.note(look=tool_call, served=result),
     )
-    return _build_patch(run, ports, project_copy, end).model_copy(
+    patch = _build_patch(run, ports, project_copy, end)
+    if claim := project_copy.claim:
+        targets = load_targets(run, ports.blobs)
+        patch = with_set_aside(patch, claim.ids, claim.reason, claim.ignored, targets, ports.blobs)
+    return patch.model_copy(
         update={
             "recalled": tuple(fix.card.id for fix in recalled.fixes),
             "failed_before": tuple(failure.record.id for failure in recalled.failures),

@@ -14,6 +14,7 @@ from redstart.core.progress import Strategy
 from redstart.core.run import PROBES, AttemptSummary, RunState
 from redstart.ports.bundle import Ports
 from redstart.steps.patch.failing_tests import build_failing_section
+from redstart.steps.patch.workbench import may_set_aside
 from redstart.toolkit.base.text import wrap_untrusted
 from redstart.toolkit.honesty.verdict.baseline import list_failing_cases, load_targets
 from redstart.toolkit.honesty.verdict.set_aside import with_set_aside
@@ -373,8 +374,7 @@ def _note_unchanged(run: RunState) -> str:
 
 def _may_set_aside(run: RunState) -> bool:
     """Return whether the model may say that a failing test is not this code's fault."""
-    asks = run.spec.asks
-    return run.spec.set_aside_policy.allows and not asks.brief and not _is_shaped(run)
+    return may_set_aside(run) and not _is_shaped(run)
 
 
 def _find_not_this_code(run: RunState, ports: Ports, text: str) -> NotThisCode | None:

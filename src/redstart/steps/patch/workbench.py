@@ -16,6 +16,7 @@ from redstart.ports.bundle import Ports
 from redstart.toolkit.base.text import wrap_untrusted
 from redstart.toolkit.learning.signature import sign
 from redstart.toolkit.model_tools import probes
+from redstart.toolkit.model_tools.not_this_code import NotThisCode, find_not_this_code
 from redstart.toolkit.model_tools.tool_calls import TOOLS, WORK_TOOLS, Arguments, normalize_arguments, parse_arguments
 from redstart.toolkit.model_tools.toolset import ToolResult, Toolset, create_toolset
 from redstart.toolkit.patching.ladder import apply_to_snapshot
@@ -39,8 +40,6 @@ _GO_ON = "Call a tool, or submit your copy."
 class ProjectCopy:
     """A copy of the run's workspace. Each execution runs in a fresh copy of the tree as it is then."""
 
-    tools = (*TOOLS, *WORK_TOOLS)
-
     def __init__(self, run: RunState, ports: Ports, target_ids: Sequence[str]) -> None:
         self._run, self._ports, self._target_ids = run, ports, tuple(target_ids)
         self._earlier_trees: list[Snapshot] = []
@@ -49,6 +48,9 @@ class ProjectCopy:
         self.is_submitted = False
         self.why = ""
         self.test_change = ""
+        self.claim: NotThisCode | None = None
+        """The failing tests that the model sets aside."""
+        self.tools = (*TOOLS, *(tool for tool in WORK_TOOLS if may_set_aside(run) or tool.name != "not_this_code"))
 
     @property
     def has_changed(self) -> bool:
@@ -72,6 +74,8 @@ class ProjectCopy:
                 result = self._show_diff()
             case "undo":
                 result = self._undo()
+            case "not_this_code":
+                result = self._set_aside(arguments)
             case "submit":
                 result = self._submit(_get_text(arguments, "why"))
             case _:
@@ -83,13 +87,15 @@ class ProjectCopy:
         if probe := probes.find_probe(text):
             result = await self._probe(probe.probe)
             return wrap_untrusted(result.source or "probe", result.text)
+        if may_set_aside(self._run) and (claim := find_not_this_code(text, self._target_ids)):
+            self.claim, text = claim, claim.remaining_text
         parsed = parse(text)
         if parsed.edits:
             self.test_change = parsed.test_change
             result = self._apply(parsed.edits)
             if result.refused:
                 return f"Your edits were not applied.\n{wrap_untrusted('edits', result.text)}\n{_GO_ON}"
-        if not self.has_changed:
+        if not self.has_changed and self.claim is None:
             return f"Nothing has been changed yet. {_GO_ON}"
         self._submit(parsed.reason or text.strip())
         return ""
@@ -146,8 +152,19 @@ class ProjectCopy:
         diff = self._ports.trees.diff(self._run.base, self.snapshot).decode(errors="replace")
         return ToolResult("everything that was changed", diff or "nothing differs from the original code")
 
+    def _set_aside(self, arguments: Arguments) -> ToolResult:
+        if not may_set_aside(self._run):
+            return _refuse("every failing test has to pass in this run")
+        names = "\n".join(_read_ids(arguments))
+        claim = find_not_this_code(f"NOT THIS CODE: {names}\n\n{_get_text(arguments, 'reason')}\n", self._target_ids)
+        if claim is None:
+            return _refuse("none of these is among the tests that must pass")
+        self.claim = claim
+        text = "Fix the others, or submit if all others pass. A person may decide otherwise."
+        return ToolResult(f"set aside {format_count(len(claim.ids), 'failing test')}", text)
+
     def _submit(self, why: str) -> ToolResult:
-        if not self.has_changed:
+        if not self.has_changed and self.claim is None:
             return _refuse(_NOTHING_CHANGED)
         self.is_submitted, self.why = True, clip(why, LONGEST_WHY)
         return ToolResult("submitted", "the copy is checked and tested in full now")
@@ -181,6 +198,11 @@ class ProjectCopy:
         execution = probes.build_execution(probe, self.snapshot, environment, spec.suite, paths)
         completed = await ports.sandbox.run(execution)
         return ToolResult("snippet run", probes.describe_run(probe, completed))
+
+
+def may_set_aside(run: RunState) -> bool:
+    """Return whether the model may say that a failing test is not this code's fault."""
+    return run.spec.set_aside_policy.allows and not run.spec.asks.brief
 
 
 def _describe_suite_run(suite_run: SuiteRun, output: str) -> str:

@@ -81,6 +81,14 @@ WORK_TOOLS = (
     _define_tool("diff", "Show everything that differs from the original code."),
     _define_tool("undo", "Take back your last edit."),
     _define_tool(
+        "not_this_code",
+        "Name failing tests that do not fail because of this code: they need another version of a package, or a file "
+        "or a service that is not there.",
+        ("ids", "reason"),
+        ids=("string", "ids of failing tests, one per line"),
+        reason=("string", "what these tests lack, and what in their failure shows it"),
+    ),
+    _define_tool(
         "submit",
         "Hand in your copy as it stands. It is then checked and tested in full.",
         why=("string", "in one sentence, what was wrong and what you changed"),

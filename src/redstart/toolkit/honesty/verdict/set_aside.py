@@ -37,17 +37,28 @@ def with_set_aside(
     is_about_all = set(ids) >= set(targets)
     if patch.probe or patch.over_budget:
         return patch
+    nothing: dict[str, object] = {
+        "edits": "",
+        "tree": None,
+        "files": (),
+        "fingerprint": "",
+        "why": "",
+        "test_change": "",
+    }
     if is_about_all and not reason:
-        return Patch(answer=patch.answer, reflection=patch.reflection, fault=ALL_WITHOUT_REASON)
+        return patch.model_copy(update={**nothing, "problem": None, "fault": ALL_WITHOUT_REASON})
     entry = build_set_aside(ids, reason or NO_REASON, SetAsideSource.model, blobs, ignored=ignored)
-    if patch.edits and not is_about_all:
+    if patch.has_edits and not is_about_all:
         return patch.model_copy(update={"set_aside": entry})
-    return Patch(
-        answer=patch.answer,
-        set_aside=entry,
-        fingerprint=hashlib.sha256("\n".join(("not this code", *sorted(ids))).encode()).hexdigest()[:32],
-        why=clip(reason, 400),
-        reflection=patch.reflection,
+    return patch.model_copy(
+        update={
+            **nothing,
+            "set_aside": entry,
+            "fingerprint": hashlib.sha256("\n".join(("not this code", *sorted(ids))).encode()).hexdigest()[:32],
+            "why": clip(reason, 400),
+            "problem": None,
+            "fault": "",
+        }
     )
 
 
@@ -59,7 +70,7 @@ def load_ids(entries: Iterable[SetAside], blobs: Blobs) -> frozenset[str]:
 def list_set_aside(run: RunState) -> tuple[SetAside, ...]:
     """List what is set aside in the current attempt: for the run, or by the answer that also gives edits."""
     patch = run.now.patch
-    entry = patch.set_aside if patch is not None and patch.edits else None
+    entry = patch.set_aside if patch is not None and patch.has_edits else None
     is_new = entry is not None and all(entry.tests != earlier.tests for earlier in run.set_aside)
     return (*run.set_aside, entry) if entry is not None and is_new else run.set_aside
 
@@ -114,7 +125,7 @@ def describe_answer_to_set_aside(attempt: Attempt) -> str:
     if entry is None or decision is None:
         return ""
     names = ", ".join((*entry.tests.first, *(["..."] if entry.tests.count > len(entry.tests.first) else [])))
-    if attempt.patch is not None and not attempt.patch.edits:
+    if attempt.patch is not None and not attempt.patch.has_edits:
         is_accepted = decision.set_aside is not None
         return f"NOT THIS CODE was {'accepted for' if is_accepted else 'declined: the code must pass'} {names}"
     if changed := attempt.test.verdict.changed if attempt.test else None:
