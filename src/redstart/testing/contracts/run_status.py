@@ -96,7 +96,7 @@ class StandingContract:
                 await stores.store.control("run-1", control)
                 assert await stores.store.get_control("run-1") is control
                 assert (await get_row(stores.store)).control is control
-            with pytest.raises(StoreError, match="there is no run nobody"):
+            with pytest.raises(StoreError, match="there is no run 'nobody'"):
                 await stores.store.get_control("nobody")
 
         asyncio.run(scenario())
@@ -108,7 +108,7 @@ class StandingContract:
             other = CHOSEN_OPTIONS.model_copy(update={"engine": "langgraph"})
             await stores.store.choose("run-1", other)
             assert (await get_row(stores.store)).options == other
-            with pytest.raises(StoreError, match="there is no run nobody"):
+            with pytest.raises(StoreError, match="there is no run 'nobody'"):
                 await stores.store.choose("nobody", other)
 
         asyncio.run(scenario())
