@@ -35,6 +35,7 @@ OPTIONS = {
     "FixOptions": [
         *(
             "all_red",
+            "fresh",
             "hint",
             "issue",
             "limits",
@@ -43,6 +44,7 @@ OPTIONS = {
             "patch",
             "reflect",
             "sandbox",
+            "session",
             "targets",
             "test_command",
         ),

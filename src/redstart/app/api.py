@@ -31,6 +31,8 @@ def fix(path: PathLike = ".", **options: Unpack[FixOptions]) -> RunResult:
     * **reflect** - *(optional)* `auto`, `always` or `never`: when the model is asked why an attempt failed.
     * **test_command** - *(optional)* The command that runs the tests, as a tuple of words.
     * **targets** - *(optional)* Test IDs, files or directories to fix; by default every test that fails.
+    * **session** - *(optional)* Let the model try its edits with tools before it submits.
+    * **fresh** - *(optional)* Start each attempt from the original code.
     * **all_red** - *(optional)* Make every failing test a target; set none aside as not this code's fault.
     * **issue** - *(optional)* What is wrong, in words. A failing test for it is written first.
     * **hint** - *(optional)* Advice that the model is shown.

@@ -215,6 +215,8 @@ def _build_request(settings: Settings, options: FixOptions | ImproveOptions) -> 
         protect=settings.protect,
         verify=settings.verify,
         tests=settings.tests.files,
+        session=values.get("session"),
+        fresh=values.get("fresh", False),
         set_aside=SetAsidePolicy.all_red if values.get("all_red") else SetAsidePolicy.alone,
     )
 

@@ -54,6 +54,10 @@ class FixOptions(CreateOptions, ResumeOptions, total=False):
     """The problem in words. A failing test for it is written first."""
     all_red: bool
     """Whether every failing test is a target, and none may be set aside."""
+    session: bool | None
+    """Whether the model tries its edits with tools before it submits; None for what its profile says."""
+    fresh: bool
+    """Whether each attempt starts from the original code, even if an earlier one fixed some of the tests."""
     verify: Literal["quick", "standard", "strict"] | None
     """How thoroughly a fix is verified."""
 
