@@ -47,9 +47,10 @@ TEST = """from lab.reader import parts
 
 
 def test_parts():
-    print("the sensor sent", __import__("lab.sensor").sensor.raw())
+    print("." * 1500, "the sensor sent", __import__("lab.sensor").sensor.raw(), "." * 1500)
     assert len(parts()) == 4
 """
+"""The question shows the beginning and the end of what the test prints, a probe all of it."""
 SNIPPET = "from lab.sensor import raw\nprint('FACT', repr(raw()))\n"
 SNIPPET_ANSWER = f"WHY: I do not know what the sensor sends.\n\nPROBE:\n```python\n{SNIPPET}```\n"
 IDS_ANSWER = "PROBE: tests/test_reader.py::test_parts\n"

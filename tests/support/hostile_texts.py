@@ -109,14 +109,12 @@ def reply(request: Request) -> str:
         names = {"root_cause": "root cause", "what_failed": "what failed", "try_next": "try next"}
         return json.dumps({key: format_place_text(place) for key, place in names.items()})
     is_wrong = "return len(prices)" not in request.text
-    reason, new = (
-        ("why", "    return len(prices)")
+    reason, old, new = (
+        ("why", "    return 0", "    return len(prices)")
         if is_wrong
-        else ("second why", f"    # {format_place_text('comment')}\n    return sum(prices)")
+        else ("second why", "    return len(prices)", f"    # {format_place_text('comment')}\n    return sum(prices)")
     )
-    return (
-        f"WHY: {format_place_text(reason)}\n\nshop.py\n<<<<<<< SEARCH\n    return 0\n=======\n{new}\n>>>>>>> REPLACE\n"
-    )
+    return f"WHY: {format_place_text(reason)}\n\nshop.py\n<<<<<<< SEARCH\n{old}\n=======\n{new}\n>>>>>>> REPLACE\n"
 
 
 def poison_memory(database: Path) -> None:
