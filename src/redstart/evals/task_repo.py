@@ -55,6 +55,7 @@ def open_site(app: AppContext, task: Task, folder: Path) -> TaskFolder:
         command=workspace.command,
         environment=keep_environment(app, environment),
         folder=workspace.folder,
+        detailed=True,
     )
     limits = get_limits(task, workspace.limits)
     return TaskFolder(
