@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from functools import partial
 from typing import cast
 
@@ -17,8 +17,15 @@ from redstart.toolkit.base.text import wrap_untrusted
 from redstart.toolkit.learning.signature import sign
 from redstart.toolkit.model_tools import probes
 from redstart.toolkit.model_tools.not_this_code import NotThisCode, find_not_this_code
-from redstart.toolkit.model_tools.tool_calls import TOOLS, WORK_TOOLS, Arguments, normalize_arguments, parse_arguments
-from redstart.toolkit.model_tools.toolset import ToolResult, Toolset, create_toolset
+from redstart.toolkit.model_tools.tool_calls import (
+    TOOLS,
+    WORK_TOOLS,
+    Arguments,
+    get_text,
+    normalize_arguments,
+    parse_arguments,
+)
+from redstart.toolkit.model_tools.toolset import ToolResult, Toolset, create_toolset, refuse
 from redstart.toolkit.patching.ladder import apply_to_snapshot
 from redstart.toolkit.patching.policy import Protection
 from redstart.toolkit.patching.reading.parse import parse
@@ -61,7 +68,7 @@ class ProjectCopy:
         """Answer any call with a result of bounded size. Raises what the sandbox raises."""
         raw_arguments = parse_arguments(call)
         if raw_arguments is None:
-            return _refuse("the arguments are no JSON object")
+            return refuse("the arguments are no JSON object")
         arguments = normalize_arguments(call.name, raw_arguments)
         match call.name:
             case "edit":
@@ -69,7 +76,7 @@ class ProjectCopy:
             case "run_tests":
                 result = await self._run_tests(arguments)
             case "run":
-                result = await self._run_snippet(_get_text(arguments, "snippet"))
+                result = await self._run_snippet(get_text(arguments, "snippet"))
             case "diff":
                 result = self._show_diff()
             case "undo":
@@ -77,7 +84,7 @@ class ProjectCopy:
             case "not_this_code":
                 result = self._set_aside(arguments)
             case "submit":
-                result = self._submit(_get_text(arguments, "why"))
+                result = self._submit(get_text(arguments, "why"))
             case _:
                 result = self._get_toolset().serve(call)
         return result._replace(source=clip(result.source, 300), text=clip(result.text, MAX_RESULT))
@@ -107,26 +114,26 @@ class ProjectCopy:
         return self._toolset[1]
 
     def _edit(self, arguments: Arguments) -> ToolResult:
-        path, search = _get_text(arguments, "path"), _get_text(arguments, "search")
+        path, search = get_text(arguments, "path"), get_text(arguments, "search")
         if arguments.get("delete") is True:
             return self._delete(path)
         if search.strip():
             return self._apply(
-                (Edit(kind=EditKind.block, path=path, search=search, text=_get_text(arguments, "replace")),)
+                (Edit(kind=EditKind.block, path=path, search=search, text=get_text(arguments, "replace")),)
             )
         if "text" not in arguments:
-            return _refuse("give `search` and `replace`, or the whole `text` of the file")
-        return self._apply((Edit(kind=EditKind.whole, path=path, text=_get_text(arguments, "text")),))
+            return refuse("give `search` and `replace`, or the whole `text` of the file")
+        return self._apply((Edit(kind=EditKind.whole, path=path, text=get_text(arguments, "text")),))
 
     def _delete(self, path: str) -> ToolResult:
         if path not in self._ports.trees.list_files(self.snapshot):
-            return _refuse(f"there is no file {clip(path, 200)}")
+            return refuse(f"there is no file {clip(path, 200)}")
         return self._change(self._ports.trees.write(self.snapshot, {path: None}))
 
     def _apply(self, edits: Sequence[Edit]) -> ToolResult:
         result = apply_to_snapshot(self._ports.trees, self.snapshot, edits)
         if result.snapshot is None:
-            return _refuse("\n".join(reject.words for reject in result.rejects))
+            return refuse("\n".join(reject.words for reject in result.rejects))
         return self._change(result.snapshot)
 
     def _change(self, changed: Snapshot) -> ToolResult:
@@ -136,7 +143,7 @@ class ProjectCopy:
         if self.test_change:
             violations = tuple(item for item in violations if item.protection is not Protection.test)
         if violations:
-            return _refuse("\n".join(f"{clip(item.path, 200)}: {item.reason}" for item in violations[:5]))
+            return refuse("\n".join(f"{clip(item.path, 200)}: {item.reason}" for item in violations[:5]))
         diff = trees.diff(self.snapshot, changed).decode(errors="replace")
         self._earlier_trees.append(self.snapshot)
         self.snapshot = changed
@@ -144,7 +151,7 @@ class ProjectCopy:
 
     def _undo(self) -> ToolResult:
         if not self._earlier_trees:
-            return _refuse("there is no edit to take back")
+            return refuse("there is no edit to take back")
         undone, self.snapshot = self.snapshot, self._earlier_trees.pop()
         return ToolResult("undone", self._ports.trees.diff(undone, self.snapshot).decode(errors="replace"))
 
@@ -154,18 +161,18 @@ class ProjectCopy:
 
     def _set_aside(self, arguments: Arguments) -> ToolResult:
         if not may_set_aside(self._run):
-            return _refuse("every failing test has to pass in this run")
+            return refuse("every failing test has to pass in this run")
         names = "\n".join(_read_ids(arguments))
-        claim = find_not_this_code(f"NOT THIS CODE: {names}\n\n{_get_text(arguments, 'reason')}\n", self._target_ids)
+        claim = find_not_this_code(f"NOT THIS CODE: {names}\n\n{get_text(arguments, 'reason')}\n", self._target_ids)
         if claim is None:
-            return _refuse("none of these is among the tests that must pass")
+            return refuse("none of these is among the tests that must pass")
         self.claim = claim
         text = "Fix the others, or submit if all others pass. A person may decide otherwise."
         return ToolResult(f"set aside {format_count(len(claim.ids), 'failing test')}", text)
 
     def _submit(self, why: str) -> ToolResult:
         if not self.has_changed and self.claim is None:
-            return _refuse(_NOTHING_CHANGED)
+            return refuse(_NOTHING_CHANGED)
         self.is_submitted, self.why = True, clip(why, LONGEST_WHY)
         return ToolResult("submitted", "the copy is checked and tested in full now")
 
@@ -185,7 +192,7 @@ class ProjectCopy:
 
     async def _run_snippet(self, snippet: str) -> ToolResult:
         if not snippet.strip() or len(snippet) > LONGEST_SNIPPET or "\0" in snippet:
-            return _refuse(f"give a snippet of at most {LONGEST_SNIPPET} characters")
+            return refuse(f"give a snippet of at most {LONGEST_SNIPPET} characters")
         return await self._probe(Probe(snippet=snippet))
 
     async def _probe(self, probe: Probe) -> ToolResult:
@@ -233,12 +240,3 @@ def _read_ids(arguments: Arguments) -> tuple[str, ...]:
     )
     ids = (item.strip() for item in items if isinstance(item, str))
     return tuple(dict.fromkeys(item for item in ids if item and "\0" not in item and len(item) <= 1000))
-
-
-def _refuse(reason: str) -> ToolResult:
-    return ToolResult("", reason, refused=True)
-
-
-def _get_text(arguments: Mapping[str, object], key: str) -> str:
-    value = arguments.get(key)
-    return value if isinstance(value, str) else ""

@@ -9,6 +9,7 @@ from redstart.core.chat import Answer, Ask, Message, Role, ToolCall
 from redstart.core.frozen import clip
 from redstart.ports.model.port import Model
 from redstart.toolkit.base.text import wrap_untrusted
+from redstart.toolkit.model_tools.tool_calls import CallIds
 from redstart.toolkit.model_tools.toolset import Toolset
 
 AT_ONCE = 5
@@ -49,13 +50,13 @@ async def converse(
     if limit <= 0:
         return ConversationAnswer(await model.ask(ask), ask)
     ask = ask.model_copy(update={"tools": toolset.tools})
-    table = _Table(toolset, limit, note)
+    table, ids = _Table(toolset, limit, note), CallIds("look")
     while True:
         answer = await model.ask(ask)
         turn = _turn(answer, toolset, is_answer)
         if answer.fault is not None or not turn.calls or not table.remaining:
             return ConversationAnswer(answer.model_copy(update=turn._asdict()), ask, table.used)
-        calls = tuple(call.model_copy(update={"id": table.get_unique_id(call)}) for call in turn.calls[:AT_ONCE])
+        calls = tuple(ids.assign(call) for call in turn.calls[:AT_ONCE])
         message = Message(role=Role.assistant, text=turn.text, calls=calls)
         ask = ask.model_copy(update={"messages": (*ask.messages, message, *table.create_replies(calls))})
 
@@ -81,21 +82,12 @@ class _Table:
     def __init__(self, toolset: Toolset, limit: int, note: Callable[[str, bool], None]) -> None:
         self._toolset, self._limit, self._note = toolset, limit, note
         self._served_calls: set[tuple[str, str]] = set()
-        self._ids: set[str] = set()
         self._shown_characters = 0
         self.used = 0
 
     @property
     def remaining(self) -> int:
         return max(self._limit - self.used, 0) if self._shown_characters < MAX_TOTAL_CHARACTERS else 0
-
-    def get_unique_id(self, call: ToolCall) -> str:
-        """Return a call's own ID if it has one and no other call has it."""
-        unique_id = call.id if call.id and call.id not in self._ids else f"look-{len(self._ids) + 1}"
-        while unique_id in self._ids:
-            unique_id += "x"
-        self._ids.add(unique_id)
-        return unique_id
 
     def create_replies(self, calls: tuple[ToolCall, ...]) -> list[Message]:
         replies = [Message(role=Role.tool, text=self._serve_call(call), reply_to=call.id) for call in calls]

@@ -9,7 +9,7 @@ from redstart.core.chat import Answer, AnswerFault, Ask, Message, Role, Tool, To
 from redstart.core.frozen import clip
 from redstart.ports.model.port import Model
 from redstart.toolkit.base.text import wrap_untrusted
-from redstart.toolkit.model_tools.tool_calls import parse_written_calls
+from redstart.toolkit.model_tools.tool_calls import CallIds, parse_written_calls
 from redstart.toolkit.model_tools.toolset import ToolResult
 
 AT_ONCE = 8
@@ -78,7 +78,7 @@ class _Session:
     ) -> None:
         self._bench, self._limit, self._note = bench, limit, note
         self._names: Set[str] = frozenset(tool.name for tool in bench.tools)
-        self._ids = {call.id for message in messages for call in message.calls}
+        self._ids = CallIds("call", (call.id for message in messages for call in message.calls))
         self._reminders = 0
         self._was_last = False
         self.messages = messages
@@ -88,7 +88,7 @@ class _Session:
         """Serve what an answer asks for, and add both to the messages. Return whether the model is asked again."""
         written = parse_written_calls(answer.text, self._names)
         text, requested_calls = (answer.text, answer.calls) if answer.calls else (written.remaining_text, written.calls)
-        calls = tuple(call.model_copy(update={"id": self._choose_id(call)}) for call in requested_calls[:AT_ONCE])
+        calls = tuple(self._ids.assign(call) for call in requested_calls[:AT_ONCE])
         self.messages = (
             *self.messages,
             Message(role=Role.assistant, text=text or ("" if calls else "(nothing)"), calls=calls),
@@ -129,11 +129,3 @@ class _Session:
 
     def _add_reply(self, call: ToolCall, text: str) -> None:
         self.messages = (*self.messages, Message(role=Role.tool, text=text, reply_to=call.id))
-
-    def _choose_id(self, call: ToolCall) -> str:
-        """Return a call's own ID if it has one and no other call of the conversation has it."""
-        unique_id = call.id if call.id and call.id not in self._ids else f"call-{len(self._ids) + 1}"
-        while unique_id in self._ids:
-            unique_id += "x"
-        self._ids.add(unique_id)
-        return unique_id

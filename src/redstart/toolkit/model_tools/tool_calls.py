@@ -5,7 +5,7 @@ from __future__ import annotations
 import ast
 import json
 import re
-from collections.abc import Iterator, Mapping, Set
+from collections.abc import Iterable, Iterator, Mapping, Set
 from typing import NamedTuple, cast
 
 from redstart.core.chat import Tool, ToolCall
@@ -118,6 +118,27 @@ class WrittenCalls(NamedTuple):
 
     calls: tuple[ToolCall, ...]
     remaining_text: str
+
+
+class CallIds:
+    """The IDs of a conversation's tool calls. `prefix` begins those that the model did not choose."""
+
+    def __init__(self, prefix: str, ids: Iterable[str] = ()) -> None:
+        self._prefix, self._ids = prefix, set(ids)
+
+    def assign(self, call: ToolCall) -> ToolCall:
+        """Return the call with its own ID if it has one and no other call has it, else with a new one."""
+        unique_id = call.id if call.id and call.id not in self._ids else f"{self._prefix}-{len(self._ids) + 1}"
+        while unique_id in self._ids:
+            unique_id += "x"
+        self._ids.add(unique_id)
+        return call.model_copy(update={"id": unique_id})
+
+
+def get_text(arguments: Arguments, key: str) -> str:
+    """Return an argument that is text; empty if there is none."""
+    value = arguments.get(key)
+    return value if isinstance(value, str) else ""
 
 
 def parse_arguments(call: ToolCall) -> Arguments | None:

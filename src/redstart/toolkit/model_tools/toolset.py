@@ -20,6 +20,7 @@ from redstart.toolkit.model_tools.tool_calls import (
     TOOLS,
     Arguments,
     WrittenCalls,
+    get_text,
     normalize_arguments,
     parse_arguments,
     parse_written_calls,
@@ -44,6 +45,11 @@ class ToolResult(NamedTuple):
     source: str
     text: str
     refused: bool = False
+
+
+def refuse(reason: str) -> ToolResult:
+    """Return the result of a call that is not served."""
+    return ToolResult("", reason, refused=True)
 
 
 def create_toolset(
@@ -108,38 +114,38 @@ class Toolset:
         }
         arguments = parse_arguments(call)
         if call.name not in handlers:
-            return _refuse(ReadRefusal(f"there is no {clip(call.name, 40)!r}: there are {', '.join(handlers)}"))
+            return refuse(f"there is no {clip(call.name, 40)!r}: there are {', '.join(handlers)}")
         if arguments is None:
-            return _refuse(ReadRefusal("the arguments are no JSON object"))
+            return refuse("the arguments are no JSON object")
         result = handlers[call.name](normalize_arguments(call.name, arguments))
         return result._replace(source=clip(result.source, 300), text=clip(result.text, MAX_RESULT_CHARACTERS))
 
     def _read(self, arguments: Arguments) -> ToolResult:
-        path, symbol = _get_text(arguments, "path"), _get_text(arguments, "symbol")
+        path, symbol = get_text(arguments, "path"), get_text(arguments, "symbol")
         path, start, end = _with_lines(path, arguments)
         if symbol:
             return self._read_symbol(path, symbol)
         text = self._files.read_text(path)
         if isinstance(text, ReadRefusal):
-            return _refuse(text)
+            return refuse(text.reason)
         if start is None or end is None or start < 1 or end < start or end - start >= MAX_RANGE_LINES:
-            return _refuse(ReadRefusal("start and end are to be numbers of lines, from 1"))
+            return refuse("start and end are to be numbers of lines, from 1")
         if start > max(len(text.lines), 1):
-            return _refuse(ReadRefusal(f"{text.path} has {len(text.lines)} lines"))
+            return refuse(f"{text.path} has {len(text.lines)} lines")
         return _format_lines(text, start, min(end, start + LINES - 1, len(text.lines)))
 
     def _read_symbol(self, path: str, name: str) -> ToolResult:
         if path:
             text = self._files.read_text(path)
             if isinstance(text, ReadRefusal):
-                return _refuse(text)
+                return refuse(text.reason)
             texts = [text]
         else:
             places = dict.fromkeys(hit.path for hit in self._find([name.rpartition(".")[2]]) if hit.defines)
             texts = [text for place in places if isinstance(text := self._files.read_text(place), FileText)]
         definitions = [(text, symbol) for text in texts for symbol in list_symbols(text) if _is_called(symbol, name)]
         if not definitions:
-            return _refuse(ReadRefusal(f"no definition of {clip(name, 80)} was found"))
+            return refuse(f"no definition of {clip(name, 80)} was found")
         text, definition = definitions[0]
         result = _format_lines(text, definition.start, min(definition.end, definition.start + LINES - 1))
         other_locations = [f"{text.path}:{item.start}" for text, item in definitions[1:6]]
@@ -150,33 +156,33 @@ class Toolset:
         )
 
     def _search(self, arguments: Arguments) -> ToolResult:
-        query, folder = arguments.get("text"), self._resolve_folder(_get_text(arguments, "path"))
+        query, folder = arguments.get("text"), self._resolve_folder(get_text(arguments, "path"))
         if isinstance(folder, ReadRefusal):
-            return _refuse(folder)
+            return refuse(folder.reason)
         if not isinstance(query, str) or not query.strip() or "\0" in query or "\n" in query or len(query) > 2000:
-            return _refuse(ReadRefusal("say in `text` what to look for, in one line"))
+            return refuse("say in `text` what to look for, in one line")
         ignore = _is_true(arguments, "ignore_case")
         if _is_true(arguments, "regex"):
             matches = find_pattern(self._files, folder, query, ignore_case=ignore)
         else:
             matches = find_text(self._files, folder, query, ignore_case=ignore)
-        return _refuse(matches) if isinstance(matches, ReadRefusal) else _format_matches(matches, query)
+        return refuse(matches.reason) if isinstance(matches, ReadRefusal) else _format_matches(matches, query)
 
     def _outline(self, arguments: Arguments) -> ToolResult:
-        path = self._resolve_folder(_get_text(arguments, "path"))
+        path = self._resolve_folder(get_text(arguments, "path"))
         if isinstance(path, ReadRefusal):
-            return _refuse(path)
+            return refuse(path.reason)
         paths = self._files.list_paths(path)
         if paths == [path]:
             text = self._files.read_text(path)
             if isinstance(text, ReadRefusal):
-                return _refuse(text)
+                return refuse(text.reason)
             lines = [f"{symbol.start}-{symbol.end}  {symbol.head}" for symbol in list_symbols(text)]
             return ToolResult(
                 f"outline of {path}", "\n".join(lines) or f"{len(text.lines)} lines, which define nothing"
             )
         if not paths:
-            return _refuse(ReadRefusal(f"there is no file or folder {clip(path, 200)}"))
+            return refuse(f"there is no file or folder {clip(path, 200)}")
         return ToolResult(f"outline of {path or 'the project'}", "\n".join(self._list_entries(path, paths)))
 
     def _list_entries(self, folder: str, paths: Sequence[str]) -> list[str]:
@@ -204,12 +210,12 @@ class Toolset:
         return entries
 
     def _list_references(self, arguments: Arguments) -> ToolResult:
-        name = _get_text(arguments, "name").rpartition(".")[2]
+        name = get_text(arguments, "name").rpartition(".")[2]
         if not name.isidentifier() or len(name) > 200:
-            return _refuse(ReadRefusal("say in `name` an identifier"))
+            return refuse("say in `name` an identifier")
         hits = [hit for hit in self._find([name]) if not isinstance(normalize_path(hit.path), ReadRefusal)]
         if not hits:
-            return _refuse(ReadRefusal(f"{name} was not found, or in too many files: search for it in a folder"))
+            return refuse(f"{name} was not found, or in too many files: search for it in a folder")
         lines: list[str] = []
         for hit in sorted(hits, key=lambda item: not item.defines)[:REFERENCES]:
             text = self._files.read_text(hit.path)
@@ -221,14 +227,14 @@ class Toolset:
         return ToolResult(f"references of {name}", "\n".join((*lines, *omitted)))
 
     def _show_history(self, arguments: Arguments) -> ToolResult:
-        requested_path = _get_text(arguments, "path")
+        requested_path = get_text(arguments, "path")
         if not requested_path:
             return ToolResult("this run", self._read_attempts() or "nothing was tried yet")
         path = normalize_path(requested_path)
         if isinstance(path, ReadRefusal):
-            return _refuse(path)
+            return refuse(path.reason)
         if not self._files.list_paths(path):
-            return _refuse(ReadRefusal(f"there is no file {clip(path, 200)}"))
+            return refuse(f"there is no file {clip(path, 200)}")
         return ToolResult(f"commits of {path}", self._log(path) or "no commits are known of it")
 
     def _resolve_folder(self, path: str) -> str | ReadRefusal:
@@ -242,15 +248,6 @@ def _is_listed(path: str) -> bool:
     """Whether a folder's listing shows what this file defines."""
     language = find_file_language(path)
     return language is not None and path.endswith(language.listed_suffixes)
-
-
-def _refuse(refused: ReadRefusal) -> ToolResult:
-    return ToolResult("", refused.reason, refused=True)
-
-
-def _get_text(arguments: Arguments, key: str) -> str:
-    value = arguments.get(key)
-    return value if isinstance(value, str) else ""
 
 
 def _is_true(arguments: Arguments, key: str) -> bool:
