@@ -1,7 +1,8 @@
 """Runs tests for `mutants.py`: a process that has the libraries loaded and forks for each run of pytest.
 
 It reads one request as JSON from each line of its input and prints one answer. Only libraries are loaded before the
-fork. Each fork imports all of the package afresh, so it cannot use any part that was imported without the mutant.
+fork. Each fork imports all of the package afresh, so it cannot use any part that was imported without the mutant: a
+library that would load the package ends the bench.
 """
 
 from __future__ import annotations
@@ -11,6 +12,7 @@ import json
 import os
 import signal
 import sys
+import sysconfig
 import tempfile
 import threading
 import warnings
@@ -18,7 +20,7 @@ from collections import defaultdict
 from collections.abc import Collection, Iterator, Sequence
 from contextlib import suppress
 from pathlib import Path
-from types import FrameType
+from types import FrameType, ModuleType
 from typing import Any, NamedTuple
 
 import anyio.pytest_plugin
@@ -26,8 +28,8 @@ import pytest
 
 NEEDS_A_SERVER = {"postgres", "new_postgres", "project", "new_environment"}
 """Fixtures that start a server or install packages."""
-OWN = ("redstart", "support", "tests", "conftest", "__main__", "_")
-"""What a fork must import for itself: the package and its tests."""
+LIBRARIES = tuple({f"{sysconfig.get_path(name)}{os.sep}" for name in ("stdlib", "platstdlib", "purelib", "platlib")})
+"""Where libraries are installed. A fork imports everything else for itself: the package, its tests and benches."""
 OPTIONS = ("-q", "-p", "no:cacheprovider", "--disable-plugin-autoload")
 
 
@@ -155,11 +157,15 @@ def _run_as_child(request: Request, path: Path) -> None:
         os.dup2(null_device, stream)
     recorder = Recorder(request.tests, request.watched or {})
     code = int(pytest.main([*OPTIONS, *request.arguments], plugins=[anyio.pytest_plugin, recorder]))
-    libraries = [] if request.watched is None else [name for name in sys.modules if not name.startswith(OWN)]
+    libraries = [] if request.watched is None else [name for name, item in sys.modules.items() if _is_library(item)]
     answer = json.dumps(Answer(code, recorder.first_failure, recorder.list_runs(), libraries))
     path.with_suffix(".new").write_text(answer, encoding="utf-8")
     path.with_suffix(".new").rename(path)
     os._exit(0)
+
+
+def _is_library(module: ModuleType) -> bool:
+    return (getattr(module, "__file__", None) or "").startswith(LIBRARIES)
 
 
 def _load(libraries: Sequence[str]) -> None:
@@ -169,6 +175,8 @@ def _load(libraries: Sequence[str]) -> None:
             with suppress(Exception), warnings.catch_warnings():
                 warnings.simplefilter("ignore")
                 importlib.import_module(name)
+    if own := [name for name in sys.modules if name.partition(".")[0] == "redstart"]:
+        raise SystemExit(f"a library loaded the package, so no mutant would be seen: {own[0]}")
 
 
 if __name__ == "__main__":
