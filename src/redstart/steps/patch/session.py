@@ -8,10 +8,10 @@ from functools import partial
 from redstart.core.change import Patch, PatchProblem
 from redstart.core.chat import AnswerFault, Ask, Conversation, Message, Role, Tier
 from redstart.core.frozen import clip
-from redstart.core.report import Case, CaseList
 from redstart.core.run import AttemptSummary, RunState
 from redstart.ports.bundle import Ports
 from redstart.steps.patch.failing_tests import build_broken_section, build_failing_section
+from redstart.steps.patch.single import FREELY
 from redstart.steps.patch.workbench import ProjectCopy
 from redstart.toolkit.base.text import wrap_untrusted
 from redstart.toolkit.honesty.verdict.baseline import list_failing_cases, load_baseline_cases, load_targets
@@ -25,8 +25,6 @@ from redstart.toolkit.prompts.render import format_section
 
 ANSWER = 8192
 """Maximum tokens of one answer."""
-FREELY = 0.9
-"""The temperature of a new conversation after the last one went in circles."""
 
 _UNCHANGED = "the session ended without a change"
 
@@ -127,7 +125,7 @@ async def _open_conversation(run: RunState, ports: Ports, recalled: KnownOfFailu
 def _describe_last_attempt(run: RunState, ports: Ports, person_messages: tuple[str, ...]) -> str:
     """Tell the model what became of the copy that it submitted, and which code it goes on from."""
     last = run.history[-1]
-    failing = _list_failing_with_edits(run, ports, last)
+    failing = list_failing_cases(run, ports.blobs, last.report) if last.report else []
     baseline_red = {case.id for case in load_baseline_cases(run, ports.blobs) if case.is_red}
     broken = [case for case in failing if case.id not in baseline_red]
     still_red = [case for case in failing if case.id in baseline_red]
@@ -148,15 +146,3 @@ def _describe_copy(run: RunState, last: AttemptSummary) -> str:
         number = run.kept_attempt.number if run.kept_attempt else 1
         return f"Your last edits were taken back. The copy holds the edits of attempt {number}, which fixed some tests."
     return "Your edits were taken back: the copy is the original code again. Make those that you still want once more."
-
-
-def _list_failing_with_edits(run: RunState, ports: Ports, last: AttemptSummary) -> list[Case]:
-    if not last.report:
-        return []
-    cases = CaseList.model_validate_json(ports.blobs.get(last.report)).cases
-    target_ids = set(load_targets(run, ports.blobs))
-    hopeless = {case.id for case in load_baseline_cases(run, ports.blobs) if case.is_red} - target_ids
-    return sorted(
-        (case for case in cases if case.is_red and case.id not in hopeless),
-        key=lambda case: (case.id not in target_ids, case.id),
-    )

@@ -29,18 +29,17 @@ def load_targets(run: RunState, blobs: Blobs) -> tuple[str, ...]:
     return tuple(id_ for id_ in (*targets, *sorted(restored)) if id_ not in set_aside)
 
 
-def list_failing_cases(run: RunState, blobs: Blobs) -> list[Case]:
-    """List the failing tests to fix in the code that the next edits apply to, targets first.
+def list_failing_cases(run: RunState, blobs: Blobs, report: str = "") -> list[Case]:
+    """List the failing tests to fix, targets first: those of a report, or of the code that the next edits apply to.
 
     A test that failed at the start and is not a target (one that lacks a database) is left out.
     """
-    drafted = _find_draft_report(run)
+    report = report or _find_draft_report(run)
     target_ids = set(load_targets(run, blobs))
     start = load_baseline_cases(run, blobs)
     hopeless = {case.id for case in start if case.is_red} - target_ids
-    failing = (
-        case for case in (_load_cases(blobs, drafted) if drafted else start) if case.is_red and case.id not in hopeless
-    )
+    cases = _load_cases(blobs, report) if report else start
+    failing = (case for case in cases if case.is_red and case.id not in hopeless)
     return sorted(failing, key=lambda case: (case.id not in target_ids, case.id))
 
 
