@@ -111,3 +111,59 @@ def test_word_of_a_model_ends_partial_until_a_person_accepts(user, repo):
         accepted = user.redstart("resume", "--accept", cwd=folder)
     assert (accepted.code, "GREEN  you accepted the patch" in accepted.out) == (0, True), accepted.out + accepted.err
     assert "The colors come from the terminal" in " ".join(accepted.out.split())
+
+
+TWO_BUGS = "def total(prices):\n    return sum(prices) + 1\n\n\ndef name(item):\n    return item.title\n"
+TWO_TESTS = (
+    "import pytest\n\nfrom shop import name, total\n\n\ndef test_total():\n    assert total([2, 3]) == 5\n\n\n"
+    "@pytest.mark.parametrize('item', ['pear', 'plum'])\ndef test_name(item):\n    assert name(item) == item.upper()\n"
+)
+HALF_A_CAUSE = FIX.replace("return sum(prices) + 1", "return item.title").replace(
+    "return sum(prices)\n", "return 'PEAR'\n"
+)
+
+
+def test_kept_patch_that_fixes_all_tests_of_a_cause_ends_partial(user, repo):
+    folder = repo(**{"shop.py": TWO_BUGS, "tests__test_shop.py": TWO_TESTS})
+    with ScriptedServer(answer_patch(FIX)) as server:
+        user.uses(server, Wire.openai)
+        result = user.redstart("fix", folder, "--no-input", "--max-attempts", "2")
+        asked = sum(parse_question(request) == "patch" for request in server.requests)
+    assert (result.code, asked) == (9, 2), result.out + result.err
+    screen = " ".join(result.out.split())
+    assert "PARTIAL 1 failing test now passes, and no other test got worse; 2 failing tests set aside" in screen
+    assert "(not fixed in 2 attempts)" in screen
+    proof = json.loads(user.redstart("show", "--proof", "--json", cwd=folder).out)
+    assert (proof["result"], proof["verified"], proof["set_aside"][0]["source"]) == ("partial", False, "unsolved")
+    assert proof["set_aside"][0]["ids"] == [
+        "tests/test_shop.py::test_name[pear]",
+        "tests/test_shop.py::test_name[plum]",
+    ]
+    refused = user.redstart("resume", "--accept", cwd=folder)
+    assert (refused.code, "has not asked anything" in refused.err) == (2, True), "nobody can accept what is not fixed"
+    assert user.redstart("apply", "--partial", cwd=folder).code == 0
+    assert (folder / "shop.py").read_text() == TWO_BUGS.replace(" + 1", "")
+
+
+def test_partial_run_goes_on_with_the_tests_that_still_fail(user, repo):
+    folder = repo(**{"shop.py": TWO_BUGS, "tests__test_shop.py": TWO_TESTS})
+    answers = [FIX, FIX, HALF_A_CAUSE.replace("'PEAR'", "item.upper()")]
+
+    def reply(request):
+        return answers.pop(0) if parse_question(request) == "patch" else CARD
+
+    with ScriptedServer(reply) as server:
+        user.uses(server, Wire.openai)
+        assert user.redstart("fix", folder, "--no-input", "--max-attempts", "2").code == 9
+        result = user.redstart("resume", "--max-attempts", "1", cwd=folder)
+    assert result.code == 0, result.out + result.err
+    assert "3 failing tests now pass" in result.out
+
+
+@pytest.mark.parametrize("flags", [(), ("--all-red",), ("--fresh",)])
+def test_patch_that_fixes_a_part_of_a_cause_or_is_not_kept_stays_unsolved(user, repo, flags):
+    folder = repo(**{"shop.py": TWO_BUGS, "tests__test_shop.py": TWO_TESTS})
+    with ScriptedServer(answer_patch(FIX if flags else HALF_A_CAUSE)) as server:
+        user.uses(server, Wire.openai)
+        result = user.redstart("fix", folder, "--no-input", "--max-attempts", "1", *flags)
+    assert result.code == 1, result.out + result.err

@@ -11,6 +11,7 @@ from redstart.app.wire import AppContext, check_models
 from redstart.core.errors import ConfigError
 from redstart.core.learning import ReflectionPolicy
 from redstart.core.run import HINT_LIMIT, Limits, Mode, Result, RunState, Spend, Status
+from redstart.core.set_aside import list_claims
 from redstart.engines.step_driver import wake_if_answered
 from redstart.flow.child_runs import make_child_run_id
 from redstart.flow.route import (
@@ -25,7 +26,7 @@ from redstart.steps.decide.retry import get_next_step
 from redstart.toolkit.learning.stuck_runs import count_fruitless
 from redstart.toolkit.repo.trees import is_alive
 
-RETRYABLE_RESULTS = (Result.unsolved, Result.stuck, Result.capped, Result.refused)
+RETRYABLE_RESULTS = (Result.unsolved, Result.stuck, Result.capped, Result.refused, Result.partial)
 """Results that a further attempt may change."""
 
 
@@ -146,7 +147,8 @@ async def _go_further(app: AppContext, state: RunState, request: ResumeWish, tex
     limits = await _compute_new_limits(app, state, request)
     changed = {} if request.reflect is None else {"reflect": request.reflect}
     spec = state.spec.model_copy(update={"parent": state.run_id, "limits": limits, **changed})
-    next_state = begin_attempt(state, get_next_step(state))
+    begun_state = state.model_copy(update={"set_aside": list_claims(state.set_aside)})
+    next_state = begin_attempt(begun_state, get_next_step(state))
     updates = {"run_id": app.adapters.world.generate_id(), "spec": spec, "spend": Spend(), "version": 0, "seq": 0}
     new = next_state.model_copy(update=updates)
     (row,) = await store.list_runs(prefix=state.run_id, limit=1)

@@ -15,7 +15,7 @@ from redstart.cli.display import Display
 from redstart.core.frozen import format_count
 from redstart.core.run import Mode, Result, RunState, Status, Step
 from redstart.core.safe_text import escape_hidden, escape_line
-from redstart.flow.route import is_waiting_for_children, is_waiting_for_person
+from redstart.flow.route import can_accept_answer, is_waiting_for_children, is_waiting_for_person
 from redstart.toolkit.honesty.verdict.remaining_failures import describe_fix
 from redstart.toolkit.honesty.verdict.set_aside import list_set_aside
 
@@ -159,8 +159,10 @@ async def print_ending(
             print_diff(ui, path.read_text(errors="replace"), state.run_id)
         if not is_transient:
             _print_patch_location(path, state.run_id, ui, is_partial=state.result is Result.partial)
-        if state.result is Result.partial:
+        if state.result is Result.partial and can_accept_answer(state):
             ui.print_line(f"to accept it and what is set aside: redstart resume {state.run_id} --accept")
+        elif state.result is Result.partial:
+            ui.print_line(f"to go on with the tests that still fail: redstart resume {state.run_id} --max-attempts 5")
         if state.result is Result.unproven:
             ui.print_line(f"to accept it as a verified fix: redstart resume {state.run_id} --accept")
     ui.print_line(cost(state) if is_transient else f"{cost(state)} · redstart show {state.run_id}", "dim")

@@ -35,6 +35,7 @@ _BRANCHES: tuple[tuple[FlowEdge, tuple[Mode, ...]], ...] = (
     (FlowEdge(Step.decide, Step.plan, "retry with another plan"), _PATCHING),
     (FlowEdge(Step.decide, Step.reproduce, "retry with other tests"), _PATCHING),
     (FlowEdge(Step.decide, Step.check, "retry with approved packages"), _PATCHING),
+    (FlowEdge(Step.decide, Step.apply, "the kept patch fixes a part"), (Mode.fix,)),
 )
 
 

@@ -23,6 +23,7 @@ from redstart.core.run import (
     Status,
     Step,
 )
+from redstart.core.set_aside import list_claims
 from redstart.flow.modes import MODES
 from redstart.toolkit.honesty.verdict.set_aside import describe_answer_to_set_aside
 from redstart.toolkit.learning.stuck_runs import compute_outcome, has_gained
@@ -82,9 +83,12 @@ def is_waiting_for_person(state: RunState) -> bool:
 
 
 def can_accept_answer(state: RunState) -> bool:
-    """Return whether a person may answer: the run waits for that, or it ended with a patch that only they can
-    accept."""
-    may_be_accepted = state.status is Status.finished and state.result in ACCEPTABLE and not state.spec.errand
+    """Return whether a person may answer: the run waits for that, or it ended with a patch that only they can accept.
+
+    Nobody can accept that tests which no attempt fixed are fixed.
+    """
+    is_acceptable = state.result in ACCEPTABLE and list_claims(state.set_aside) == state.set_aside
+    may_be_accepted = state.status is Status.finished and is_acceptable and not state.spec.errand
     return may_be_accepted or is_waiting_for_person(state)
 
 
@@ -102,6 +106,8 @@ def begin_attempt(state: RunState, entry: Step, *, status: Status = Status.runni
     """Begin the next attempt at `entry`. It keeps the artifacts of the steps before that."""
     attempt, row = state.now, MODES[state.spec.mode]
     artifacts = {step.value: getattr(attempt, step.value) for step in row[: row.index(entry)]}
+    if entry is Step.apply:
+        artifacts.pop(Step.patch.value)  # the kept edits are applied
     if entry is Step.plan:
         artifacts[Step.reproduce.value] = attempt.reproduce
         if attempt.plan is not None and attempt.plan.asks and attempt.decide is not None and attempt.decide.approved:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from redstart.core.run import Decision, RunState
 from redstart.ports.bundle import Ports
 from redstart.steps.decide.ending import decide_on_trouble, stop
+from redstart.steps.decide.kept_part import settle_for_part
 from redstart.steps.decide.person import ask_about_patch, decide_with_person
 from redstart.steps.decide.retry import change_course, retry
 from redstart.steps.decide.set_aside import accept_partly, decide_on_claim, get_lone_claim, with_restored_targets
@@ -22,4 +23,6 @@ async def decide_fix(run: RunState, ports: Ports) -> Decision:
         return accept_partly(run, test_result)
     if test_result is not None and test_result.verdict.asks:
         return ask_about_patch(run)
-    return with_restored_targets(run, ports, stop(run) or change_course(run, retry(run)))
+    if ending := stop(run):
+        return settle_for_part(run, ports, ending)
+    return with_restored_targets(run, ports, change_course(run, retry(run)))

@@ -11,6 +11,7 @@ from redstart.core.change import Snapshot
 from redstart.core.frozen import clip
 from redstart.core.report import Case, CaseList, Ids, PatchTestResult, Repeat, ShrinkEnd, Verdict
 from redstart.core.run import RunState
+from redstart.core.set_aside import list_claims
 from redstart.core.shell import PINNED, Completed, Variation
 from redstart.ports.bundle import Ports
 from redstart.ports.sandbox.port import SandboxSession
@@ -60,7 +61,8 @@ class PatchTrial:
         self._proposed_paths = run.now.apply.proposes if run.now.apply else ()
         # The check passed these only for a person to review: findings of any other kind block the patch.
         self._doubts = tuple(f"{item.path}: {item.message}" for item in run.now.check.first) if run.now.check else ()
-        self._set_aside = load_ids(list_set_aside(run), ports.blobs)
+        # A test that no attempt fixed is the code's: a patch may change how it fails.
+        self._set_aside = load_ids(list_claims(list_set_aside(run)), ports.blobs)
         self._measures = MEASURES[run.spec.verify]
         self._trial_runs: dict[str, TrialRun] = {}
         self._failing_without_patch: frozenset[str] | None = None

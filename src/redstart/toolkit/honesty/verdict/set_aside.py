@@ -113,7 +113,7 @@ def find_changed(
 
 def describe_set_aside(entries: Sequence[SetAside]) -> str:
     """Describe what is set aside and why: `2 tests set aside (the model: they need a newer click)`."""
-    names = {SetAsideSource.model: "the model: ", SetAsideSource.redstart: ""}
+    names = {SetAsideSource.model: "the model: ", SetAsideSource.redstart: "", SetAsideSource.unsolved: ""}
     reasons = "; ".join(dict.fromkeys(f"{names[entry.source]}{entry.reason}" for entry in entries))
     count = format_count(sum(entry.tests.count for entry in entries), "failing test")
     return f"{count} set aside ({clip(reasons, 300)})"
