@@ -34,6 +34,13 @@ class Bench:
         run = make_state(spec=make_spec(base=self.base, **spec), base=self.base, now=attempt)
         return asyncio.run(apply(run, cast(Any, self)))
 
+    def apply_tree(self, tree: Snapshot) -> ApplyResult:
+        """Judge a tree that a model submitted in a session."""
+        attempt = Attempt(entry=Step.patch, patch=Patch(tree=tree))
+        return asyncio.run(
+            apply(make_state(spec=make_spec(base=self.base), base=self.base, now=attempt), cast(Any, self))
+        )
+
     def apply_draft(self, files: dict[str, bytes]) -> ApplyResult:
         """Judge a program that exists as a draft: there is no patch yet."""
         draft = self.trees.write(self.trees.create_empty(), {**files})
@@ -130,6 +137,20 @@ def test_draft_keeps_its_program_and_gets_the_tests_of_the_run(bench):
     )
     assert (result.ok, result.rungs) == (True, ())
     assert bench.read_all(result.snapshot) == {"pkg/a.py": b"x = 2\n", "tests/test_a.py": b"assert 1\n"}
+
+
+def test_tree_of_a_session_is_judged_like_edits(bench):
+    allowed, refused = (
+        bench.trees.write(bench.base, files)
+        for files in ({"pkg/a.py": b"x = 2\n"}, {"pkg/a.py": b"x = 2\n", "tests/test_a.py": b"assert 2\n"})
+    )
+    result = bench.apply_tree(allowed)
+    assert (result.ok, result.snapshot, result.rungs) == (True, allowed, ())
+    assert (result.added, result.removed) == (1, 6)
+    assert b"+x = 2" in bench.blobs.get(result.diff)
+    result = bench.apply_tree(refused)
+    assert (result.ok, result.snapshot, result.refused) == (False, None, True)
+    assert [reject.path for reject in result.rejects] == ["tests/test_a.py"]
 
 
 def test_attempt_without_patch_or_draft_changes_nothing(bench):

@@ -166,6 +166,15 @@ def test_count_of_a_call_from_the_journal_takes_nothing_from_others() -> None:
         ledger.reserve(0.31, 1)
 
 
+def test_count_of_a_call_of_unknown_price_frees_no_money_of_others() -> None:
+    ledger = RunLedger(Limits(usd=1.0), Spend())
+    ledger.reserve(0.5, 10)
+    ledger.settle(0.5, 10, Usage(input_tokens=10, usd=0.4))
+    ledger.count(Usage(input_tokens=10))
+    with pytest.raises(BudgetExceeded, match=r"\$0.6000 of \$1.00"):
+        ledger.reserve(0.61, 1)
+
+
 def test_open_reservations_count_against_both_limits() -> None:
     ledger = RunLedger(Limits(usd=1.0, tokens=100), Spend())
     ledger.reserve(0.5, 40)

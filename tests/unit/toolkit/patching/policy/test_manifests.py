@@ -37,7 +37,7 @@ def test_manifest_dependencies_and_descriptions_may_change():
 )
 def test_manifest_change_that_can_affect_the_tests_is_not_allowed(path, before, after):
     old, new = (None if text is None else text.encode() for text in (before, after))
-    assert not is_about_packages(path, old, new)
+    assert is_about_packages(path, old, new) is False
 
 
 def test_manifest_over_a_mebibyte_is_not_read():
