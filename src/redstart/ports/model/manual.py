@@ -80,7 +80,8 @@ class ManualModel:
         )
         answer = await self._await_answer(ask, files)
         files.answer.replace(files.archived_answer)
-        self._notify(f"read the answer: {format_count(len(answer.text.splitlines()), 'line')}")
+        lines = format_count(len(answer.text.splitlines()), "line")
+        self._notify(f"read the answer: {format_count(len(answer.calls), 'tool call') if answer.calls else lines}")
         return answer
 
     def _get_files(self, ask: Ask) -> _Files:

@@ -175,9 +175,9 @@ def test_tools_are_offered_as_text_and_their_results_shown(tmp_path: Path) -> No
             ),
         }
     )
-    answer = ask_manually(
-        tmp_path, create_console(b'{"calls": [{"name": "read", "arguments": {"path": "b.py"}}]}\nEND\n'), ask
-    )
+    console = create_console(b'{"calls": [{"name": "read", "arguments": {"path": "b.py"}}]}\nEND\n')
+    answer = ask_manually(tmp_path, console, ask)
+    assert console.lines[-1] == "read the answer: 1 tool call"
     assert answer.calls == (ToolCall(id="call-4-0", name="read", arguments='{"path": "b.py"}'),)
     page = next(tmp_path.glob("*.question.md")).read_text()
     for excerpt in (

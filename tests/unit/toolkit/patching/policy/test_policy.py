@@ -216,6 +216,7 @@ def test_mask_of_a_secret_is_never_written():
     [
         ("Binary files /dev/null and b/x.bin differ", "it adds a file that is no text"),
         ("+ \u202e", "it adds characters that change the direction of writing: the code would not run as it reads"),
+        ("+\u202e", "it adds characters that change the direction of writing: the code would not run as it reads"),
         ("- \u202e", ""),
         ("  \u202e", ""),
         ("+ plain", ""),
