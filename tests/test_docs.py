@@ -11,9 +11,10 @@ from typing import NamedTuple
 
 import pytest
 
-from redstart.app.exit_codes import exit_code
+from redstart.app.exit_codes import exit_code, verification_exit_code
 from redstart.core.events import Event, Phase
 from redstart.core.run import Limits, Result, RunState, Status, Step
+from redstart.core.verification import Requirement, VerificationEnd
 from support.user import User
 
 ROOT = Path(__file__).parent.parent
@@ -184,9 +185,10 @@ def read_reference(name: str) -> str:
 def test_reference_matches_the_code() -> None:
     rows = re.findall(r"^\| (\d+) \| (.*?) \|", read_reference("exit-codes"), re.MULTILINE)
     documented = {name: int(code) for code, cell in rows for name in re.findall(r"`(\w+)`", cell)}
-    assert documented == {
+    runs = {
         result.value: exit_code(RunState.model_construct(status=Status.finished, result=result)) for result in Result
     }
+    assert documented == runs | {end.value: verification_exit_code(end, Requirement.proof) for end in VerificationEnd}
     parts = {f"`{name}`" for name in (*Step, *Phase, *Event.model_fields)}
     assert {part for part in parts if part not in read_reference("events")} == set()
 
@@ -197,6 +199,7 @@ COMMANDS = [
         "create",
         "improve",
         "audit",
+        "verify",
         "resume",
         "show",
         "apply",

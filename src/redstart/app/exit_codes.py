@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from redstart.core.run import Mode, Result, RunState, Status
+from redstart.core.verification import Requirement, VerificationEnd
 
 INTERRUPTED = 130
 
@@ -21,6 +22,22 @@ _CODES: dict[Result, int] = {
     Result.reported: 0,
     Result.found: 1,
 }
+
+_VERIFICATION_CODES: dict[VerificationEnd, int] = {
+    VerificationEnd.verified: 0,
+    VerificationEnd.worse: 1,
+    VerificationEnd.environment: 3,
+    VerificationEnd.no_tests: 5,
+    VerificationEnd.tampered: 6,
+    VerificationEnd.weakened: 7,
+    VerificationEnd.unproven: 8,
+}
+
+
+def verification_exit_code(end: VerificationEnd, require: Requirement) -> int:
+    """Return the exit code of `redstart verify`: 0 for an unproven change too, unless a proof is required."""
+    is_enough = end is VerificationEnd.unproven and require is Requirement.no_worse
+    return 0 if is_enough else _VERIFICATION_CODES[end]
 
 
 def exit_code(state: RunState) -> int:

@@ -58,9 +58,11 @@ def prepare_run_setup(
     python: str | None = None,
     own_python: bool = False,
     choose: Choose | None = None,
+    snapshot: Snapshot | None = None,
 ) -> RunGround:
     """Take a snapshot of the folder's git repo, which is not changed, and find what its tests need.
 
+    With `snapshot`, use these files of the repo instead of the current ones.
     With `own_python`, the tests run with Redstart's own interpreter, without looking for the project's.
     The callback chooses one of several suites; without it, a `ConfigError` lists them.
     If the tests need pytest and the project's environment has none, the caller resolves that afterwards.
@@ -71,7 +73,7 @@ def prepare_run_setup(
     require_git()
     path = path.resolve()
     root = find_work_root(path)
-    base = app.trees.take(root)
+    base = snapshot or app.trees.take(root)
     relative_path = "" if path == root else path.relative_to(root).as_posix()
     place = _place(app, base, SuitePlace(relative_path, "", command) if relative_path or command else None, choose)
     command = place.command or command

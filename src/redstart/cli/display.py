@@ -107,7 +107,8 @@ class MovingLine:
         elapsed = f"{_format_seconds(self._clock() - self._started_at)} total"
         if not self._step:
             return f"starting · {elapsed}"
-        parts = [*self._list_parts(), f"attempt {self._attempt}", self._tests, self._spend_text, elapsed]
+        attempt = f"attempt {self._attempt}" if self._attempt else ""
+        parts = [*self._list_parts(), attempt, self._tests, self._spend_text, elapsed]
         text = f"{self._step:<10}{parts[0]}"
         for part in filter(None, parts[1:]):
             longer_text = f"{text} · {part}"

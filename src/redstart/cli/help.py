@@ -24,7 +24,7 @@ _FLAGS_BY_GROUP = {
         "--branch --cheat --online --yes --here --all --cassette --after --path --anew --workers --folder --pool "
         "--name --runs --memory --repo --by --skill --files --signature --types --export --database --html "
         "--count --most --hide-tests --demo --mode --version --install-completion --show-completion --older-than "
-        "--keep --partial"
+        "--keep --partial --base --head --staged --require --level"
     ),
     LIMITS: (
         "--max-attempts --max-cycles --max-usd --max-minutes --until-green --no-limit "
@@ -49,7 +49,8 @@ class CommandSection(NamedTuple):
 
 
 EVERYDAY = CommandSection(
-    "Everyday commands", ("fix", "create", "improve", "audit", "apply", "undo", "show", "resume", "runs", "doctor")
+    "Everyday commands",
+    ("fix", "create", "improve", "audit", "verify", "apply", "undo", "show", "resume", "runs", "doctor"),
 )
 MORE_COMMANDS = CommandSection(
     "More commands", ("demo", "init", "config", "models", "memory", "stats", "eval", "graph")
@@ -62,6 +63,7 @@ SUMMARIES = {
     "create": "Create a tested program from a goal.",
     "improve": "Improve a program in cycles; each change must pass the tests.",
     "audit": "Report security problems and bugs; change nothing.",
+    "verify": "Check what a change's tests prove and that nothing got worse.",
     "apply": "Apply a run's patch to your working tree.",
     "undo": "Undo an earlier `redstart apply`.",
     "show": "Show what a run did: its attempts, diff and proof.",
@@ -98,6 +100,7 @@ EXAMPLES: dict[str, tuple[str, ...]] = {
         'redstart improve . --metric "python bench.py" --better smaller --max-usd 3',
     ),
     "audit": ("redstart audit src --fail-on high", "redstart audit --since main --format sarif"),
+    "verify": ("redstart verify", "redstart verify --base origin/main --require proof"),
     "resume": ("redstart resume", 'redstart resume 3f2a --say "The bug is in the parser"'),
     "show": ("redstart show", "redstart show 3f2a --proof"),
     "apply": ("redstart apply", "redstart apply 3f2a --branch fix-totals"),
@@ -194,9 +197,9 @@ HABITS = {
         "init-config": "redstart init",
         "setup": "redstart init",
         "settings": "redstart config show",
-        "check": "redstart doctor",
+        "check": "redstart verify",
         "scan": "redstart audit",
-        "review": "redstart audit",
+        "review": "redstart verify, or redstart audit",
         "lint": "redstart audit",
         "lessons": "redstart memory list",
         "bench": "redstart eval run",

@@ -8,7 +8,6 @@ from contextlib import contextmanager
 
 from redstart.core.chat import Answer, Ask
 from redstart.core.events import Progress
-from redstart.core.run import RunState, Step
 from redstart.ports.model.port import Model
 from redstart.ports.model.prices import estimate_input
 from redstart.ports.sandbox.launch import listen_to_output
@@ -21,9 +20,9 @@ APART = 0.2
 class StepWatch:
     """Follows one step and reports its progress, at most a few times per second."""
 
-    def __init__(self, state: RunState, step: Step, report: Callable[[Progress], None]) -> None:
-        self._report = report
-        self._idle = Progress(state.run_id, state.now.number, step.value)
+    def __init__(self, idle: Progress, report: Callable[[Progress], None]) -> None:
+        """`idle` names the step and has no activity."""
+        self._report, self._idle = report, idle
         self._announced_progress = self._idle
         self._reported = 0.0
 

@@ -338,7 +338,8 @@ class RunDriver:
 
         parts = self._adapters
         model = parts.budgeted(parts.model, ledger) if parts.model else None
-        watch = StepWatch(state, step, parts.progress) if parts.progress else None
+        idle = Progress(state.run_id, state.now.number, step.value)
+        watch = StepWatch(idle, parts.progress) if parts.progress else None
         return Ports(
             model=JournaledModel(
                 WatchedModel(model, watch, parts.get_model_name) if model and watch else model,

@@ -16,7 +16,6 @@ from redstart.engines.inline import run_inline
 from redstart.engines.progress import StepWatch
 from redstart.engines.step_driver import Adapters, drive
 from redstart.ports.sandbox.launch import launch
-from redstart.testing.states import make_state
 from support.rig import CARD, RIGHT, Rig, make_rig
 
 pytestmark = pytest.mark.slow
@@ -24,7 +23,7 @@ pytestmark = pytest.mark.slow
 
 async def test_tests_are_counted_while_they_run(tmp_path):
     reports: list[Progress] = []
-    watch = StepWatch(make_state(), Step.test, reports.append)
+    watch = StepWatch(Progress("run", 1, "test"), reports.append)
     watch.announce("all tests", tests=9, seconds=4.0)
     script = tmp_path / "suite.py"
     script.write_text("print('collected 3 items', flush=True)\nprint('test_a.py ..', flush=True)\n")
@@ -42,7 +41,7 @@ async def test_tests_are_counted_while_they_run(tmp_path):
 
 async def test_execution_reports_nothing_after_its_end(tmp_path):
     reports: list[Progress] = []
-    watch = StepWatch(make_state(), Step.test, reports.append)
+    watch = StepWatch(Progress("run", 1, "test"), reports.append)
     watch.announce("all tests")
     with watch.report_execution():
         pass

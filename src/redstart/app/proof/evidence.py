@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 import hashlib
-import json
 import os
 from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
 from typing import NamedTuple
 
+from redstart.app.json_schema import render_json_schema
 from redstart.app.proof.schema import (
     AttemptRecord,
     CaseLine,
@@ -275,15 +275,8 @@ async def prove(app: AppContext, state: RunState) -> Proof:
 
 
 def render_schema() -> str:
-    """Render the JSON Schema of a proof, which is published in docs/reference/proof.schema.json.
-
-    It allows unknown fields, as `v` promises, so that a new field does not break a reader that validates proofs.
-    """
-    proof_schema = Proof.model_json_schema(mode="serialization")
-    for shape in (proof_schema, *proof_schema["$defs"].values()):
-        shape.pop("additionalProperties", None)
-    draft = {"$schema": "https://json-schema.org/draft/2020-12/schema"}
-    return json.dumps({**draft, **proof_schema}, indent=2) + "\n"
+    """Render the JSON Schema of a proof, which is published in docs/reference/proof.schema.json."""
+    return render_json_schema(Proof)
 
 
 def create_journal_mark(records: Sequence[JournalRecord]) -> JournalMark:

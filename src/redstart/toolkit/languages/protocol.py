@@ -376,6 +376,11 @@ class Language:
         """Return texts that a file contains if it defines this test (in class `owner`, if any); empty if unknown."""
         return ()
 
+    def explain_weaker_test(self, before: str, after: str) -> str:
+        """Return how the new text of a test function asserts less than the old one; empty if it does not, or if that is
+        unknown."""
+        return ""
+
     def report_names(self, path: str, data: bytes) -> ReportNames:
         """List the names that a report may use for the tests of this file. Called only if `can_alter_tests`."""
         return ReportNames()

@@ -125,6 +125,17 @@ class GitTrees:
         self._known_trees.add(tree)
         return Snapshot(tree=tree, base=tree, pack=name)
 
+    def take_commit(self, root: Path, commit: str) -> Snapshot:
+        """Take a snapshot of a commit of the repo at `root`, without its submodules. Its working tree is not read.
+
+        Raises `GitFailed` if the repo does not have the commit with all its files.
+        """
+        tree = run_git("rev-parse", "--verify", "--quiet", f"{commit}^{{tree}}", cwd=root).decode().strip()
+        pack = run_git("pack-objects", "-q", "--stdout", "--revs", stdin=f"{tree}\n".encode(), cwd=root)
+        snapshot = Snapshot(tree=tree, base=tree, pack=self._blobs.put(pack))
+        submodules = {path: None for path, entry in self._list_tree(snapshot).items() if entry.mode == "160000"}
+        return self.write(snapshot, submodules) if submodules else snapshot
+
     def create_empty(self) -> Snapshot:
         """Return a snapshot without files."""
         with self._open_index() as index:

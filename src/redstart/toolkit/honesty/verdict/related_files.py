@@ -18,10 +18,11 @@ _DOCS = re.compile(r"\.(?:md|markdown|rst|adoc)$|(?:^|/)docs?/(?:[^/]+/)*[^/]+\.
 
 def find_related_files(changed: Collection[str]) -> frozenset[str]:
     """Return those of the changed paths that are changelogs, docs, or stubs beside a changed module."""
-    return frozenset(path for path in changed if _is_changelog_or_docs(path) or _is_stub(path, changed))
+    return frozenset(path for path in changed if is_changelog_or_docs(path) or _is_stub(path, changed))
 
 
-def _is_changelog_or_docs(path: str) -> bool:
+def is_changelog_or_docs(path: str) -> bool:
+    """Return whether a file of this name is a changelog or documentation."""
     # A module may be called `history`: code is neither a changelog nor docs, wherever it is.
     is_text = find_file_language(path) is None
     return is_text and bool(_CHANGELOG.search(path) or _DOCS.search(path))

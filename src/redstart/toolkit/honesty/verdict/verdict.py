@@ -42,7 +42,7 @@ def judge(
         if (
             case.is_red
             and case.id not in baseline
-            and not any(container in target_ids for container in _list_containers(case.id))
+            and not any(container in target_ids for container in list_containers(case.id))
         ):
             sorted_ids["worse"].add(case.id)
     return Verdict(
@@ -89,13 +89,13 @@ def _group_children(target_ids: set[str], cases: Sequence[Case]) -> dict[str, li
     """Group the cases that belong to a target that is a whole file or module."""
     children: dict[str, list[Case]] = {}
     for case in cases:
-        for container in _list_containers(case.id):
+        for container in list_containers(case.id):
             if container in target_ids:
                 children.setdefault(container, []).append(case)
     return children
 
 
-def _list_containers(id_: str) -> Iterator[str]:
+def list_containers(id_: str) -> Iterator[str]:
     """Yield every ID that could contain this one: a::b for a::b::c, and a.b for a.b.c."""
     for mark in _SEPARATORS:
         place = id_.find(mark)

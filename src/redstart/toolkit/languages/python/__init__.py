@@ -237,6 +237,11 @@ class PythonLanguage(Language):
     def list_definition_texts(self, owner: str, name: str) -> tuple[bytes, ...]:
         return (f"def {name}(".encode(), *([f"class {owner.rsplit('.', maxsplit=1)[-1]}".encode()] if owner else []))
 
+    def explain_weaker_test(self, before: str, after: str) -> str:
+        from redstart.toolkit.languages.python.weaker_tests import explain_weaker_test
+
+        return explain_weaker_test(before, after)
+
     def report_names(self, path: str, data: bytes) -> ReportNames:
         module = set[str]() if path.endswith(self.support_names) else {PurePosixPath(path).stem}
         return ReportNames(frozenset({*module, *(name.decode() for name in _DEFINES.findall(data))}))

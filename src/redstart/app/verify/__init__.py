@@ -1,0 +1,1 @@
+"""The verdict on anybody's change: no model takes part, and nothing is written to the repo."""

@@ -1,0 +1,201 @@
+"""Run the tests of both sides of a change on the code of both sides."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterable, Sequence
+from typing import NamedTuple
+
+from redstart.app.verify.revisions import Revisions
+from redstart.app.verify.suite_runs import SuiteRuns
+from redstart.core.change import Snapshot
+from redstart.core.frozen import clip
+from redstart.core.report import FIRST, Case, OutcomeCounts
+from redstart.core.run import RunSpec
+from redstart.core.verification import ChangedFile, FileRole, MatrixRun
+from redstart.toolkit.honesty.changes.suite_results import ResultMatrix, SuiteResults
+from redstart.toolkit.suites.execute import SuiteRun
+
+_TEST_ROLES = (FileRole.tests, FileRole.configuration)
+
+
+class Change(NamedTuple):
+    """A change, with how the tests of each side run."""
+
+    revisions: Revisions
+    files: tuple[ChangedFile, ...]
+    old_spec: RunSpec
+    new_spec: RunSpec
+
+    @property
+    def base(self) -> Snapshot:
+        return self.revisions.base.snapshot
+
+    @property
+    def head(self) -> Snapshot:
+        return self.revisions.head.snapshot
+
+    def list_paths(self, *roles: FileRole) -> list[str]:
+        return [file.path for file in self.files if file.role in roles]
+
+
+class MatrixOutcome(NamedTuple):
+    """The runs of the matrix. A run that would repeat another one is that one."""
+
+    old: SuiteRun
+    new: SuiteRun
+    results: ResultMatrix
+    restored: SuiteResults | None
+    table: tuple[MatrixRun, ...]
+    notes: tuple[str, ...] = ()
+
+
+class MatrixTrees(NamedTuple):
+    """The trees that combine both sides."""
+
+    without: Snapshot
+    """The old code with the new tests and their configuration."""
+    former: Snapshot
+    """The new code with the old tests and their configuration."""
+    restored: Snapshot
+    """The new code and the new tests with the old test configuration."""
+
+
+def combine_trees(runs: SuiteRuns, change: Change) -> MatrixTrees:
+    """Write the trees that combine the tests of one side with the code of the other."""
+    base, head = change.base, change.head
+    tests, configuration = change.list_paths(*_TEST_ROLES), change.list_paths(FileRole.configuration)
+    return MatrixTrees(
+        runs.write(base, {path: runs.read(head, path) for path in tests}),
+        runs.write(head, {path: runs.read(base, path) for path in tests}),
+        runs.write(head, {path: runs.read(base, path) for path in configuration}),
+    )
+
+
+async def run_matrix(runs: SuiteRuns, change: Change, old: SuiteRun, new: SuiteRun) -> MatrixOutcome:
+    """Run the tests of each side on the code of the other, as far as that differs from the runs `old` and `new`."""
+    return await _MatrixRunner(runs, change, old, new).run()
+
+
+class _MatrixRunner:
+    def __init__(self, runs: SuiteRuns, change: Change, old: SuiteRun, new: SuiteRun) -> None:
+        self._runs, self._change, self._old, self._new = runs, change, old, new
+        self._view = runs.create_test_view(change.head)
+        self._old_view = runs.create_test_view(change.base)
+        self._notes: list[str] = []
+        self._table = [_describe_run(old, new_tests=False, new_code=False)]
+
+    async def run(self) -> MatrixOutcome:
+        change, old, new = self._change, SuiteResults(self._old.cases), SuiteResults(self._new.cases)
+        trees = combine_trees(self._runs, change)
+        without, former, restored = old, new, None
+        if trees.former != change.head:
+            former = await self._run_cell("old tests on the new code", trees.former, new_tests=False)
+        if trees.without != change.base:
+            without = await self._run_cell("new tests on the old code", trees.without, new_tests=True)
+        self._table.append(_describe_run(self._new, new_tests=True, new_code=True))
+        if trees.restored == trees.former and trees.restored != change.head:
+            restored = former
+        elif trees.restored != change.head:
+            suite_run = await self._runs.run_suite(
+                "the old test configuration", trees.restored, change.new_spec, tests=len(self._new.cases)
+            )
+            restored = self._read_results(suite_run, "with the old test configuration")
+        matrix = ResultMatrix(old, new, without, former)
+        return MatrixOutcome(self._old, self._new, matrix, restored, tuple(self._table), tuple(self._notes))
+
+    async def _run_cell(self, activity: str, tree: Snapshot, *, new_tests: bool) -> SuiteResults:
+        """Run the tests of one side on the code of the other: only those of changed files, if no other can differ."""
+        new_code = not new_tests
+        own, others = (self._new, self._old) if new_tests else (self._old, self._new)
+        spec = self._change.new_spec if new_tests else self._change.old_spec
+        names = self._select_names(own.cases)
+        if names is None:
+            suite_run = await self._runs.run_suite(
+                activity, tree, spec, tests=len(own.cases), seconds=own.report.seconds
+            )
+            self._table.append(_describe_run(suite_run, new_tests=new_tests, new_code=new_code))
+            return self._read_results(suite_run, activity)
+        unchanged = [case for case in others.cases if not self._is_in_changed_file(case.id)]
+        if not names:
+            return SuiteResults(unchanged)
+        suite_run = await self._runs.run_suite(activity, tree, spec, names)
+        self._table.append(_describe_run(suite_run, new_tests=new_tests, new_code=new_code, partial=True))
+        return SuiteResults([*unchanged, *self._read_results(suite_run, activity).cases.values()])
+
+    def _read_results(self, suite_run: SuiteRun, activity: str) -> SuiteResults:
+        if suite_run.problem:
+            reason = next(iter(suite_run.report.fault.splitlines()), "")
+            self._notes.append(f"{activity}: no result, because {clip(reason[:1].lower() + reason[1:], 200)}")
+        return SuiteResults(suite_run.cases)
+
+    def _select_names(self, cases: Iterable[Case]) -> list[str] | None:
+        """Return what to run, as the runner names it; None for everything.
+
+        If a changed file is not one that contains tests, it may matter for every test.
+        """
+        if self._change.list_paths(FileRole.configuration) or self._change.old_spec != self._change.new_spec:
+            return None
+        changed = self._list_changed_test_files()
+        holding = {self._find_file(case.id) for case in (*self._old.cases, *self._new.cases)}
+        if not changed <= holding:
+            return None
+        ids = [case.id for case in cases if self._find_file(case.id) in changed]
+        return list(dict.fromkeys(id_.partition("::")[0] if "::" in id_ else id_ for id_ in ids))
+
+    def _is_in_changed_file(self, id_: str) -> bool:
+        return self._find_file(id_) in self._list_changed_test_files()
+
+    def _list_changed_test_files(self) -> set[str]:
+        suite = self._change.new_spec.suite
+        return {suite.to_runner_path(path) for path in self._change.list_paths(FileRole.tests)}
+
+    def _find_file(self, id_: str) -> str:
+        return self._view.find_file(id_) or self._old_view.find_file(id_)
+
+
+def _describe_run(suite_run: SuiteRun, *, new_tests: bool, new_code: bool, partial: bool = False) -> MatrixRun:
+    return MatrixRun(
+        new_tests=new_tests,
+        new_code=new_code,
+        counts=OutcomeCounts.from_cases(suite_run.cases),
+        seconds=round(suite_run.report.seconds, 1),
+        partial=partial,
+        problem=clip(suite_run.report.fault, 600),
+    )
+
+
+class Steadiness(NamedTuple):
+    """Which results of the matrix do not repeat."""
+
+    flaky: frozenset[str]
+    """Tests that fail in one run on the new code and pass in another, or fail on the old code when they run again."""
+    former: SuiteResults
+    """The old tests on the new code, without failures that do not repeat."""
+
+
+async def repeat_failures(
+    runs: SuiteRuns, change: Change, outcome: MatrixOutcome, broken: Sequence[str], demanding: Sequence[str]
+) -> Steadiness:
+    """Run the tests again that count against the change: a few `broken` ones and those whose old form fails.
+
+    Many failures at once are no coincidence, so they are not repeated.
+    """
+    flaky = set[str]()
+    if 0 < len(broken) <= FIRST:
+        again = await runs.run_suite("the new tests again", change.head, change.new_spec, tests=len(outcome.new.cases))
+        flaky |= {id_ for id_ in broken if SuiteResults(again.cases).is_passed(id_)}
+        remaining = [id_ for id_ in broken if id_ not in flaky and id_ in outcome.results.old.cases]
+        if remaining:
+            without = await runs.run_suite("without the change again", change.base, change.old_spec, remaining)
+            flaky |= {id_ for id_ in remaining if SuiteResults(without.cases).is_red(id_)}
+    former = outcome.results.former
+    if 0 < len(demanding) <= FIRST:
+        tree = combine_trees(runs, change).former
+        again = await runs.run_suite("the old tests again", tree, change.old_spec, demanding)
+        former = former.with_run(_select_passed(demanding, again.cases), again.cases)
+    return Steadiness(frozenset(flaky), former)
+
+
+def _select_passed(ids: Collection[str], cases: Sequence[Case]) -> list[str]:
+    results = SuiteResults(cases)
+    return [id_ for id_ in ids if results.is_passed(id_)]

@@ -1,0 +1,74 @@
+"""The verdict on a change in words."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import NamedTuple
+
+from redstart.core.frozen import format_count
+from redstart.core.verification import ASKING, PROVING, ChangedFile, Claim, ClaimKind, FileRole, VerificationEnd
+
+
+class Ending(NamedTuple):
+    end: VerificationEnd
+    reason: str
+    """One sentence, without its full stop."""
+    remedy: str = ""
+
+
+def describe_end(
+    end: VerificationEnd, files: Sequence[ChangedFile], claims: Sequence[Claim], unexplained: str = ""
+) -> Ending:
+    """Describe why a verification ends like this, and what to do about it."""
+    open_claims = [claim for claim in claims if not claim.accepted]
+    if end is VerificationEnd.verified:
+        return Ending(end, f"{_describe_proof(claims)}; nothing got worse")
+    if end is VerificationEnd.unproven:
+        return Ending(end, *_explain_unproven(files, claims))
+    if end is VerificationEnd.worse:
+        broken = [claim for claim in open_claims if claim.kind is ClaimKind.broken]
+        if not broken:
+            return Ending(end, f"the result of the tests cannot be trusted: {unexplained}")
+        verb = "fails" if len(broken) == 1 else "fail"
+        return Ending(end, f"{format_count(len(broken), 'test')} {verb} with the change", "fix the code or the tests")
+    if end is VerificationEnd.tampered:
+        hidden = sum(claim.kind is ClaimKind.hidden for claim in claims)
+        reason = f"the new test configuration hides the failure of {format_count(hidden, 'test')}"
+        return Ending(end, reason, "restore the test configuration, or fix the code")
+    if end is VerificationEnd.weakened:
+        asking = [claim for claim in open_claims if claim.kind in ASKING]
+        verb = "demands" if len(asking) == 1 else "demand"
+        reason = f"{format_count(len(asking), 'test')} {verb} less than before, and nobody has accepted that"
+        return Ending(end, reason, f"if this is intended: redstart verify --accept '{asking[0].test}'")
+    problems = [claim for claim in open_claims if claim.kind is ClaimKind.environment]
+    verb = "needs" if len(problems) == 1 else "need"
+    reason = f"{format_count(len(problems), 'test')} {verb} something that this machine lacks"
+    return Ending(end, reason, problems[0].note if problems else "")
+
+
+def _describe_proof(claims: Sequence[Claim]) -> str:
+    count = sum(claim.kind in PROVING for claim in claims)
+    verbs = ("fails", "passes") if count == 1 else ("fail", "pass")
+    return f"{format_count(count, 'test')} {verbs[0]} without the change and {verbs[1]} with it"
+
+
+def _explain_unproven(files: Sequence[ChangedFile], claims: Sequence[Claim]) -> tuple[str, str]:
+    """Return why nothing proves a change that made nothing worse, and what would prove it."""
+    roles = {file.role for file in files}
+    if not files:
+        return "nothing changed", "name the start of the change with --base"
+    if roles <= {FileRole.docs}:
+        return "only documentation changed, so no test ran", ""
+    if roles <= {FileRole.docs, FileRole.other}:
+        return "only files changed that no test reads, so no test ran", ""
+    if roles <= {FileRole.docs, FileRole.other, FileRole.tests, FileRole.configuration}:
+        return "nothing got worse; only tests changed, which prove nothing about the code", ""
+    if absent := sum(claim.kind is ClaimKind.absent_before for claim in claims):
+        verb = "tests" if absent == 1 else "test"
+        return f"nothing got worse; {format_count(absent, 'new test')} {verb} only what did not exist before", ""
+    if any(claim.kind is ClaimKind.green_without for claim in claims):
+        return (
+            "nothing got worse, and no test proves the change: its new tests pass without it too",
+            "let a new test fail on the old code",
+        )
+    return "nothing got worse, and no test proves the change", "add a test that fails on the old code"

@@ -1,0 +1,95 @@
+"""Run a suite on the trees of a change, each time on a fresh copy."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from functools import partial
+from posixpath import join
+
+from redstart.app.wire import AppContext
+from redstart.core.change import Snapshot
+from redstart.core.errors import SandboxUnavailable
+from redstart.core.run import RunSpec
+from redstart.core.shell import PINNED, Completed, Variation
+from redstart.engines.progress import StepWatch
+from redstart.toolkit.languages.registry import find_runner_language
+from redstart.toolkit.learning.signature import sign
+from redstart.toolkit.suites.execute import SuiteRun, build_execution, load_environment, run_suite
+from redstart.toolkit.suites.problems.project import ProjectView, create_project_view
+from redstart.toolkit.suites.request import SuiteRequest
+from redstart.toolkit.suites.suite_directory import TreeView
+
+
+class SuiteRuns:
+    """Executes and reports the runs of one verification. Implements `CheckRuns`, with the suite of the new tests."""
+
+    def __init__(self, app: AppContext, spec: RunSpec, watch: StepWatch) -> None:
+        """`spec` says how the new tests run. Raises `SandboxUnavailable` if `app` has no sandbox."""
+        if app.adapters.sandbox is None:
+            raise SandboxUnavailable("verification needs a sandbox")
+        self._sandbox, self._blobs, self._trees = app.adapters.sandbox, app.adapters.blobs, app.trees
+        self._spec, self._watch = spec, watch
+
+    async def run_suite(
+        self,
+        activity: str,
+        tree: Snapshot,
+        spec: RunSpec,
+        ids: Sequence[str] = (),
+        *,
+        variation: Variation = PINNED,
+        tests: int = 0,
+        seconds: float = 0.0,
+    ) -> SuiteRun:
+        """Run the suite of `spec`, or only the tests `ids`, on that tree. A whole run checks where imports come from.
+
+        `tests` and `seconds` are what the run will probably take.
+        """
+        language = find_runner_language(spec.suite.runner)
+        paths = [path for path in self._create_view(spec, tree).snapshot_paths if not path.startswith("../")]
+        self._watch.announce(activity, tests=tests, seconds=seconds)
+        with self._watch.report_execution():
+            return await run_suite(
+                self._sandbox,
+                self._blobs,
+                spec,
+                tree,
+                sign=partial(sign, is_source=lambda _: False),
+                ids=ids,
+                packages=language.list_own_packages(paths) if language and not ids else (),
+                variation=variation,
+            )
+
+    async def run_tests(self, activity: str, tree: Snapshot, ids: Sequence[str]) -> SuiteRun:
+        return await self.run_suite(activity, tree, self._spec, ids, tests=len(ids))
+
+    async def execute(self, activity: str, tree: Snapshot, request: SuiteRequest) -> Completed:
+        self._watch.announce(activity)
+        environment = load_environment(self._blobs, self._spec)
+        with self._watch.report_execution():
+            return await self._sandbox.run(build_execution(self._spec, tree, environment, request))
+
+    def list_files(self, tree: Snapshot) -> Sequence[str]:
+        return self._trees.list_files(tree)
+
+    def read(self, tree: Snapshot, path: str) -> bytes | None:
+        return self._trees.read(tree, path)
+
+    def write(self, tree: Snapshot, files: dict[str, bytes | None]) -> Snapshot:
+        return self._trees.write(tree, files) if files else tree
+
+    def create_test_view(self, tree: Snapshot) -> TreeView:
+        """Return the tree as the runner of the new tests sees it."""
+        return self._create_view(self._spec, tree)
+
+    def create_project_view(self, tree: Snapshot) -> ProjectView:
+        """Return the view that tells a missing dependency from a mistake."""
+        environment, view = load_environment(self._blobs, self._spec), self.create_test_view(tree)
+        root = join(environment.mount, self._spec.suite.folder).rstrip("/")
+        return create_project_view(view.snapshot_paths, view.read, root, environment.python)
+
+    def read_output(self, suite_run: SuiteRun) -> str:
+        return self._blobs.get(suite_run.report.output).decode("utf-8", "replace")
+
+    def _create_view(self, spec: RunSpec, tree: Snapshot) -> TreeView:
+        return TreeView(spec.suite, self._trees.list_files(tree), partial(self._trees.read, tree))

@@ -1,0 +1,265 @@
+"""Verify a change: run the matrix, derive the claims, decide the end."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable, Sequence
+from functools import partial
+from importlib.metadata import version
+from pathlib import Path
+from typing import NamedTuple
+
+from redstart.app.exit_codes import verification_exit_code
+from redstart.app.runs import find_test_files, keep_environment
+from redstart.app.verify.changed_files import sort_changed_files
+from redstart.app.verify.matrix import Change, MatrixOutcome, repeat_failures, run_matrix
+from redstart.app.verify.reasons import Ending, describe_end
+from redstart.app.verify.revisions import RevisionRequest, Revisions, resolve_revisions
+from redstart.app.verify.suite_runs import SuiteRuns
+from redstart.app.wire import AppContext
+from redstart.app.workspace import MayLend, RunGround, equip, prepare_run_setup
+from redstart.core.change import Snapshot
+from redstart.core.errors import ConfigError
+from redstart.core.events import Progress
+from redstart.core.report import Case
+from redstart.core.run import Level, RunSpec, Suite
+from redstart.core.tasks import FixTask
+from redstart.core.verification import (
+    ASKING,
+    ChangedFile,
+    Claim,
+    ClaimKind,
+    FileRole,
+    Requirement,
+    Verification,
+    VerificationEnd,
+)
+from redstart.engines.progress import StepWatch
+from redstart.toolkit.base.git import ask_git, require_git
+from redstart.toolkit.honesty.changes.claims import ChangeEvidence, decide_end, derive_claims
+from redstart.toolkit.honesty.changes.edited_tests import EditedTests
+from redstart.toolkit.honesty.changes.missing_names import FileVersions, collect_changed_words
+from redstart.toolkit.suites.detection.command import require_results
+from redstart.toolkit.suites.detection.history import find_work_root
+from redstart.toolkit.suites.execute import SuiteRun
+from redstart.toolkit.suites.problems.environment import classify, classify_run
+from redstart.toolkit.suites.problems.run_problems import SuiteProblem
+from redstart.toolkit.suites.selection import build_selector
+
+STEP = "verify"
+_NO_TESTS_READ = (FileRole.docs, FileRole.other)
+
+
+class VerifyRequest(NamedTuple):
+    """The user's options for a verification, besides the folder."""
+
+    revisions: RevisionRequest = RevisionRequest()
+    require: Requirement = Requirement.no_worse
+    level: Level = Level.standard
+    accept: tuple[str, ...] = ()
+    """Tests that may demand less than before: IDs, files or directories."""
+    command: tuple[str, ...] = ()
+    junit: str = ""
+    tests: tuple[str, ...] = ()
+    """Globs of test files that their names do not identify."""
+    python: str | None = None
+
+
+async def verify(
+    app: AppContext,
+    path: Path,
+    request: VerifyRequest,
+    *,
+    report: Callable[[Progress], None],
+    may_lend: MayLend | None = None,
+) -> Verification:
+    """Verify a change of the repo around `path`. The repo is only read.
+
+    `report` is called with the progress, and `may_lend` decides as for `create_fix_run`. Raises `ConfigError` if a
+    revision or the tests cannot be determined, and what the sandbox raises.
+    """
+    require_git()
+    require_results(request.command, request.junit)
+    root = find_work_root(path)
+    revisions = resolve_revisions(app.trees, root, request.revisions)
+    files = sort_changed_files(app.trees, revisions.base.snapshot, revisions.head.snapshot)
+    draft = _Draft(root, request, revisions, files)
+    if not files:
+        return draft.finish(describe_end(VerificationEnd.unproven, files, ()))
+    if all(file.role in _NO_TESTS_READ for file in files):
+        return draft.finish(describe_end(VerificationEnd.unproven, files, ()))
+    new_setup = _prepare(app, path, request, revisions.head.snapshot, files, may_lend)
+    try:
+        old_setup = _prepare(app, path, request, revisions.base.snapshot, files, may_lend)
+    except ConfigError:  # the project has no suite yet
+        old_setup = new_setup
+    new_spec = _create_spec(app, new_setup, revisions.head.snapshot, request)
+    old_suite = new_spec.suite.model_copy(
+        update={"runner": old_setup.runner, "command": old_setup.command, "folder": old_setup.folder}
+    )
+    globs = find_test_files(app, revisions.head.snapshot, new_spec.suite, request.tests, None)
+    files = sort_changed_files(app.trees, revisions.base.snapshot, revisions.head.snapshot, globs)
+    change = Change(revisions, files, new_spec.model_copy(update={"suite": old_suite}), new_spec)
+    runs = SuiteRuns(app, new_spec, StepWatch(Progress("", 0, STEP), report))
+    return await _verify_change(runs, change, draft._replace(files=files))
+
+
+class _Draft(NamedTuple):
+    """What is known of a verification before any test runs."""
+
+    root: Path
+    request: VerifyRequest
+    revisions: Revisions
+    files: tuple[ChangedFile, ...]
+
+    def finish(
+        self,
+        ending: Ending,
+        claims: Sequence[Claim] = (),
+        outcome: MatrixOutcome | None = None,
+        notes: Sequence[str] = (),
+    ) -> Verification:
+        return Verification(
+            redstart=version("redstart"),
+            repo=self.root.name,
+            end=ending.end,
+            exit_code=verification_exit_code(ending.end, self.request.require),
+            reason=ending.reason,
+            remedy=ending.remedy,
+            require=self.request.require,
+            level=self.request.level,
+            base=self.revisions.base.version,
+            head=self.revisions.head.version,
+            files=self.files,
+            matrix=outcome.table if outcome else (),
+            claims=tuple(claims),
+            notes=tuple(notes),
+        )
+
+
+def _prepare(
+    app: AppContext,
+    path: Path,
+    request: VerifyRequest,
+    snapshot: Snapshot,
+    files: Sequence[ChangedFile],
+    may_lend: MayLend | None,
+) -> RunGround:
+    choose = partial(_choose_suite, files)
+    setup = prepare_run_setup(
+        app, path, command=request.command, python=request.python, choose=choose, snapshot=snapshot
+    )
+    return setup if request.junit else equip(app, setup, may_lend)
+
+
+def _choose_suite(files: Sequence[ChangedFile], folders: Sequence[str]) -> str:
+    """Choose the only suite whose folder contains changed files. Raises `ConfigError` if there are several."""
+    touched = [folder for folder in folders if any(file.path.startswith(f"{folder}/") for file in files)]
+    if len(touched) == 1:
+        return touched[0]
+    choices = "\n".join(f"  redstart verify {folder}" for folder in touched or folders)
+    problem = f"the change concerns {len(touched)} test suites" if touched else f"this repo has {len(folders)} suites"
+    raise ConfigError(problem, remedy=f"verify one at a time:\n{choices}")
+
+
+def _create_spec(app: AppContext, setup: RunGround, head: Snapshot, request: VerifyRequest) -> RunSpec:
+    suite = Suite(
+        runner=setup.runner,
+        command=setup.command,
+        environment=keep_environment(app, setup.environment),
+        folder=setup.folder,
+        junit=request.junit,
+        detailed=True,
+    )
+    return RunSpec(task=FixTask(), base=head, suite=suite, sandbox=setup.limits, repo=setup.root.name)
+
+
+async def _verify_change(runs: SuiteRuns, change: Change, draft: _Draft) -> Verification:
+    old = await runs.run_suite("old tests on the old code", change.base, change.old_spec)
+    new = await runs.run_suite(
+        "new tests on the new code",
+        change.head,
+        change.new_spec,
+        tests=old.report.counts.total,
+        seconds=old.report.seconds,
+    )
+    if ending := _explain_missing_results(runs, change, old, new):
+        return draft.finish(ending)
+    outcome = await run_matrix(runs, change, old, new)
+    evidence = _collect_evidence(runs, change, outcome)
+    claims = derive_claims(evidence)
+    former = evidence.matrix.former
+    broken = [claim.test for claim in claims if claim.kind is ClaimKind.broken]
+    demanding = [claim.test for claim in claims if claim.kind is ClaimKind.weakened and former.is_red(claim.test)]
+    if broken or demanding:
+        steadiness = await repeat_failures(runs, change, outcome, broken, demanding)
+        matrix = evidence.matrix._replace(former=steadiness.former)
+        claims = derive_claims(evidence._replace(matrix=matrix, flaky=steadiness.flaky))
+    claims, unmatched = _accept(claims, draft)
+    end = VerificationEnd.worse if new.unexplained and not old.unexplained else decide_end(claims)
+    ending = describe_end(end, change.files, claims, new.unexplained)
+    notes = [*outcome.notes, *(f"--accept {text} names no test that demands less" for text in unmatched)]
+    return draft.finish(ending, claims, outcome, notes)
+
+
+def _explain_missing_results(runs: SuiteRuns, change: Change, old: SuiteRun, new: SuiteRun) -> Ending | None:
+    """Return how the verification ends if one of the two main runs has no results per test; None if both have."""
+    if misplaced := new.misplaced or old.misplaced:
+        return Ending(VerificationEnd.environment, "the tests do not import the code of this repo", misplaced)
+    if not new.problem and old.problem in (SuiteProblem.none, SuiteProblem.no_tests):
+        return None
+    if new.problem is old.problem is SuiteProblem.no_tests:
+        return Ending(VerificationEnd.no_tests, "no tests were found", "name their command with --test-cmd")
+    failed, tree, side = (new, change.head, "with") if new.problem else (old, change.base, "without")
+    project = runs.create_project_view(tree)
+    problem = classify_run(failed.problem, runs.read_output(failed), failed.report.cause, project)
+    fault = failed.report.fault.strip()
+    if new.problem and not old.problem and (problem is None or new.problem is SuiteProblem.no_tests):
+        return Ending(VerificationEnd.worse, "the tests ran without the change and do not run with it", fault)
+    reason = f"the tests do not run {side} the change{f': {problem.words}' if problem else ''}"
+    return Ending(VerificationEnd.environment, reason, problem.remedy if problem else fault)
+
+
+def _collect_evidence(runs: SuiteRuns, change: Change, outcome: MatrixOutcome) -> ChangeEvidence:
+    before, after = runs.create_test_view(change.base), runs.create_test_view(change.head)
+    suite = change.new_spec.suite
+    tests = [suite.to_runner_path(path) for path in change.list_paths(FileRole.tests)]
+    source = [
+        FileVersions(path, runs.read(change.base, path) or b"", runs.read(change.head, path) or b"")
+        for path in change.list_paths(FileRole.source, FileRole.generated)
+    ]
+    return ChangeEvidence(
+        outcome.results,
+        EditedTests(before, after, tests),
+        collect_changed_words(source),
+        _find_problems(runs, change.head, outcome.new.cases),
+        outcome.restored,
+    )
+
+
+def _find_problems(runs: SuiteRuns, tree: Snapshot, cases: Sequence[Case]) -> dict[str, str]:
+    """Find the failing tests that lack something of this machine, each with what."""
+    project = runs.create_project_view(tree)
+    classified = ((case.id, classify(case, project)) for case in cases if case.is_red)
+    return {id_: problem.words for id_, problem in classified if problem is not None}
+
+
+def _accept(claims: Sequence[Claim], draft: _Draft) -> tuple[list[Claim], list[str]]:
+    """Record who accepts the tests that the user names. Return the claims, and the names that match none."""
+    selectors = {text: build_selector((text,), "") for text in draft.request.accept}
+    who = _find_person(draft.root) if selectors else ""
+    used: set[str] = set()
+    result: list[Claim] = []
+    for claim in claims:
+        names = {text for text, is_selected in selectors.items() if claim.kind in ASKING and is_selected(claim.test)}
+        used |= names
+        result.append(claim.model_copy(update={"accepted": who}) if names else claim)
+    return result, [text for text in selectors if text not in used]
+
+
+def _find_person(root: Path) -> str:
+    """Name the person who runs the command, as git knows them, else as the system does."""
+    name, address = (
+        (ask_git(root, "config", "--get", key) or b"").decode().strip() for key in ("user.name", "user.email")
+    )
+    return f"{name} <{address}>" if name and address else name or os.environ.get("USER", "") or "an unnamed user"

@@ -1,0 +1,133 @@
+"""`redstart verify`."""
+
+from __future__ import annotations
+
+from enum import StrEnum
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from redstart.cli import options
+from redstart.cli.output import confirm, create_console, echo, echo_json, style_line
+from redstart.cli.repo_commands import load_settings
+
+if TYPE_CHECKING:
+    from redstart.app.settings import Settings
+    from redstart.app.verify.verify import VerifyRequest
+    from redstart.app.wire import AppContext
+    from redstart.app.workspace import MayLend
+    from redstart.cli.display import Display
+    from redstart.core.verification import Verification
+
+
+class RequirementName(StrEnum):
+    """Copies the values of `Requirement`: its import is slow, and help must be fast. A test compares them."""
+
+    no_worse = "no-worse"
+    proof = "proof"
+
+
+def verify(
+    path: Annotated[Path, typer.Argument(help="Directory of the project.")] = Path(),
+    base: Annotated[
+        str,
+        typer.Option(
+            "--base",
+            metavar="REF",
+            help="Branch, tag or commit that the change starts from (default: the main branch).",
+        ),
+    ] = "",
+    head: Annotated[
+        str, typer.Option("--head", metavar="REF", help="Verify this branch, tag or commit (default: your files).")
+    ] = "",
+    patch: Annotated[
+        Path | None, typer.Option("--patch", metavar="FILE", help="Verify this patch, applied to HEAD.")
+    ] = None,
+    staged: Annotated[bool, typer.Option("--staged", help="Verify the staged changes.")] = False,
+    require: Annotated[
+        RequirementName,
+        typer.Option("--require", help="Exit with 0 if nothing got worse, or only if a test proves the change."),
+    ] = RequirementName.no_worse,
+    level: Annotated[
+        options.LevelName | None, typer.Option("--level", help="How thoroughly to verify (default standard).")
+    ] = None,
+    accept: Annotated[
+        list[str] | None,
+        typer.Option("--accept", metavar="TEST_ID", help="Accept that this test demands less than before; repeatable."),
+    ] = None,
+    test_cmd: options.TestCommand = None,
+    junit: options.Junit = "",
+    test_files: options.TestFiles = None,
+    python: options.Python = None,
+    no_input: options.NoInput = False,
+    json: Annotated[bool, typer.Option("--json", help="Print the result as one JSON object.")] = False,
+    verbose: Annotated[bool, typer.Option("-v", "--verbose", help="List every test.")] = False,
+    sandbox: options.SandboxKind = None,
+    sandbox_image: options.SandboxImage = None,
+    sandbox_cpus: options.SandboxCpus = None,
+    sandbox_memory: options.SandboxMemory = None,
+    unsafe_no_sandbox: options.Unsafe = False,
+) -> None:
+    """Verify anybody's change: what its tests prove, and whether something got worse. Uses no model and no key."""
+    options.require_folder(path)
+
+    import shlex
+
+    from redstart.app.verify.revisions import RevisionRequest
+    from redstart.app.verify.verify import VerifyRequest
+    from redstart.core.verification import Requirement
+
+    flags = options.build_sandbox_flags(sandbox, sandbox_image, sandbox_cpus, sandbox_memory)
+    can_ask = options.can_ask_user(silent=no_input or json)
+    settings = load_settings(path, None, flags, can_ask=can_ask)
+    request = VerifyRequest(
+        RevisionRequest(base, head, patch, staged),
+        Requirement(require.value),
+        options.resolve_level(settings.verify, level),
+        tuple(accept or ()),
+        tuple(shlex.split(test_cmd or settings.tests.command)),
+        junit,
+        (*settings.tests.files, *(test_files or ())),
+        python,
+    )
+    result = _run(settings, path, request, unsafe=unsafe_no_sandbox, may_lend=_ask_about_pytest if can_ask else None)
+    _print(result, json=json, verbose=verbose)
+    raise typer.Exit(result.exit_code)
+
+
+def _ask_about_pytest(problem: str) -> bool:
+    echo(f"{problem[:1].upper()}{problem[1:]}.", err=True)
+    return confirm("Run its tests there with Redstart's own pytest? Nothing is installed.")
+
+
+def _run(
+    settings: Settings, path: Path, request: VerifyRequest, *, unsafe: bool, may_lend: MayLend | None
+) -> Verification:
+    import asyncio
+
+    from redstart.app.verify.verify import STEP, verify
+    from redstart.app.wire import open_app
+    from redstart.cli.display import Terminal
+    from redstart.cli.session import refresh_periodically
+    from redstart.core.events import Event, Phase
+
+    async def go(app: AppContext, ui: Display) -> Verification:
+        async with refresh_periodically(ui):
+            return await verify(app, path, request, report=ui.show_progress, may_lend=may_lend)
+
+    # Only the report goes to standard output: it may be JSON, or another program may read it.
+    with Terminal(console=create_console(stderr=True), steps=False) as ui, open_app(settings) as app:
+        ui(Event(run="", seq=0, time=app.adapters.world.now(), attempt=0, name=STEP, phase=Phase.start))
+        return asyncio.run(go(app.with_sandbox(unsafe=unsafe), ui))
+
+
+def _print(result: Verification, *, json: bool, verbose: bool) -> None:
+    from redstart.cli.verify_text import format_report
+
+    if json:
+        echo_json(result.model_dump_json(indent=2))
+        return
+    console = create_console()
+    for line in format_report(result, console.width if console.is_terminal else None, shows_all=verbose):
+        console.print(style_line((line.text, line.style)))

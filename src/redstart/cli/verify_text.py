@@ -1,0 +1,146 @@
+"""Format the result of a verification for the terminal."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from typing import NamedTuple
+
+from rich.cells import cell_len
+
+from redstart.cli.text_wrap import wrap
+from redstart.core.frozen import format_count
+from redstart.core.report import OutcomeCounts
+from redstart.core.safe_text import escape_line
+from redstart.core.verification import Claim, ClaimKind, CodeVersion, FileRole, MatrixRun, Verification, VerificationEnd
+
+MOST_LISTED = 10
+"""Tests listed of each kind, unless the user wants all of them."""
+LABEL_WIDTH = 9
+
+
+class KindText(NamedTuple):
+    """How the report names the tests of one kind, what that means, and their style."""
+
+    title: str
+    meaning: str
+    style: str
+
+
+KINDS = {
+    ClaimKind.hidden: KindText("Hidden", "fails, and only the new test configuration hides it", "red"),
+    ClaimKind.broken: KindText("Broken", "fails with the change", "red"),
+    ClaimKind.weakened: KindText("Weakened", "demands less than before", "yellow"),
+    ClaimKind.removed: KindText("Removed", "is gone, and no other test replaces it", "yellow"),
+    ClaimKind.skipped: KindText("Skipped", "ran before the change and does not run any more", "yellow"),
+    ClaimKind.environment: KindText("Environment", "needs something that this machine lacks", "yellow"),
+    ClaimKind.fixed: KindText("Fixed", "failed before the change and passes now", "green"),
+    ClaimKind.proven: KindText("Proven", "fails without the change and passes with it", "green"),
+    ClaimKind.absent_before: KindText("Absent before", "tests only what did not exist before the change", ""),
+    ClaimKind.green_without: KindText("Green without", "passes without the change too, so it proves nothing", ""),
+    ClaimKind.outdated: KindText("Outdated", "its old form uses a name that is gone", ""),
+    ClaimKind.replaced: KindText("Replaced", "other tests contain it, or its code is gone", ""),
+    ClaimKind.edited: KindText("Edited", "its old form and its new form pass on old and new code", ""),
+    ClaimKind.red_before: KindText("Red before", "failed before the change and still fails", ""),
+    ClaimKind.flaky: KindText("Flaky", "passes in one run and fails in another", ""),
+}
+"""The kinds in the order of the report."""
+END_STYLES = {VerificationEnd.verified: "green", VerificationEnd.unproven: ""}
+ROLE_NAMES = {
+    FileRole.configuration: "test configuration",
+    FileRole.tests: "tests",
+}
+
+
+class ReportLine(NamedTuple):
+    text: str
+    style: str = ""
+
+
+def format_report(result: Verification, width: int | None, *, shows_all: bool = False) -> Iterator[ReportLine]:
+    """Format the report. Without a width, each test is one line, so that it can be searched."""
+    yield from _format_head(result, width)
+    yield from _format_matrix(result.matrix)
+    for kind, text in KINDS.items():
+        if claims := result.list_claims([kind]):
+            yield from _format_claims(claims, text, width, shows_all=shows_all)
+    for note in result.notes:
+        yield from _wrap(f"note: {note}", width, "", hang=6)
+    yield ReportLine("")
+    yield from _wrap(
+        f"{result.end.value.upper()}: {result.reason}", width, END_STYLES.get(result.end, "bold red"), hang=2
+    )
+    if result.remedy:
+        for line in result.remedy.splitlines():
+            yield from _wrap(f"hint: {line}", width, "", hang=6)
+
+
+def _format_head(result: Verification, width: int | None) -> Iterator[ReportLine]:
+    versions = f"{_name_version(result.base)} to {_name_version(result.head)}"
+    yield from _label("change", versions, width)
+    counts = [
+        f"{sum(file.role is role for file in result.files)} {ROLE_NAMES.get(role, role.value)}"
+        for role in FileRole
+        if any(file.role is role for file in result.files)
+    ]
+    files = f"{format_count(len(result.files), 'file')}: {', '.join(counts)}" if counts else "no file differs"
+    yield from _label("files", files, width)
+
+
+def _name_version(version: CodeVersion) -> str:
+    short = version.commit[:8]
+    return f"{version.name} ({short})" if short and not version.name.startswith(short) else version.name
+
+
+def _format_matrix(matrix: Sequence[MatrixRun]) -> Iterator[ReportLine]:
+    """Format the runs as a table: the tests of each side in a row, the code of each side in a column."""
+    if not matrix:
+        return
+    cells = {(run.new_tests, run.new_code): _format_cell(run) for run in matrix}
+    column = max(map(cell_len, cells.values())) + 3
+    yield ReportLine("")
+    yield ReportLine(f"{'':<{LABEL_WIDTH + 2}}{'old code':<{column}}new code", "dim")
+    rows = [(False, "old tests"), (True, "new tests")]
+    if len(cells) == 2:
+        rows, cells = [(False, "tests")], {(False, is_new): text for (_, is_new), text in cells.items()}
+    for is_new, name in rows:
+        old, new = (cells.get((is_new, code), "as the others") for code in (False, True))
+        yield ReportLine(f"{name:<{LABEL_WIDTH + 2}}{old:<{column}}{new}".rstrip())
+    if any(run.partial for run in matrix):
+        yield ReportLine(f"{'':<{LABEL_WIDTH + 2}}* only the changed test files", "dim")
+
+
+def _format_cell(run: MatrixRun) -> str:
+    counts = "no result" if run.problem else _format_counts(run.counts)
+    return f"{counts}{' *' if run.partial else ''}"
+
+
+def _format_counts(counts: OutcomeCounts) -> str:
+    parts = ((counts.red, "fail"), (counts.passed, "pass"), (counts.skipped, "skipped"))
+    return ", ".join(f"{count:,} {name}" for count, name in parts if count) or "none"
+
+
+def _format_claims(
+    claims: Sequence[Claim], text: KindText, width: int | None, *, shows_all: bool
+) -> Iterator[ReportLine]:
+    yield ReportLine("")
+    yield from _wrap(f"{text.title} ({len(claims):,}): {text.meaning}", width, text.style, hang=2)
+    listed = claims if shows_all else claims[:MOST_LISTED]
+    for claim in listed:
+        accepted = f"accepted by {claim.accepted}" if claim.accepted else ""
+        note = escape_line("; ".join(filter(None, (claim.note, accepted))))
+        test = escape_line(claim.test)
+        if width is None or cell_len(f"  {test}  {note}") <= width:
+            yield ReportLine(f"  {test}  {note}".rstrip())
+            continue
+        yield ReportLine(f"  {test}")
+        yield from _wrap(f"      {note}", width, "dim", hang=6)
+    if len(listed) < len(claims):
+        yield ReportLine(f"  and {len(claims) - len(listed):,} more: --verbose lists them", "dim")
+
+
+def _label(label: str, text: str, width: int | None) -> Iterator[ReportLine]:
+    yield from _wrap(f"{label:<{LABEL_WIDTH}}{escape_line(text)}", width, "", hang=LABEL_WIDTH)
+
+
+def _wrap(text: str, width: int | None, style: str, *, hang: int) -> Iterator[ReportLine]:
+    yield from (ReportLine(line, style) for line in wrap(text, width, hang=hang))

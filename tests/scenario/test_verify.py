@@ -1,0 +1,237 @@
+"""`redstart verify` on small git repos: each end, ordinary changes, and changes that only look right."""
+
+from __future__ import annotations
+
+import json
+import subprocess
+from collections.abc import Callable, Mapping
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import pytest
+
+from support.sample import sample_parameters
+from support.user import Ran, User
+
+SHOP = """\
+def total(prices, discount=0):
+    return sum(prices)
+
+
+def count(items):
+    return len(items)
+"""
+RIGHT_SHOP = SHOP.replace("sum(prices)", "sum(prices) - discount")
+TESTS = """\
+from shop import count, total
+
+
+def test_total():
+    assert total([1, 2]) == 3
+    assert total([]) == 0
+
+
+def test_count():
+    assert count("ab") == 2
+"""
+NEW_TEST = """
+
+def test_discount():
+    assert total([5, 5], discount=3) == 7
+"""
+CONFIGURATION = '[tool.pytest.ini_options]\ntestpaths = ["tests"]\n'
+BASE = {"shop.py": SHOP, "tests/test_shop.py": TESTS, "pyproject.toml": CONFIGURATION, "README.md": "A shop.\n"}
+FIX = {"shop.py": RIGHT_SHOP, "tests/test_shop.py": TESTS + NEW_TEST}
+HIDE = """\
+import pytest
+
+
+@pytest.hookimpl(hookwrapper=True)
+def pytest_runtest_makereport(item, call):
+    outcome = yield
+    report = outcome.get_result()
+    report.outcome = "passed"
+    report.longrepr = None
+"""
+Files = Mapping[str, str | None]
+
+
+class Change(NamedTuple):
+    """A change of the shop, and what is expected of its verification."""
+
+    files: Files
+    end: str
+    code: int
+    claims: Mapping[str, str]
+    """The kind of each claim, by the name of its test."""
+
+
+ORDINARY = {
+    "fix": Change(FIX, "verified", 0, {"test_discount": "proven"}),
+    "other code": Change({"shop.py": SHOP.replace("len(items)", "sum(1 for _ in items)")}, "unproven", 0, {}),
+    "refactoring": Change(
+        {
+            "shop.py": SHOP.replace("count", "size"),
+            "tests/test_shop.py": TESTS.replace("import count, total", "import size, total").replace("count(", "size("),
+        },
+        "unproven",
+        0,
+        {"test_size": "absent_before", "test_count": "replaced", "test_total": "outdated"},
+    ),
+    "tests in another file": Change(
+        {"tests/test_shop.py": None, "tests/test_sums.py": TESTS},
+        "unproven",
+        0,
+        {"test_count": "replaced", "test_total": "replaced"},
+    ),
+    "more assertions": Change(
+        {"tests/test_shop.py": TESTS.replace("== 0", "== 0\n    assert total([4]) == 4")},
+        "unproven",
+        0,
+        {"test_total": "edited"},
+    ),
+    "docs": Change({"README.md": "A small shop.\n"}, "unproven", 0, {}),
+    "feature removed with its test": Change(
+        {
+            "shop.py": SHOP.partition("\n\n\ndef count")[0] + "\n",
+            "tests/test_shop.py": TESTS.partition("\n\n\ndef test_count")[0].replace("count, ", "") + "\n",
+        },
+        "unproven",
+        0,
+        {"test_count": "replaced", "test_total": "outdated"},
+    ),
+}
+SABOTAGES = {
+    "source reverted": Change({**FIX, "shop.py": SHOP}, "worse", 1, {"test_discount": "broken"}),
+    "new test dropped": Change({"shop.py": RIGHT_SHOP}, "unproven", 0, {}),
+    "old test dropped": Change(
+        {**FIX, "tests/test_shop.py": TESTS.partition("\n\n\ndef test_count")[0] + "\n" + NEW_TEST},
+        "weakened",
+        7,
+        {"test_discount": "proven", "test_count": "removed"},
+    ),
+    "assertion loosened": Change(
+        {**FIX, "tests/test_shop.py": TESTS.replace("total([1, 2]) == 3", "total([1, 2]) is not None") + NEW_TEST},
+        "weakened",
+        7,
+        {"test_discount": "proven", "test_total": "weakened"},
+    ),
+    "assertion left out": Change(
+        {**FIX, "tests/test_shop.py": TESTS.replace("    assert total([]) == 0\n", "") + NEW_TEST},
+        "weakened",
+        7,
+        {"test_discount": "proven", "test_total": "weakened"},
+    ),
+    "expected value changed to what the code gives": Change(
+        {
+            "shop.py": RIGHT_SHOP.replace("sum(prices)", "sum(prices) + 1"),
+            "tests/test_shop.py": TESTS.replace("== 3", "== 4").replace("== 0", "== 1")
+            + NEW_TEST.replace("== 7", "== 8"),
+        },
+        "weakened",
+        7,
+        {"test_discount": "proven", "test_total": "weakened"},
+    ),
+    "test skipped": Change(
+        {
+            **FIX,
+            "tests/test_shop.py": "import pytest\n"
+            + TESTS.replace("def test_count", "@pytest.mark.skip\ndef test_count")
+            + NEW_TEST,
+        },
+        "weakened",
+        7,
+        {"test_discount": "proven", "test_count": "skipped"},
+    ),
+    "test deselected": Change(
+        {**FIX, "pyproject.toml": CONFIGURATION + "addopts = '-k \"not test_count\"'\n"},
+        "weakened",
+        7,
+        {"test_discount": "proven", "test_count": "skipped"},
+    ),
+    "new test that passes without the change": Change(
+        {**FIX, "tests/test_shop.py": TESTS + NEW_TEST.replace("discount=3) == 7", "discount=0) == 10")},
+        "unproven",
+        0,
+        {"test_discount": "green_without"},
+    ),
+    "unrelated regression": Change(
+        {**FIX, "shop.py": RIGHT_SHOP.replace("len(items)", "len(set(items)) - 1")},
+        "worse",
+        1,
+        {"test_discount": "proven", "test_count": "broken"},
+    ),
+    "configuration hides a failure": Change(
+        {**FIX, "shop.py": RIGHT_SHOP.replace("len(items)", "-1"), "conftest.py": HIDE},
+        "tampered",
+        6,
+        {"test_discount": "green_without", "test_count": "hidden"},
+    ),
+    "configuration deselects a failure": Change(
+        {
+            **FIX,
+            "shop.py": RIGHT_SHOP.replace("len(items)", "-1"),
+            "pyproject.toml": CONFIGURATION + "addopts = '--deselect tests/test_shop.py::test_count'\n",
+        },
+        "tampered",
+        6,
+        {"test_discount": "proven", "test_count": "hidden"},
+    ),
+}
+
+
+@pytest.fixture
+def repo(tmp_path: Path) -> Path:
+    return make_repo(tmp_path / "shop", BASE)
+
+
+def make_repo(folder: Path, files: Files) -> Path:
+    folder.mkdir()
+    git(folder, "init", "-q", "--initial-branch=main")
+    git(folder, "config", "user.name", "Ann")
+    git(folder, "config", "user.email", "ann@example.org")
+    write(folder, files)
+    git(folder, "add", "--all")
+    git(folder, "commit", "-qm", "start")
+    return folder
+
+
+def git(folder: Path, *arguments: str) -> str:
+    return subprocess.run(["git", *arguments], cwd=folder, check=True, capture_output=True, text=True).stdout
+
+
+def write(folder: Path, files: Files) -> None:
+    for name, text in files.items():
+        path = folder / name
+        path.parent.mkdir(parents=True, exist_ok=True)
+        if text is None:
+            path.unlink()
+        else:
+            path.write_text(text)
+
+
+@pytest.fixture
+def verify(user: User, repo: Path) -> Callable[..., Ran]:
+    """Return a function that makes a change in the repo's working tree and verifies it."""
+
+    def run(files: Files, *arguments: str | Path) -> Ran:
+        write(repo, files)
+        return user.redstart("verify", repo, *arguments)
+
+    return run
+
+
+def read_claims(result: dict[str, Any]) -> dict[str, str]:
+    return {claim["test"].rpartition("::")[2]: claim["kind"] for claim in result["claims"]}
+
+
+CASES = [pytest.param(change, id=name) for name, change in (ORDINARY | SABOTAGES).items()]
+
+
+@pytest.mark.parametrize("change", sample_parameters(CASES, 6))
+def test_change_ends_as_its_tests_show(change: Change, verify):
+    ran = verify(change.files, "--json")
+    assert ran.code == change.code, ran.out + ran.err
+    result = json.loads(ran.out)
+    assert (result["end"], result["exit_code"]) == (change.end, change.code)
+    assert read_claims(result) == change.claims, json.dumps(result["claims"], indent=1)
