@@ -74,7 +74,7 @@ ORDINARY = {
             "shop.py": SHOP.replace("count", "size"),
             "tests/test_shop.py": TESTS.replace("import count, total", "import size, total").replace("count(", "size("),
         },
-        "unproven",
+        "verified",
         0,
         {"test_size": "absent_before", "test_count": "replaced", "test_total": "outdated"},
     ),

@@ -113,8 +113,16 @@ class Claim(VerificationPart):
     kind: ClaimKind
     note: str = ""
     """Why, in a few words; may quote the test's failure."""
+    controlled: bool = False
+    """Whether altered copies of the new test fail on the new code, as they must."""
     accepted: str = ""
     """The person who accepted a test that demands less; empty if nobody did."""
+
+    @property
+    def is_proof(self) -> bool:
+        """Whether the test proves the change: also one of what did not exist before, if it is known to be able to
+        fail."""
+        return self.kind in PROVING or (self.kind is ClaimKind.absent_before and self.controlled)
 
 
 class MatrixRun(VerificationPart):

@@ -9,7 +9,7 @@ from redstart.core.change import Snapshot
 from redstart.core.verification import ChangedFile, FileChange, FileRole
 from redstart.ports.store.port.trees import Trees
 from redstart.toolkit.honesty.verdict.related_files import is_changelog_or_docs
-from redstart.toolkit.languages.registry import is_test_path, is_test_support
+from redstart.toolkit.languages.registry import is_test_path, is_test_support, list_languages
 from redstart.toolkit.patching.policy import ABSENT_MODE, Protection, find_protection, is_about_packages
 
 _LOCKS = re.compile(
@@ -22,7 +22,6 @@ _GENERATED = re.compile(r"_pb2(?:_grpc)?\.pyi?$|\.min\.(?:js|css)$|(?:^|/)(?:dis
 _TEXT = re.compile(
     r"(?:^|/)(?:docs?|examples?)/.*\.(?:png|svg|gif|jpe?g|css|ipynb)$|(?:^|/)(?:licen[cs]e|authors)[^/]*$", re.I
 )
-_RUN_SETTINGS = (Protection.configuration, Protection.startup, Protection.runner)
 
 
 def sort_changed_files(
@@ -42,15 +41,20 @@ def find_role(path: str, before: bytes | None, after: bytes | None, test_globs: 
     """Return what a changed file is for."""
     if _LOCKS.search(path) or is_about_packages(path, before, after):
         return FileRole.dependencies
-    if is_test_support(path) and find_protection(path.rpartition("/")[2]) is Protection.configuration:
+    if is_test_support(path) and _configures_tests(path.rpartition("/")[2]):
         return FileRole.configuration
     if is_changelog_or_docs(path) or _TEXT.search(path):
         return FileRole.docs
     protection = find_protection(path, tests=test_globs)
     if protection in (Protection.test, Protection.starts_tests) or is_test_path(path):
         return FileRole.tests
-    if protection in _RUN_SETTINGS:
+    if _configures_tests(path):
         return FileRole.configuration
     if protection is not None:
         return FileRole.other
     return FileRole.generated if _GENERATED.search(path) else FileRole.source
+
+
+def _configures_tests(path: str) -> bool:
+    """Return whether a file of this name can change what the tests are or how they run."""
+    return any(language.get_protection(path.casefold()) for language in list_languages())

@@ -33,6 +33,8 @@ def describe_end(
         return Ending(end, f"{format_count(len(broken), 'test')} {verb} with the change", "fix the code or the tests")
     if end is VerificationEnd.tampered:
         hidden = sum(claim.kind is ClaimKind.hidden for claim in claims)
+        if not hidden:
+            return Ending(end, unexplained, "no honest change does this: look at what it adds to the code")
         reason = f"the new test configuration hides the failure of {format_count(hidden, 'test')}"
         return Ending(end, reason, "restore the test configuration, or fix the code")
     if end is VerificationEnd.weakened:
@@ -48,8 +50,13 @@ def describe_end(
 
 def _describe_proof(claims: Sequence[Claim]) -> str:
     count = sum(claim.kind in PROVING for claim in claims)
+    added = sum(claim.is_proof for claim in claims) - count
     verbs = ("fails", "passes") if count == 1 else ("fail", "pass")
-    return f"{format_count(count, 'test')} {verbs[0]} without the change and {verbs[1]} with it"
+    parts = [f"{format_count(count, 'test')} {verbs[0]} without the change and {verbs[1]} with it"] if count else []
+    if added:
+        verb = "tests" if added == 1 else "test"
+        parts.append(f"{format_count(added, 'new test')} {verb} what the change adds, and can fail")
+    return "; ".join(parts)
 
 
 def _explain_unproven(files: Sequence[ChangedFile], claims: Sequence[Claim]) -> tuple[str, str]:

@@ -27,7 +27,8 @@ class SuiteRuns:
         """`spec` says how the new tests run. Raises `SandboxUnavailable` if `app` has no sandbox."""
         if app.adapters.sandbox is None:
             raise SandboxUnavailable("verification needs a sandbox")
-        self._sandbox, self._blobs, self._trees = app.adapters.sandbox, app.adapters.blobs, app.trees
+        self._sandbox, self._trees = app.adapters.sandbox, app.trees
+        self.blobs = app.adapters.blobs
         self._spec, self._watch = spec, watch
 
     async def run_suite(
@@ -51,7 +52,7 @@ class SuiteRuns:
         with self._watch.report_execution():
             return await run_suite(
                 self._sandbox,
-                self._blobs,
+                self.blobs,
                 spec,
                 tree,
                 sign=partial(sign, is_source=lambda _: False),
@@ -65,7 +66,7 @@ class SuiteRuns:
 
     async def execute(self, activity: str, tree: Snapshot, request: SuiteRequest) -> Completed:
         self._watch.announce(activity)
-        environment = load_environment(self._blobs, self._spec)
+        environment = load_environment(self.blobs, self._spec)
         with self._watch.report_execution():
             return await self._sandbox.run(build_execution(self._spec, tree, environment, request))
 
@@ -84,12 +85,12 @@ class SuiteRuns:
 
     def create_project_view(self, tree: Snapshot) -> ProjectView:
         """Return the view that tells a missing dependency from a mistake."""
-        environment, view = load_environment(self._blobs, self._spec), self.create_test_view(tree)
+        environment, view = load_environment(self.blobs, self._spec), self.create_test_view(tree)
         root = join(environment.mount, self._spec.suite.folder).rstrip("/")
         return create_project_view(view.snapshot_paths, view.read, root, environment.python)
 
     def read_output(self, suite_run: SuiteRun) -> str:
-        return self._blobs.get(suite_run.report.output).decode("utf-8", "replace")
+        return self.blobs.get(suite_run.report.output).decode("utf-8", "replace")
 
     def _create_view(self, spec: RunSpec, tree: Snapshot) -> TreeView:
         return TreeView(spec.suite, self._trees.list_files(tree), partial(self._trees.read, tree))

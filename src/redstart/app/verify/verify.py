@@ -13,6 +13,7 @@ from redstart.app.exit_codes import verification_exit_code
 from redstart.app.runs import find_test_files, keep_environment
 from redstart.app.verify.changed_files import sort_changed_files
 from redstart.app.verify.matrix import Change, MatrixOutcome, repeat_failures, run_matrix
+from redstart.app.verify.proof_checks import ProofChecks, check_proof
 from redstart.app.verify.reasons import Ending, describe_end
 from redstart.app.verify.revisions import RevisionRequest, Revisions, resolve_revisions
 from redstart.app.verify.suite_runs import SuiteRuns
@@ -83,7 +84,7 @@ async def verify(
     root = find_work_root(path)
     revisions = resolve_revisions(app.trees, root, request.revisions)
     files = sort_changed_files(app.trees, revisions.base.snapshot, revisions.head.snapshot)
-    draft = _Draft(root, request, revisions, files)
+    draft = _Draft(root, request, revisions, files, app.adapters.world.generate_id())
     if not files:
         return draft.finish(describe_end(VerificationEnd.unproven, files, ()))
     if all(file.role in _NO_TESTS_READ for file in files):
@@ -111,6 +112,8 @@ class _Draft(NamedTuple):
     request: VerifyRequest
     revisions: Revisions
     files: tuple[ChangedFile, ...]
+    seed: str
+    """The seed of every random choice: the author of a change cannot predict it."""
 
     def finish(
         self,
@@ -195,11 +198,19 @@ async def _verify_change(runs: SuiteRuns, change: Change, draft: _Draft) -> Veri
         steadiness = await repeat_failures(runs, change, outcome, broken, demanding)
         matrix = evidence.matrix._replace(former=steadiness.former)
         claims = derive_claims(evidence._replace(matrix=matrix, flaky=steadiness.flaky))
-    claims, unmatched = _accept(claims, draft)
-    end = VerificationEnd.worse if new.unexplained and not old.unexplained else decide_end(claims)
-    ending = describe_end(end, change.files, claims, new.unexplained)
-    notes = [*outcome.notes, *(f"--accept {text} names no test that demands less" for text in unmatched)]
-    return draft.finish(ending, claims, outcome, notes)
+    checks = ProofChecks(claims)
+    if decide_end(claims) not in (VerificationEnd.tampered, VerificationEnd.worse):
+        checks = await check_proof(runs, change, outcome, claims, draft.request.level, draft.seed)
+    claims, unmatched = _accept(checks.claims, draft)
+    end, why = decide_end(claims), new.unexplained
+    if why and not old.unexplained:
+        end = VerificationEnd.worse
+    elif checks.refused:
+        end, why = VerificationEnd.tampered, checks.refused
+    ending = describe_end(end, change.files, claims, why)
+    unused = (f"--accept {text} names no test that demands less" for text in unmatched)
+    result = draft.finish(ending, claims, outcome, (*outcome.notes, *checks.notes, *unused))
+    return result.model_copy(update={"evidence": checks.evidence})
 
 
 def _explain_missing_results(runs: SuiteRuns, change: Change, old: SuiteRun, new: SuiteRun) -> Ending | None:

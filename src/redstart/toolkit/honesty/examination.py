@@ -28,6 +28,8 @@ class PatchDoubt(NamedTuple):
 class CheckOutcome(NamedTuple):
     evidence: CheckEvidence
     doubts: tuple[PatchDoubt, ...] = ()
+    covered_ids: tuple[str, ...] = ()
+    """The targets that `evidence` counts as covered, if the check tells them apart."""
 
 
 class GreenPatch(NamedTuple):

@@ -7,7 +7,7 @@ from typing import NamedTuple
 
 from redstart.core.frozen import clip
 from redstart.core.report import Case, Outcome
-from redstart.core.verification import ASKING, PROVING, Claim, ClaimKind, VerificationEnd
+from redstart.core.verification import ASKING, Claim, ClaimKind, VerificationEnd
 from redstart.toolkit.honesty.changes.edited_tests import EditedTests, count_cases
 from redstart.toolkit.honesty.changes.missing_names import ChangedWords, find_missing_name
 from redstart.toolkit.honesty.changes.suite_results import ResultMatrix, SuiteResults
@@ -163,7 +163,8 @@ def decide_end(claims: Collection[Claim]) -> VerificationEnd:
         return VerificationEnd.weakened
     if ClaimKind.environment in kinds:
         return VerificationEnd.environment
-    return VerificationEnd.verified if kinds & PROVING else VerificationEnd.unproven
+    is_proven = any(claim.is_proof for claim in claims)
+    return VerificationEnd.verified if is_proven else VerificationEnd.unproven
 
 
 def _quote(case: Case) -> str:

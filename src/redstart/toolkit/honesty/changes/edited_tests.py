@@ -51,8 +51,7 @@ class EditedTests:
 
     def is_replaced(self, id_: str) -> bool:
         """Return whether other tests replace this one, which is gone: they have its name, or most of its lines."""
-        name = _get_function_name(id_)
-        if any(f"def {name}(".encode() in line for line in self._added_lines):
+        if self._count_definitions(self._after, id_) >= max(self._count_definitions(self._before, id_), 1):
             return True
         old = [line for line in get_test_text(self._before, id_).splitlines() if len(line.strip()) >= _SHORTEST]
         found = sum(line.strip().encode() in self._added_lines for line in old)
@@ -63,6 +62,12 @@ class EditedTests:
         text = get_test_text(self._after, id_)
         lines = [line for line in _strip_lines(text.encode()) if len(line) >= _SHORTEST]
         return bool(lines) and all(line in self._removed_lines for line in lines)
+
+    def _count_definitions(self, view: TreeView, id_: str) -> int:
+        """Count the definitions of tests of this name in the changed files."""
+        language = find_file_language(self.find_file(id_))
+        definitions = language.list_definition_texts("", _get_function_name(id_)) if language else ()
+        return sum((view.read(path) or b"").count(text) for path in self._changed for text in definitions)
 
     @cached_property
     def _added_lines(self) -> frozenset[bytes]:

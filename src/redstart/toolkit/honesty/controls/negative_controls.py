@@ -52,17 +52,20 @@ async def examine_controls(patch: GreenPatch, runs: CheckRuns, *, rounds: int) -
                 suspects.append(altered_test)
     doubts, notes = await trial.investigate(suspects)
     doubted_ids = {doubt.subject for doubt in doubts}
-    covered = sum(
-        len(item.ids) for item in all_subjects.selected if item.is_target and item.id in detected - doubted_ids
-    )
+    covered_ids = [
+        id_
+        for item in all_subjects.selected
+        if item.is_target and item.id in detected - doubted_ids
+        for id_ in item.ids
+    ]
     evidence = CheckEvidence(
         check="control",
         targets=all_subjects.targets,
-        covered=covered,
+        covered=len(covered_ids),
         runs=trial.runs,
         notes=(*all_subjects.left_out, *notes)[:NOTES],
     )
-    return CheckOutcome(evidence, tuple(doubt.patch_doubt for doubt in doubts))
+    return CheckOutcome(evidence, tuple(doubt.patch_doubt for doubt in doubts), tuple(covered_ids))
 
 
 class _Doubted(NamedTuple):

@@ -32,22 +32,22 @@ class Assertion(NamedTuple):
 
 
 _METHODS = {
-    "assertEqual": Strength.exact,
-    "assertEquals": Strength.exact,
-    "assertIs": Strength.exact,
-    "assertDictEqual": Strength.exact,
-    "assertListEqual": Strength.exact,
-    "assertSetEqual": Strength.exact,
-    "assertTupleEqual": Strength.exact,
-    "assertCountEqual": Strength.near,
-    "assertSequenceEqual": Strength.exact,
-    "assertMultiLineEqual": Strength.exact,
     "assertAlmostEqual": Strength.near,
-    "assertRaisesRegex": Strength.exact,
-    "assertRaises": Strength.near,
+    "assertCountEqual": Strength.near,
     "assertTrue": Strength.truth,
     "assertFalse": Strength.truth,
+    "assertIsNotNone": Strength.truth,
+    "assertNotEqual": Strength.relation,
+    "assertIn": Strength.relation,
+    "assertNotIn": Strength.relation,
+    "assertIsInstance": Strength.relation,
+    "assertGreater": Strength.relation,
+    "assertGreaterEqual": Strength.relation,
+    "assertLess": Strength.relation,
+    "assertLessEqual": Strength.relation,
+    "assertRegex": Strength.relation,
 }
+"""What the methods of unittest demand that compare less exactly. Any other one, and any helper, may be exact."""
 _EXCEPTIONS = ("assertRaises", "assertRaisesRegex", "raises")
 _ANY_EXCEPTION = ("Exception", "BaseException")
 _NEGATIVE = (ast.NotEq, ast.IsNot)
@@ -89,7 +89,7 @@ def _read_call(node: ast.Call, name: str) -> Assertion:
     if name == "assertTrue" and node.args:
         subject, strength = _judge_expression(node.args[0])
         return Assertion(subject, strength, ast.unparse(node))
-    return Assertion(subject, _METHODS.get(name, Strength.relation), ast.unparse(node))
+    return Assertion(subject, _METHODS.get(name, Strength.exact), ast.unparse(node))
 
 
 def _judge_expression(test: ast.expr) -> tuple[str, Strength]:

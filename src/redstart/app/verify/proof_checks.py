@@ -1,0 +1,137 @@
+"""Check the tests that prove a change: by reruns, by altered copies of them, and in other surroundings."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from typing import NamedTuple
+
+from redstart.app.verify.matrix import Change, MatrixOutcome, combine_trees
+from redstart.app.verify.suite_runs import SuiteRuns
+from redstart.core.frozen import clip
+from redstart.core.report import Case, CheckEvidence
+from redstart.core.run import Level
+from redstart.core.verification import PROVING, Claim, ClaimKind, FileRole
+from redstart.toolkit.checks.code_problems import find_code_problems
+from redstart.toolkit.checks.selection import select_new_findings
+from redstart.toolkit.honesty.all_checks import examine
+from redstart.toolkit.honesty.changes.suite_results import SuiteResults
+from redstart.toolkit.honesty.controls.negative_controls import examine_controls
+from redstart.toolkit.honesty.examination import GreenPatch
+from redstart.toolkit.honesty.verdict.levels import MEASURES
+from redstart.toolkit.languages.registry import is_test_path
+from redstart.toolkit.retrieval.affected_tests import find_affected_tests
+from redstart.toolkit.suites.execute import load_environment
+
+MOST_NOTES = 10
+
+
+class ProofChecks(NamedTuple):
+    """The claims after the checks, and the evidence."""
+
+    claims: list[Claim]
+    evidence: tuple[CheckEvidence, ...] = ()
+    refused: str = ""
+    """Why the change hides failures; empty if no check shows that."""
+    notes: tuple[str, ...] = ()
+
+
+async def check_proof(
+    runs: SuiteRuns, change: Change, outcome: MatrixOutcome, claims: Sequence[Claim], level: Level, seed: str
+) -> ProofChecks:
+    """Check the tests that prove the change, and whether the new tests that prove nothing yet can fail at all."""
+    return await _ProofExaminer(runs, change, outcome, level, seed).examine(claims)
+
+
+class _ProofExaminer:
+    def __init__(self, runs: SuiteRuns, change: Change, outcome: MatrixOutcome, level: Level, seed: str) -> None:
+        self._runs, self._change, self._outcome, self._seed = runs, change, outcome, seed
+        self._measures = MEASURES[level]
+        self._without = combine_trees(runs, change).without
+
+    async def examine(self, claims: Sequence[Claim]) -> ProofChecks:
+        steady = await self._find_flaky(claims)
+        proving = [claim.test for claim in steady if claim.kind in PROVING]
+        notes: list[str] = []
+        results = await examine(self._build_patch(proving), self._runs, self._measures) if proving else []
+        doubts = [doubt for result in results for doubt in result.doubts]
+        notes += [doubt.message for doubt in doubts if not doubt.refuses]
+        refused = next((doubt.message for doubt in doubts if doubt.refuses), "")
+        if refused:
+            return ProofChecks(steady, tuple(result.evidence for result in results), refused, tuple(notes))
+        controlled, control_notes = await self._control_new_tests(steady)
+        notes += [*control_notes, *self._list_findings()]
+        evidence = tuple(result.evidence for result in results)
+        return ProofChecks(controlled, evidence, "", tuple(clip(note, 300) for note in notes[:MOST_NOTES]))
+
+    async def _find_flaky(self, claims: Sequence[Claim]) -> list[Claim]:
+        """Run the proving tests again, with one varied condition each: those with another result prove nothing."""
+        ids = [claim.test for claim in claims if claim.kind in (*PROVING, ClaimKind.absent_before)]
+        flaky: dict[str, str] = {}
+        repeats = self._measures.after if ids else ()
+        for number, (condition, variation) in enumerate(repeats, 1):
+            activity = f"rerun {number} of {len(repeats)}"
+            suite_run = await self._runs.run_suite(
+                activity, self._change.head, self._change.new_spec, ids, variation=variation, tests=len(ids)
+            )
+            flaky |= dict.fromkeys(_list_unless_passed(ids, suite_run.cases), f"it fails with another {condition}")
+        red = [claim.test for claim in claims if claim.kind in PROVING]
+        if self._measures.fail_again and red:
+            suite_run = await self._runs.run_tests("without the change again", self._without, red)
+            results = SuiteResults(suite_run.cases)
+            flaky |= {id_: "it also passes without the change" for id_ in red if results.is_passed(id_)}
+        return [
+            Claim(test=claim.test, kind=ClaimKind.flaky, note=flaky[claim.test]) if claim.test in flaky else claim
+            for claim in claims
+        ]
+
+    async def _control_new_tests(self, claims: Sequence[Claim]) -> tuple[list[Claim], list[str]]:
+        """Alter the new tests that prove nothing yet. What tests something absent before proves it if it can fail."""
+        kinds = (ClaimKind.absent_before, ClaimKind.green_without)
+        ids = [claim.test for claim in claims if claim.kind in kinds]
+        if not ids:
+            return list(claims), []
+        patch = self._build_patch(ids)._replace(nearby=())
+        outcome = await examine_controls(patch, self._runs, rounds=self._measures.controls)
+        able = frozenset(outcome.covered_ids)
+        doubts = [f"{doubt.message}: the new test cannot fail" for doubt in outcome.doubts]
+        controlled = [
+            claim.model_copy(update={"controlled": claim.test in able}) if claim.kind in kinds else claim
+            for claim in claims
+        ]
+        return controlled, [*doubts, *outcome.evidence.notes]
+
+    def _build_patch(self, targets: Sequence[str]) -> GreenPatch:
+        change, runs = self._change, self._runs
+        changed = change.list_paths(FileRole.source, FileRole.generated)
+        return GreenPatch(
+            base=self._without,
+            patched=change.head,
+            suite=change.new_spec.suite,
+            environment=load_environment(runs.blobs, change.new_spec),
+            targets=tuple(targets),
+            before=tuple(self._outcome.results.without.cases.values()),
+            nearby=self._find_nearby(changed),
+            changed=tuple(changed),
+            seed=self._seed,
+            after=self._outcome.new.cases,
+        )
+
+    def _find_nearby(self, changed: Iterable[str]) -> tuple[str, ...]:
+        """Return the tests in files that import a changed file."""
+        view, suite = self._runs.create_test_view(self._change.head), self._change.new_spec.suite
+        shown = [suite.to_runner_path(path) for path in changed]
+        files = frozenset(find_affected_tests(shown, sorted(view.snapshot_paths), view.read, is_test_path))
+        return tuple(case.id for case in self._outcome.new.cases if view.find_file(case.id) in files)
+
+    def _list_findings(self) -> list[str]:
+        """List what the linters newly find in the changed source, one sentence each."""
+        change, runs = self._change, self._runs
+        paths = change.list_paths(FileRole.source)
+        before, after = ({path: runs.read(tree, path) for path in paths} for tree in (change.base, change.head))
+        findings = select_new_findings(find_code_problems(before), find_code_problems(after))
+        return [f"new finding: {item.path}:{item.line} {item.message} ({item.tool} {item.rule})" for item in findings]
+
+
+def _list_unless_passed(ids: Sequence[str], cases: Iterable[Case]) -> list[str]:
+    results = SuiteResults(cases)
+    return [id_ for id_ in ids if not results.is_passed(id_)]
