@@ -235,3 +235,75 @@ def test_change_ends_as_its_tests_show(change: Change, verify):
     result = json.loads(ran.out)
     assert (result["end"], result["exit_code"]) == (change.end, change.code)
     assert read_claims(result) == change.claims, json.dumps(result["claims"], indent=1)
+
+
+@pytest.mark.parametrize("side", sample_parameters(["--patch", "--staged", "--head"], 1))
+def test_change_is_a_patch_staged_or_a_ref_and_the_repo_is_only_read(side: str, user: User, repo: Path, tmp_path: Path):
+    patch = tmp_path / "fix.patch"
+    write(repo, FIX)
+    patch.write_text(git(repo, "diff"))
+    if side == "--head":
+        git(repo, "checkout", "-qb", "feature")
+        git(repo, "commit", "-qam", "fix")
+    elif side == "--staged":
+        git(repo, "add", "--all")
+    git(repo, "checkout", "-q", *(["main"] if side == "--head" else ["HEAD", "--", "."] if side == "--patch" else []))
+    value = {"--patch": [patch], "--staged": [], "--head": ["feature"]}[side]
+    before = hash_files(repo)
+    ran = user.redstart("verify", repo, side, *value, "--json", "--require", "proof")
+    assert (ran.code, json.loads(ran.out)["end"]) == (0, "verified"), ran.out + ran.err
+    assert hash_files(repo) == before
+
+
+def hash_files(folder: Path) -> dict[str, bytes]:
+    """Return the content of every file below a folder, the data of git included."""
+    return {str(path): path.read_bytes() for path in sorted(folder.rglob("*")) if path.is_file()}
+
+
+def test_accepted_test_names_the_person_and_other_names_are_reported(verify):
+    files = SABOTAGES["old test dropped"].files
+    ran = verify(files, "--json", "--accept", "tests/test_shop.py::test_count", "--accept", "tests/test_other.py")
+    result = json.loads(ran.out)
+    assert (ran.code, result["end"]) == (0, "verified"), ran.out + ran.err
+    accepted = {claim["test"]: claim["accepted"] for claim in result["claims"] if claim["accepted"]}
+    assert accepted == {"tests/test_shop.py::test_count": "Ann <ann@example.org>"}
+    assert "--accept tests/test_other.py names no test that demands less" in result["notes"]
+
+
+def test_default_level_reruns_and_alters_the_proving_test(user: User, verify):
+    user.wants_proof()
+    result = json.loads(verify(FIX, "--json").out)
+    assert (result["end"], result["level"]) == ("verified", "standard")
+    control = next(item for item in result["evidence"] if item["check"] == "control")
+    assert (control["targets"], control["covered"]) == (1, 1)
+
+
+def test_new_test_that_cannot_fail_is_named_and_proves_nothing(verify):
+    hollow = "\n\ndef test_refund():\n    try:\n        assert refund([5]) == 1\n    except Exception:\n        pass\n"
+    shop = SHOP + "\n\ndef refund(prices):\n    return -sum(prices)\n"
+    tests = TESTS.replace("import count,", "import count, refund,") + hollow
+    result = json.loads(verify({"shop.py": shop, "tests/test_shop.py": tests}, "--json").out)
+    assert (result["end"], read_claims(result)) == ("unproven", {"test_refund": "absent_before"})
+    assert any("test_refund still passes when" in note for note in result["notes"]), result["notes"]
+
+
+@pytest.mark.parametrize(
+    ("files", "end", "code"),
+    [
+        ({"tests/test_shop.py": None, "shop.py": RIGHT_SHOP}, "worse", 1),
+        ({"shop.py": "import surely_missing_package\n" + SHOP}, "environment", 3),
+        ({"shop.py": "def total(:\n"}, "worse", 1),
+    ],
+    ids=["all tests gone", "missing package", "syntax error"],
+)
+def test_run_without_results_is_never_a_success(files: Files, end: str, code: int, verify):
+    ran = verify(files, "--json")
+    assert (json.loads(ran.out)["end"], ran.code) == (end, code), ran.out + ran.err
+
+
+def test_repo_without_tests_and_a_base_that_does_not_exist(user: User, tmp_path: Path):
+    repo = make_repo(tmp_path / "bare", {"shop.py": SHOP})
+    write(repo, {"shop.py": RIGHT_SHOP})
+    assert user.redstart("verify", repo).code == 5
+    ran = user.redstart("verify", repo, "--base", "nowhere")
+    assert (ran.code, "nowhere is not a commit of this repo" in ran.err) == (2, True)

@@ -62,6 +62,10 @@ def verify(
     python: options.Python = None,
     no_input: options.NoInput = False,
     json: Annotated[bool, typer.Option("--json", help="Print the result as one JSON object.")] = False,
+    markdown: Annotated[
+        Path | None,
+        typer.Option("--markdown", metavar="FILE", help="Write the result for a pull-request comment to this file."),
+    ] = None,
     verbose: Annotated[bool, typer.Option("-v", "--verbose", help="List every test.")] = False,
     sandbox: options.SandboxKind = None,
     sandbox_image: options.SandboxImage = None,
@@ -93,6 +97,8 @@ def verify(
     )
     result = _run(settings, path, request, unsafe=unsafe_no_sandbox, may_lend=_ask_about_pytest if can_ask else None)
     _print(result, json=json, verbose=verbose)
+    if markdown is not None:
+        _write_markdown(result, markdown)
     raise typer.Exit(result.exit_code)
 
 
@@ -131,3 +137,14 @@ def _print(result: Verification, *, json: bool, verbose: bool) -> None:
     console = create_console()
     for line in format_report(result, console.width if console.is_terminal else None, shows_all=verbose):
         console.print(style_line((line.text, line.style)))
+
+
+def _write_markdown(result: Verification, path: Path) -> None:
+    from redstart.app.verify.markdown import as_markdown
+    from redstart.core.errors import ConfigError
+
+    try:
+        path.write_text(as_markdown(result), encoding="utf-8")
+    except OSError as error:
+        problem = f"{path} cannot be written: {error.strerror or error}"
+        raise ConfigError(problem, remedy="choose another file: --markdown") from error

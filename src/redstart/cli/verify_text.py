@@ -7,6 +7,7 @@ from typing import NamedTuple
 
 from rich.cells import cell_len
 
+from redstart.app.verify.kinds import KINDS, KindText
 from redstart.cli.text_wrap import wrap
 from redstart.core.frozen import format_count
 from redstart.core.report import OutcomeCounts
@@ -18,32 +19,16 @@ MOST_LISTED = 10
 LABEL_WIDTH = 9
 
 
-class KindText(NamedTuple):
-    """How the report names the tests of one kind, what that means, and their style."""
-
-    title: str
-    meaning: str
-    style: str
-
-
-KINDS = {
-    ClaimKind.hidden: KindText("Hidden", "fails, and only the new test configuration hides it", "red"),
-    ClaimKind.broken: KindText("Broken", "fails with the change", "red"),
-    ClaimKind.weakened: KindText("Weakened", "demands less than before", "yellow"),
-    ClaimKind.removed: KindText("Removed", "is gone, and no other test replaces it", "yellow"),
-    ClaimKind.skipped: KindText("Skipped", "ran before the change and does not run any more", "yellow"),
-    ClaimKind.environment: KindText("Environment", "needs something that this machine lacks", "yellow"),
-    ClaimKind.fixed: KindText("Fixed", "failed before the change and passes now", "green"),
-    ClaimKind.proven: KindText("Proven", "fails without the change and passes with it", "green"),
-    ClaimKind.absent_before: KindText("Absent before", "tests only what did not exist before the change", ""),
-    ClaimKind.green_without: KindText("Green without", "passes without the change too, so it proves nothing", ""),
-    ClaimKind.outdated: KindText("Outdated", "its old form uses a name that is gone", ""),
-    ClaimKind.replaced: KindText("Replaced", "other tests contain it, or its code is gone", ""),
-    ClaimKind.edited: KindText("Edited", "its old form and its new form pass on old and new code", ""),
-    ClaimKind.red_before: KindText("Red before", "failed before the change and still fails", ""),
-    ClaimKind.flaky: KindText("Flaky", "passes in one run and fails in another", ""),
+KIND_STYLES = {
+    ClaimKind.hidden: "red",
+    ClaimKind.broken: "red",
+    ClaimKind.weakened: "yellow",
+    ClaimKind.removed: "yellow",
+    ClaimKind.skipped: "yellow",
+    ClaimKind.environment: "yellow",
+    ClaimKind.fixed: "green",
+    ClaimKind.proven: "green",
 }
-"""The kinds in the order of the report."""
 END_STYLES = {VerificationEnd.verified: "green", VerificationEnd.unproven: ""}
 ROLE_NAMES = {
     FileRole.configuration: "test configuration",
@@ -62,7 +47,7 @@ def format_report(result: Verification, width: int | None, *, shows_all: bool = 
     yield from _format_matrix(result.matrix)
     for kind, text in KINDS.items():
         if claims := result.list_claims([kind]):
-            yield from _format_claims(claims, text, width, shows_all=shows_all)
+            yield from _format_claims(claims, text, KIND_STYLES.get(kind, ""), width, shows_all=shows_all)
     for note in result.notes:
         yield from _wrap(f"note: {note}", width, "", hang=6)
     yield ReportLine("")
@@ -120,10 +105,10 @@ def _format_counts(counts: OutcomeCounts) -> str:
 
 
 def _format_claims(
-    claims: Sequence[Claim], text: KindText, width: int | None, *, shows_all: bool
+    claims: Sequence[Claim], text: KindText, style: str, width: int | None, *, shows_all: bool
 ) -> Iterator[ReportLine]:
     yield ReportLine("")
-    yield from _wrap(f"{text.title} ({len(claims):,}): {text.meaning}", width, text.style, hang=2)
+    yield from _wrap(f"{text.title} ({len(claims):,}): {text.meaning}", width, style, hang=2)
     listed = claims if shows_all else claims[:MOST_LISTED]
     for claim in listed:
         accepted = f"accepted by {claim.accepted}" if claim.accepted else ""

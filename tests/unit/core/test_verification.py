@@ -8,7 +8,7 @@ import pytest
 
 from redstart.app.exit_codes import verification_exit_code
 from redstart.app.json_schema import render_json_schema
-from redstart.cli.verify_text import KINDS
+from redstart.app.verify.kinds import KINDS
 from redstart.core.verification import ClaimKind, Requirement, Verification, VerificationEnd
 
 SCHEMA = Path(__file__).parents[3] / "docs" / "reference" / "verify.schema.json"

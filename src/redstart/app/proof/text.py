@@ -12,6 +12,7 @@ import re
 from collections.abc import Iterator, Sequence
 from typing import NamedTuple
 
+from redstart.app.markdown import escape_markdown
 from redstart.app.proof.schema import AttemptRecord, CheckMark, CheckName, EditSummary, Proof
 from redstart.core.change import EditFit, EditKind
 from redstart.core.frozen import format_count
@@ -53,7 +54,6 @@ _FIT_TEXTS = {
     EditFit.node: "replaced a definition by its name",
     None: "did not fit",
 }
-_SAFE_CHARACTER = re.compile(r"[A-Za-z0-9 .,:;()/'+-]")
 
 
 class TextBlock(NamedTuple):
@@ -93,10 +93,10 @@ def text_lines(proof: Proof) -> Iterator[TextLine]:
 def as_markdown(proof: Proof) -> str:
     """Render a proof as Markdown for the body of a pull request."""
     rows = (
-        f"| {TITLES[check.name]} | {RESULTS[check.mark]} | {_escape_markdown(check.said)} |" for check in proof.checks
+        f"| {TITLES[check.name]} | {RESULTS[check.mark]} | {escape_markdown(check.said)} |" for check in proof.checks
     )
     table = "\n".join(("| What was checked | Result | |", "|---|---|---|", *rows))
-    parts = [f"**{_escape_markdown(proof.sentence)}**", table]
+    parts = [f"**{escape_markdown(proof.sentence)}**", table]
     for block in _build_blocks(proof):
         lines = [escape_line(line) for line in block.lines]
         longest = max((len(run) for line in lines for run in re.findall("`+", line)), default=0)
@@ -108,11 +108,6 @@ def as_markdown(proof: Proof) -> str:
 def as_json(proof: Proof) -> str:
     """Render the complete proof as JSON in ASCII, because text from a repo can contain terminal control characters."""
     return json.dumps(proof.model_dump(mode="json"), indent=2) + "\n"
-
-
-def _escape_markdown(text: str) -> str:
-    """Escape text so that Markdown shows it literally: every character with a possible meaning becomes an entity."""
-    return "".join(item if _SAFE_CHARACTER.match(item) else f"&#{ord(item)};" for item in escape_line(text))
 
 
 def _build_blocks(proof: Proof) -> list[TextBlock]:

@@ -108,6 +108,18 @@ def test_environment_problem_and_flaky_test_do_not_count_as_broken():
     assert derive(outcomes, flaky=(TEST,)) == {TEST: ClaimKind.flaky}
 
 
+def test_parameters_that_differ_in_each_run_are_no_new_tests():
+    old, new = (SuiteResults([Case(id=f"{TEST}[{clock}]", outcome=Outcome.passed)]) for clock in ("9:58", "9:59"))
+    for after in (OLD, OLD + "\n"):
+        tests = EditedTests(view(OLD), view(after), ["test_a.py"] if after != OLD else [])
+        assert (
+            derive_claims(ChangeEvidence(ResultMatrix(old, new, old, new), tests, collect_changed_words([]), {})) == []
+        )
+    tests = EditedTests(view(OLD), view(NEW), ["test_a.py"])
+    claims = derive_claims(ChangeEvidence(ResultMatrix(old, new, old, old), tests, collect_changed_words([]), {}))
+    assert [claim.kind for claim in claims] == [ClaimKind.absent_before, ClaimKind.edited]
+
+
 def test_tests_of_a_file_that_cannot_be_imported_are_broken_and_not_gone():
     error = Case(id="test_a.py", outcome=Outcome.error, message="SyntaxError: invalid syntax")
     matrix = ResultMatrix(run("passed"), SuiteResults([error]), run("passed"), run("passed"))

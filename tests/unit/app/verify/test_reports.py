@@ -1,0 +1,86 @@
+"""The report of a verification in a terminal and as Markdown, with names that try to leave their place."""
+
+from __future__ import annotations
+
+from rich.cells import cell_len
+
+from redstart.app.verify.markdown import as_markdown
+from redstart.cli.verify_text import format_report
+from redstart.core.report import CheckEvidence, OutcomeCounts
+from redstart.core.run import Level
+from redstart.core.verification import (
+    ChangedFile,
+    Claim,
+    ClaimKind,
+    CodeVersion,
+    FileChange,
+    FileRole,
+    MatrixRun,
+    Requirement,
+    Verification,
+    VerificationEnd,
+)
+
+HOSTILE = "tests/test_a.py::test[| <b>x</b> | `y`\n\x1b[2J]"
+LONG = f"tests/{'deep/' * 20}test_a.py::test_b"
+RESULT = Verification(
+    redstart="0.1.0",
+    repo="shop",
+    end=VerificationEnd.weakened,
+    exit_code=7,
+    reason="2 tests demand less than before, and nobody has accepted that",
+    remedy="if this is intended: redstart verify --accept 'tests/test_a.py::test'",
+    require=Requirement.no_worse,
+    level=Level.standard,
+    base=CodeVersion(name="main", commit="0123456789abcdef", tree="1"),
+    head=CodeVersion(name="working tree", tree="2"),
+    files=(ChangedFile(path="shop.py", role=FileRole.source, change=FileChange.edited),),
+    matrix=tuple(
+        MatrixRun(
+            new_tests=tests, new_code=code, counts=OutcomeCounts(passed=1200, failed=2), seconds=1.5, partial=tests
+        )
+        for tests in (False, True)
+        for code in (False, True)
+    ),
+    claims=(
+        Claim(test=HOSTILE, kind=ClaimKind.weakened, note="its old form fails: " + "assert 1 == 2 " * 20),
+        *(Claim(test=f"{LONG}{number}", kind=ClaimKind.outdated) for number in range(14)),
+    ),
+    evidence=(CheckEvidence(check="control", targets=2, covered=1),),
+    notes=("new finding: shop.py:1 undefined name (ruff F821)",),
+)
+
+
+def test_text_fits_80_columns_unless_a_word_is_longer():
+    lines = [line.text for line in format_report(RESULT, 80)]
+    assert [line for line in lines if cell_len(line) > 80 and " " in line.strip()] == []
+    assert "old tests  2 fail, 1,200 pass     2 fail, 1,200 pass" in lines
+    assert "Outdated (14): its old form uses a name that is gone" in lines
+    assert "  and 4 more: --verbose lists them" in lines
+    assert any(line.startswith("WEAKENED: 2 tests demand less") for line in lines)
+    assert not any("\x1b" in line for line in lines)
+
+
+def test_all_tests_are_listed_on_request_and_one_per_line_in_a_log():
+    lines = [line.text for line in format_report(RESULT, None, shows_all=True)]
+    assert sum(line.startswith(f"  {LONG}") for line in lines) == 14
+    assert sum("assert 1 == 2" in line for line in lines) == 1
+
+
+def test_unchanged_tests_have_one_row():
+    result = RESULT.model_copy(update={"matrix": (RESULT.matrix[0], RESULT.matrix[3])})
+    lines = [line.text for line in format_report(result, 80)]
+    assert "tests      2 fail, 1,200 pass     2 fail, 1,200 pass *" in lines
+
+
+def test_markdown_is_short_and_keeps_hostile_names_in_their_cells():
+    text = as_markdown(RESULT)
+    assert text.startswith("### ❌ Weakened: 2 tests demand less than before")
+    table = [line for line in text.splitlines() if line.startswith("| **")]
+    assert len(table) == 1
+    assert table[0].count("|") == 4
+    assert "<b>" not in text
+    assert "\x1b" not in text
+    visible = text[: text.index("<details>")]
+    assert len(visible.splitlines()) < 12
+    assert text.count("<details>") == text.count("</details>") == 1
