@@ -66,6 +66,14 @@ def verify(
         Path | None,
         typer.Option("--markdown", metavar="FILE", help="Write the result for a pull-request comment to this file."),
     ] = None,
+    attest: Annotated[
+        Path | None,
+        typer.Option("--attest", metavar="FILE", help="Write the result as an in-toto statement, unsigned."),
+    ] = None,
+    recheck: Annotated[
+        Path | None,
+        typer.Option("--recheck", metavar="FILE", help="Repeat the verification of such a statement and compare."),
+    ] = None,
     verbose: Annotated[bool, typer.Option("-v", "--verbose", help="List every test.")] = False,
     sandbox: options.SandboxKind = None,
     sandbox_image: options.SandboxImage = None,
@@ -95,11 +103,29 @@ def verify(
         (*settings.tests.files, *(test_files or ())),
         python,
     )
+    from redstart.app.verify.attestation import as_statement, list_differences, read_statement, repeat_request
+
+    claimed = read_statement(recheck) if recheck is not None else None
+    request = repeat_request(claimed, request) if claimed else request
     result = _run(settings, path, request, unsafe=unsafe_no_sandbox, may_lend=_ask_about_pytest if can_ask else None)
     _print(result, json=json, verbose=verbose)
     if markdown is not None:
-        _write_markdown(result, markdown)
+        from redstart.app.verify.markdown import as_markdown
+
+        _write(markdown, as_markdown(result), "--markdown")
+    if attest is not None:
+        _write(attest, as_statement(result), "--attest")
+    if claimed:
+        raise typer.Exit(_print_comparison(list_differences(claimed, result), str(recheck)))
     raise typer.Exit(result.exit_code)
+
+
+def _print_comparison(differences: list[str], name: str) -> int:
+    """Print how the repeated verification differs from the statement. Return the exit code."""
+    for difference in differences:
+        echo(f"differs: {difference}", err=True)
+    echo(f"{name}: {'not confirmed' if differences else 'confirmed, with the same result for each test'}", err=True)
+    return 1 if differences else 0
 
 
 def _ask_about_pytest(problem: str) -> bool:
@@ -139,12 +165,11 @@ def _print(result: Verification, *, json: bool, verbose: bool) -> None:
         console.print(style_line((line.text, line.style)))
 
 
-def _write_markdown(result: Verification, path: Path) -> None:
-    from redstart.app.verify.markdown import as_markdown
+def _write(path: Path, text: str, option: str) -> None:
     from redstart.core.errors import ConfigError
 
     try:
-        path.write_text(as_markdown(result), encoding="utf-8")
+        path.write_text(text, encoding="utf-8")
     except OSError as error:
         problem = f"{path} cannot be written: {error.strerror or error}"
-        raise ConfigError(problem, remedy="choose another file: --markdown") from error
+        raise ConfigError(problem, remedy=f"choose another file: {option}") from error
