@@ -35,6 +35,9 @@ OPTIONS = {
     "FixOptions": [
         *(
             "all_red",
+            "candidates",
+            "choose",
+            "escalate",
             "fresh",
             "hint",
             "issue",

@@ -23,7 +23,7 @@ from redstart.core.run import Attempt, Effort, Level, Limits, Mode, RunSpec, Run
 from redstart.core.run_preferences import QuestionOptions
 from redstart.core.set_aside import SetAsidePolicy
 from redstart.core.shell import Completed, Environment, Execution, ExitCause
-from redstart.core.tasks import TASKS, FixTask
+from redstart.core.tasks import TASKS, CandidatePlan, FixTask
 from redstart.engines.step_driver import Adapters
 from redstart.flow.modes import MODES
 from redstart.ports.memory.hashing import HashingEmbedder
@@ -211,6 +211,7 @@ class Rig:
         asks: QuestionOptions | None = None,
         reflect: ReflectionPolicy = ReflectionPolicy.never,
         set_aside: SetAsidePolicy = SetAsidePolicy.never,
+        candidates: CandidatePlan | None = None,
     ) -> str:
         """Create a new run on the buggy repo; return its ID."""
         files: dict[str, bytes | None] = {CODE: BUGGY.encode(), TESTS: TEST_TEXT.encode()}
@@ -218,7 +219,7 @@ class Rig:
         environment = Environment(mount="/repo", python="/usr/bin/python3")
         suite = Suite(runner="pytest", environment=self.adapters.blobs.put(environment.model_dump_json().encode()))
         spec = RunSpec(
-            task=FixTask(set_aside=set_aside) if mode is Mode.fix else TASKS[mode](),
+            task=FixTask(set_aside=set_aside, candidates=candidates) if mode is Mode.fix else TASKS[mode](),
             goal=goal,
             base=base,
             suite=suite,

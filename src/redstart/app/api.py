@@ -34,6 +34,9 @@ def fix(path: PathLike = ".", **options: Unpack[FixOptions]) -> RunResult:
     * **session** - *(optional)* Let the model try its edits with tools before it submits.
     * **fresh** - *(optional)* Start each attempt from the original code.
     * **all_red** - *(optional)* Make every failing test a target; set none aside as not this code's fault.
+    * **candidates** - *(optional)* How many child runs try the same fix, within the limits of the run.
+    * **escalate** - *(optional)* Let the fast model write the patches of all candidates but the last.
+    * **choose** - *(optional)* Wait for all candidates and take the smallest patch, not the first that is verified.
     * **issue** - *(optional)* What is wrong, in words. A failing test for it is written first.
     * **hint** - *(optional)* Advice that the model is shown.
     * **verify** - *(optional)* `quick`, `standard` or `strict`: how thoroughly a fix is verified.

@@ -30,6 +30,7 @@ from redstart.app.results import AuditResult, RunResult
 from redstart.app.run_choices import resume_with
 from redstart.app.run_status import load_row
 from redstart.app.runs import (
+    CandidateRequest,
     RunRequest,
     create_fix_run,
     find_run,
@@ -218,6 +219,9 @@ def _build_request(settings: Settings, options: FixOptions | ImproveOptions) -> 
         session=values.get("session"),
         fresh=values.get("fresh", False),
         set_aside=SetAsidePolicy.all_red if values.get("all_red") else SetAsidePolicy.alone,
+        candidates=CandidateRequest(
+            values.get("candidates", 1), values.get("escalate", False), values.get("choose", False)
+        ),
     )
 
 

@@ -58,6 +58,12 @@ class FixOptions(CreateOptions, ResumeOptions, total=False):
     """Whether the model tries its edits with tools before it submits; None for what its profile says."""
     fresh: bool
     """Whether each attempt starts from the original code, even if an earlier one fixed some of the tests."""
+    candidates: int
+    """How many child runs try the fix; 1 if the run itself does."""
+    escalate: bool
+    """Whether the fast model writes the patches of all candidates but the last."""
+    choose: bool
+    """Whether to wait for all candidates and take the smallest patch, instead of the first that is verified."""
     verify: Literal["quick", "standard", "strict"] | None
     """How thoroughly a fix is verified."""
 

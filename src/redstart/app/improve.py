@@ -126,15 +126,16 @@ async def list_cycles(app: AppContext, state: RunState) -> list[CycleView]:
         if not await app.adapters.store.list_runs(prefix=run_id, limit=1):
             break  # the improvement was decided on, but has not started yet
         child = await app.adapters.store.load(run_id)
-        child_result, is_running = get_child_result(child), child.status is not Status.finished
+        child_result = get_child_result(child)
+        is_running = child.status is not Status.finished and state.status is not Status.finished
         views.append(
             CycleView(
                 number=number,
                 run=run_id,
                 title=child_result.about if child_result else (child.now.plan.summary if child.now.plan else ""),
-                kept=child.result is Result.verified,
+                kept=child.spec.errand == state.work.chosen if state.work.chosen else child.result is Result.verified,
                 going=is_running,
-                reason=child.reason,
+                reason=child.reason if child_result or is_running else "stopped: another one was verified first",
                 usd=child.spend.usd,
                 calls=child.spend.calls,
                 seconds=child.spend.seconds,

@@ -143,6 +143,11 @@ async def _go_further(app: AppContext, state: RunState, request: ResumeWish, tex
     """Store a new run that continues after this one's last attempt, with the person's messages to this one."""
     if state.result not in RETRYABLE_RESULTS or state.spec.mode is Mode.improve:
         raise ConfigError(f"run {state.run_id} has finished: {state.reason}", remedy=_suggest_alternative(state))
+    if state.spec.candidates is not None:
+        raise ConfigError(
+            f"run {state.run_id} has finished, and its candidates get no further attempts: {state.reason}",
+            remedy="start a new run: redstart fix",
+        )
     store = app.adapters.store
     limits = await _compute_new_limits(app, state, request)
     changed = {} if request.reflect is None else {"reflect": request.reflect}

@@ -14,6 +14,7 @@ from redstart.app.run_status import ALIKE, list_child_ids, load_row, resolve_row
 from redstart.app.wire import AppContext, create_question_options, load_profile
 from redstart.app.workspace import Choose, MayLend, equip, prepare_run_setup
 from redstart.core.change import Snapshot
+from redstart.core.chat import Tier
 from redstart.core.errors import ConfigError
 from redstart.core.run import (
     HINT_LIMIT,
@@ -22,7 +23,6 @@ from redstart.core.run import (
     Attempt,
     Level,
     Limits,
-    Result,
     RunSpec,
     RunState,
     Status,
@@ -33,11 +33,12 @@ from redstart.core.run_options import RunOptions
 from redstart.core.run_preferences import QuestionOptions
 from redstart.core.set_aside import SetAsidePolicy
 from redstart.core.shell import Environment
-from redstart.core.tasks import FixTask
+from redstart.core.tasks import MOST_CANDIDATES, CandidatePlan, FastCandidates, FixTask
 from redstart.engines.port import Engine
 from redstart.engines.replay import ReplayResult
 from redstart.engines.replay import replay as replay_run
 from redstart.engines.step_driver import drive
+from redstart.flow.child_runs import WITH_PATCH
 from redstart.flow.loop import StepAdvance
 from redstart.flow.modes import MODES
 from redstart.toolkit.suites.detection.command import require_results
@@ -45,8 +46,6 @@ from redstart.toolkit.suites.detection.command_files import CommandFiles
 from redstart.toolkit.suites.detection.target_language import has_tests
 from redstart.toolkit.suites.selection import build_selector
 
-WITH_PATCH = (Result.verified, Result.unproven, Result.partial)
-"""Results of runs that end with a patch."""
 NameTests = Callable[[str], str]
 """Takes a sentence that says that no test file is known; returns a glob of the test files."""
 
@@ -91,6 +90,17 @@ SESSION_CALLS = 40
 """Maximum tool calls of a working session, unless the user says otherwise."""
 
 
+class CandidateRequest(NamedTuple):
+    """The user's options for child runs that try the same fix."""
+
+    number: int = 1
+    """With 1, the run itself tries the fix."""
+    escalate: bool = False
+    """Whether the fast model writes the patches of all candidates but the last."""
+    choose: bool = False
+    """Whether to wait for all candidates and take the smallest patch, instead of the first that is verified."""
+
+
 class RunRequest(NamedTuple):
     """The user's options for a run, besides the folder and the mode."""
 
@@ -121,6 +131,7 @@ class RunRequest(NamedTuple):
     """Whether each attempt starts from the original code, even if an earlier one fixed some of the tests."""
     set_aside: SetAsidePolicy = SetAsidePolicy.never
     """Whether failing tests may be set aside, and who decides."""
+    candidates: CandidateRequest = CandidateRequest()
 
 
 class RunFolder(NamedTuple):
@@ -185,6 +196,7 @@ def take_folder(
             issue=bool(request.issue),
             # The test that is written for an issue is about the code.
             set_aside=SetAsidePolicy.never if request.issue else request.set_aside,
+            candidates=plan_candidates(app, request),
         ),
         goal=request.issue,
         base=setup.base,
@@ -324,16 +336,52 @@ async def create_run(app: AppContext, state: RunState, folder: Path) -> None:
     await app.adapters.store.create(state, folder=str(folder), created=app.moment, options=options)
 
 
-def resolve_max_tool_calls(app: AppContext, request: RunRequest) -> int:
+def resolve_max_tool_calls(app: AppContext, request: RunRequest, tier: Tier = Tier.strong) -> int:
     """Return the maximum number of tool calls: the user's choice, else the limit of the model's profile."""
     return min(
-        load_profile(app.settings).looks if request.max_tool_calls is None else request.max_tool_calls, MOST_LOOKS
+        load_profile(app.settings, tier=tier).looks if request.max_tool_calls is None else request.max_tool_calls,
+        MOST_LOOKS,
     )
 
 
-def choose_question_options(app: AppContext, request: RunRequest) -> QuestionOptions:
+def plan_candidates(app: AppContext, request: RunRequest) -> CandidatePlan | None:
+    """Plan the candidates of a run; None if the run itself tries the fix.
+
+    Raises `ConfigError` if the options contradict each other, or if there is no fast model to begin with.
+    """
+    count, escalate, choose = request.candidates
+    if count < 2:
+        if escalate or choose:
+            flag = "--escalate" if escalate else "--choose"
+            raise ConfigError(f"{flag} needs several candidates", remedy=f"use it with --candidates 3 {flag}")
+        return None
+    if count > MOST_CANDIDATES:
+        raise ConfigError(f"--candidates {count} is too many", remedy=f"use at most {MOST_CANDIDATES}")
+    return CandidatePlan(
+        count=count, fast=_plan_fast_candidates(app, request, count - 1) if escalate else None, choose=choose
+    )
+
+
+def _plan_fast_candidates(app: AppContext, request: RunRequest, count: int) -> FastCandidates:
+    models = app.settings.models
+    fast, strong = (models.roster.get_default_model("patch", tier) for tier in (Tier.fast, Tier.strong))
+    if fast == strong:
+        raise ConfigError(
+            "--escalate needs a fast model that writes patches, and there is only one model for them",
+            remedy="set models.fast, and leave models.steps.patch empty",
+        )
+    return FastCandidates(
+        count=count,
+        # After more attempts, the strong model would be asked instead.
+        attempts=min(request.limits.attempts, models.escalate or request.limits.attempts),
+        asks=choose_question_options(app, request, Tier.fast),
+        looks=resolve_max_tool_calls(app, request, Tier.fast),
+    )
+
+
+def choose_question_options(app: AppContext, request: RunRequest, tier: Tier = Tier.strong) -> QuestionOptions:
     """Return how models are asked: as their profiles say, but that the user may choose or refuse a working session."""
-    options, profile = create_question_options(app.settings), load_profile(app.settings)
+    options, profile = create_question_options(app.settings, tier), load_profile(app.settings, tier=tier)
     uses_session = profile.session if request.session is None else request.session
     limit = SESSION_CALLS if request.max_tool_calls is None else request.max_tool_calls
     return options.model_copy(update={"session_calls": min(limit, MOST_LOOKS) if uses_session else 0})

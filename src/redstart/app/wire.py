@@ -344,12 +344,12 @@ def connect(
     return Gateway(choose, RetryPolicy(max_calls=models.tries, timeout=models.patience), rates=rates)
 
 
-def load_profile(settings: Settings, step: str = "patch") -> Profile:
+def load_profile(settings: Settings, step: str = "patch", tier: Tier | None = None) -> Profile:
     """Load the profile of the model that this step asks first; for a recording, that of the recorded model.
 
-    Raises `ConfigError` if a recording cannot be read.
+    Without a tier, the step's usual one counts. Raises `ConfigError` if a recording cannot be read.
     """
-    tier = Tier.strong if step in ("patch", "reproduce") else Tier.fast
+    tier = tier or (Tier.strong if step in ("patch", "reproduce") else Tier.fast)
     name = settings.models.roster.get_default_model(step, tier)
     if name.startswith("replay:"):
         from redstart.ports.model.replay import Cassette  # noqa: PLC0415
@@ -358,9 +358,9 @@ def load_profile(settings: Settings, step: str = "patch") -> Profile:
     return get_profile(name, settings.models.profiles)
 
 
-def create_question_options(settings: Settings) -> QuestionOptions:
+def create_question_options(settings: Settings, tier: Tier = Tier.strong) -> QuestionOptions:
     """Make the options for questions: the smallest context window of all models, the writer's form of edits."""
-    writer = load_profile(settings)
+    writer = load_profile(settings, tier=tier)
     window = min(load_profile(settings, step).context for step in MODEL_STEPS)
     supports_schema = writer.shapes and writer.json_edits
     roster, options = settings.models.roster, settings.models.options
@@ -372,7 +372,8 @@ def create_question_options(settings: Settings) -> QuestionOptions:
         edits=writer.edits,
         shaped=supports_schema,
         brief=writer.brief,
-        stronger=roster.get_stronger_model("patch", Tier.strong),
+        fast=tier is Tier.fast,
+        stronger=roster.get_stronger_model("patch", Tier.strong) if tier is Tier.strong else "",
         stalls={name: limits for name, limits in limits_by_model.items() if limits != StallLimits()},
     )
 

@@ -51,6 +51,9 @@ def fix(
     looks: options.MaxToolCalls = None,
     session: options.Session = None,
     fresh: options.Fresh = False,
+    candidates: options.Candidates = 1,
+    escalate: options.Escalate = False,
+    choose: options.ChooseSmallest = False,
     reflect: options.Reflect = None,
     keep_related: options.KeepRelated = False,
     dry_run: options.DryRun = False,
@@ -76,7 +79,7 @@ def fix(
     import shlex
 
     from redstart.app import settings as configuration
-    from redstart.app.runs import RunRequest, create_fix_run
+    from redstart.app.runs import CandidateRequest, RunRequest, create_fix_run
     from redstart.cli.session import DriveMode, drive_run
     from redstart.core.run import Step
     from redstart.core.set_aside import SetAsidePolicy
@@ -104,6 +107,7 @@ def fix(
         session=session,
         fresh=fresh,
         set_aside=SetAsidePolicy.all_red if all_red else SetAsidePolicy.ask if can_ask else SetAsidePolicy.alone,
+        candidates=CandidateRequest(candidates, escalate, choose),
     )
     if not dry_run:
         configuration.require_model(settings)

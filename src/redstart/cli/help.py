@@ -30,10 +30,10 @@ _FLAGS_BY_GROUP = {
         "--max-attempts --max-cycles --max-usd --max-minutes --until-green --no-limit "
         "--max-tool-calls --pause --limit --first --history --parallel --at-once --scan --repeats"
     ),
-    MODEL: "--model --session --fresh --reflect --env-file --no-llm --change-model",
+    MODEL: "--model --session --fresh --candidates --escalate --choose --reflect --env-file --no-llm --change-model",
     SANDBOX: "--sandbox --sandbox-image --sandbox-cpus --sandbox-memory --unsafe-no-sandbox --python",
     ADVANCED: (
-        "--verify --keep-related --junit --tests --stop-after --detach --engine --seeds --seed --repos --candidates "
+        "--verify --keep-related --junit --tests --stop-after --detach --engine --seeds --seed --repos "
         "--project --all-red"
     ),
 }

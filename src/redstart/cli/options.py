@@ -206,6 +206,26 @@ Fresh = Annotated[
         "--fresh", help="Start each attempt from your code. By default, an attempt keeps what the last one fixed."
     ),
 ]
+Candidates = Annotated[
+    int,
+    typer.Option(
+        "--candidates",
+        min=1,
+        max=8,
+        help="Let N child runs try the same fix, within the limits of the run. The first verified one ends the others.",
+    ),
+]
+Escalate = Annotated[
+    bool,
+    typer.Option("--escalate", help="With --candidates: the fast model writes all patches but the last candidate's."),
+]
+ChooseSmallest = Annotated[
+    bool,
+    typer.Option(
+        "--choose",
+        help="With --candidates: wait for all and take the smallest patch. You are asked if two behave differently.",
+    ),
+]
 Approve = Annotated[
     bool,
     typer.Option("--approve", help="Install requested packages without asking, unless one looks suspicious."),

@@ -15,6 +15,7 @@ from redstart.cli.display import Display
 from redstart.core.frozen import format_count
 from redstart.core.run import Mode, Result, RunState, Status, Step
 from redstart.core.safe_text import escape_hidden, escape_line
+from redstart.flow.child_runs import make_child_run_id
 from redstart.flow.route import can_accept_answer, is_waiting_for_children, is_waiting_for_person
 from redstart.toolkit.honesty.verdict.remaining_failures import describe_fix
 from redstart.toolkit.honesty.verdict.set_aside import list_set_aside
@@ -150,6 +151,7 @@ async def print_ending(
         print_headline(ui, result, format_reason(state))
     if state.status is Status.needs_input:
         _print_proposal(app, state, ui)
+        await _print_differing_candidates(app, state, ui)
         ui.print_line(f"answer with: redstart resume {state.run_id} --accept, or --reject [--say WHY]", "bold")
     path = None
     if state.spec.task.makes_program:
@@ -196,6 +198,16 @@ async def _print_waiting_runs(app: AppContext, state: RunState, ui: Display) -> 
             ui.print_line(
                 f"answer with: redstart resume {run_id} --accept, or --reject [--say WHY]; then resume this run", "bold"
             )
+
+
+async def _print_differing_candidates(app: AppContext, state: RunState, ui: Display) -> None:
+    """Show the patches among which a person chooses, the proposed one first."""
+    for number in filter(None, (state.work.chosen, *state.work.others)):
+        child = await app.adapters.store.load(make_child_run_id(state.run_id, number))
+        snapshot = get_result_snapshot(child)
+        if snapshot is not None:
+            ui.print_line(f"candidate {number}:", "bold")
+            print_diff(ui, app.trees.diff(child.base, snapshot).decode(errors="replace"), child.run_id)
 
 
 def _print_proposal(app: AppContext, state: RunState, ui: Display) -> None:

@@ -108,7 +108,8 @@ def _show(run: str | None, attempt: int | None, *, json: bool) -> None:
 
     ui = Terminal()
     if view is None:
-        _print_cycles(ui, cycle_views, "cycle" if state.spec.mode is Mode.improve else "part")
+        labels = {Mode.improve: "cycle", Mode.fix: "candidate"}
+        _print_cycles(ui, cycle_views, labels.get(state.spec.mode, "part"))
         _print_run(ui, state, diff, shares, reflections)
     else:
         _print_attempt(ui, view)

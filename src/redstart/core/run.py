@@ -8,6 +8,7 @@ from typing import ClassVar, TypeVar, cast
 from pydantic import Field, model_validator
 
 from redstart.core.change import ApplyResult, Patch, PatchProblem, Snapshot
+from redstart.core.chat import Usage
 from redstart.core.context import Context
 from redstart.core.finding import Checks, Findings
 from redstart.core.formats import SPEC, STATE, RunValue, StorageFormat
@@ -23,7 +24,9 @@ from redstart.core.shell import SandboxLimits
 from redstart.core.suite import Suite
 from redstart.core.tasks import (
     GOAL_LIMIT,
+    MOST_CANDIDATES,
     MOST_CRITERIA,
+    CandidatePlan,
     CreateTask,
     FixTask,
     ImproveTask,
@@ -100,6 +103,18 @@ class Spend(FrozenValue):
     @property
     def tokens(self) -> int:
         return self.input_tokens + self.output_tokens
+
+    def count(self, usage: Usage) -> Spend:
+        """Add a model call."""
+        return self.model_copy(
+            update={
+                "calls": self.calls + 1,
+                "input_tokens": self.input_tokens + usage.input_tokens,
+                "output_tokens": self.output_tokens + usage.output_tokens,
+                "usd": self.usd + (usage.usd or 0.0),
+                "unpriced": self.unpriced + (usage.usd is None),
+            }
+        )
 
     def add(self, other: Spend) -> Spend:
         return Spend(
@@ -256,6 +271,17 @@ class RunSpec(RunValue):
         return isinstance(self.task, ImproveTask) and not self.errand
 
     @property
+    def candidates(self) -> CandidatePlan | None:
+        """The child runs that try the same fix; None if the run works on its own."""
+        return self.task.candidates if isinstance(self.task, FixTask) else None
+
+    @property
+    def rivals(self) -> tuple[str, ...]:
+        """The IDs that other candidates for the same fix may have; empty if the run is no candidate."""
+        is_candidate = isinstance(self.task, FixTask) and self.errand > 0
+        return tuple(f"{self.parent}.{number}" for number in range(1, MOST_CANDIDATES + 1)) if is_candidate else ()
+
+    @property
     def program_goal(self) -> str:
         """The goal of the whole program if the run writes a part of it; empty for every other run."""
         return self.task.whole if isinstance(self.task, CreateTask) else ""
@@ -296,6 +322,9 @@ class ChildResult(FrozenValue):
     """The packages that were installed for it."""
     approved: tuple[str, ...] = ()
     """Packages that a person approved."""
+    attempt: Attempt | None = Field(default=None, exclude_if=lambda attempt: attempt is None)
+    """The last attempt of a candidate that ended with a patch."""
+    set_aside: tuple[SetAside, ...] = Field(default=(), exclude_if=lambda entries: not entries)
 
 
 class ChildProgress(FrozenValue):
@@ -310,6 +339,10 @@ class ChildProgress(FrozenValue):
     """What the last child runs did, with their outcomes, one line each, newest last."""
     merged: tuple[int, ...] = Field(default=(), max_length=8)
     """The subtasks whose child runs were kept, by their place in the plan."""
+    chosen: int = Field(default=0, exclude_if=lambda number: not number)
+    """The candidate whose patch the run takes, or proposes to a person."""
+    others: tuple[int, ...] = Field(default=(), max_length=MOST_CANDIDATES, exclude_if=lambda numbers: not numbers)
+    """Candidates whose patches a person may choose instead, because they behave differently."""
 
 
 class Decision(FrozenValue):
@@ -344,6 +377,8 @@ class Decision(FrozenValue):
     """Whether a person's answer led to the decision."""
     set_aside: tuple[SetAside, ...] | None = Field(default=None, exclude_if=lambda entries: entries is None)
     """The failing tests that are set aside from now on, if that has changed."""
+    adopted: Attempt | None = Field(default=None, exclude_if=lambda attempt: attempt is None)
+    """The attempt of a candidate that the run takes as its own. The state has its parts in the current attempt."""
 
 
 class Attempt(FrozenValue):

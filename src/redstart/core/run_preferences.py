@@ -48,6 +48,10 @@ class QuestionOptions(FrozenValue):
     """Whether questions for edits and tests hold only the essentials: a small model gets lost in a long prompt."""
     session_calls: int = Field(default=0, ge=0, exclude_if=lambda count: not count)
     """Maximum tool calls of a working session; 0 if the model answers with all its edits at once."""
+    warmth: float = Field(default=0.0, ge=0, exclude_if=lambda warmth: not warmth)
+    """The temperature of the first question for edits."""
+    fast: bool = Field(default=False, exclude_if=lambda flag: not flag)
+    """Whether the fast model writes the edits."""
     stronger: str = ""
     """The strong model, if another model writes; empty if there is no stronger one to ask."""
     stalls: dict[str, StallLimits] = {}

@@ -10,12 +10,13 @@ from pydantic import Field
 
 from redstart.core.finding import Scan
 from redstart.core.frozen import FrozenValue
-from redstart.core.run_preferences import Metric, ProgramKind
+from redstart.core.run_preferences import Metric, ProgramKind, QuestionOptions
 from redstart.core.set_aside import SetAsidePolicy
 
 GOAL_LIMIT = 4000
 MOST_CRITERIA = 40
 """Acceptance criteria of one part of a program."""
+MOST_CANDIDATES = 8
 
 
 class Mode(StrEnum):
@@ -39,6 +40,27 @@ class _Task(FrozenValue):
         return False
 
 
+class FastCandidates(FrozenValue):
+    """The first candidates, whose edits the fast model writes. The others begin only after these have ended."""
+
+    count: int = Field(ge=1, lt=MOST_CANDIDATES)
+    attempts: int
+    """Attempts of each: after more, the strong model would be asked."""
+    asks: QuestionOptions
+    looks: int = 0
+
+
+class CandidatePlan(FrozenValue):
+    """How many child runs try the same fix, and which patch the run takes."""
+
+    count: int = Field(ge=2, le=MOST_CANDIDATES)
+    fast: FastCandidates | None = None
+    """None if all candidates ask the strong model and may run at the same time."""
+    choose: bool = False
+    """Whether all candidates run to their ends and the smallest patch is taken. Otherwise, the first candidate that is
+    verified ends the others."""
+
+
 class FixTask(_Task):
     mode: Literal[Mode.fix] = Mode.fix
     targets: tuple[str, ...] = ()
@@ -51,6 +73,8 @@ class FixTask(_Task):
         default=SetAsidePolicy.never, exclude_if=lambda policy: policy is SetAsidePolicy.never
     )
     """Whether failing tests may be set aside, and who decides."""
+    candidates: CandidatePlan | None = Field(default=None, exclude_if=lambda plan: plan is None)
+    """The child runs that try the fix; None if the run itself does."""
 
 
 class CreateTask(_Task):

@@ -6,7 +6,7 @@ from __future__ import annotations
 
 import asyncio
 import hashlib
-from collections.abc import AsyncGenerator, Awaitable, Callable
+from collections.abc import AsyncGenerator, Awaitable, Callable, Sequence
 from contextlib import AbstractContextManager, AsyncExitStack, asynccontextmanager, nullcontext
 from pathlib import Path
 from typing import Protocol
@@ -19,9 +19,9 @@ from redstart.core.errors import Needs, ReplayDiverged, StoreError
 from redstart.core.formats import RECORD, get_current_version
 from redstart.core.frozen import FrozenValue
 from redstart.core.lesson import Lesson, LessonOffer, LessonPlacement, Situation
-from redstart.core.run import ChildResult, RunState
+from redstart.core.run import ChildResult, Result, RunState, Spend
 from redstart.core.shell import Completed, Environment, Execution, SandboxLimits
-from redstart.flow.child_runs import get_child_result, make_child_run_id
+from redstart.flow.child_runs import get_child_result, get_stopped_result, make_child_run_id
 from redstart.ports.install.port import Installer, InstallRequest, InstallResult
 from redstart.ports.memory.port import Lessons
 from redstart.ports.model.port import Model
@@ -334,8 +334,8 @@ class JournaledInstaller:
 class JournaledErrands:
     """The recorded results of the child runs that the run waits for."""
 
-    def __init__(self, store: Store, run: RunState, recorder: JournalRecorder) -> None:
-        self._store, self._run, self._recorder = store, run, recorder
+    def __init__(self, store: Store, journal: Journal, run: RunState, recorder: JournalRecorder) -> None:
+        self._store, self._journal, self._run, self._recorder = store, journal, run, recorder
 
     async def load_results(self) -> tuple[ChildResult, ...]:
         decision = self._run.now.decide
@@ -346,6 +346,9 @@ class JournaledErrands:
         )
 
         async def make(call: CallPlace) -> str:  # noqa: ARG001
+            is_race = self._run.spec.candidates is not None and not self._run.spec.candidates.choose
+            if is_race and (ended := await self._load_race(ids)):
+                return _CHILD_RESULTS_ADAPTER.dump_json(ended).decode()
             results = [(name, get_child_result(await self._store.load(name))) for name in ids]
             if unfinished := [name for name, item in results if item is None]:
                 raise StoreError(f"run {unfinished[0]} has not ended")
@@ -354,6 +357,29 @@ class JournaledErrands:
         return _CHILD_RESULTS_ADAPTER.validate_json(
             await self._recorder.call("errands", " ".join(ids), make), extra="ignore"
         )
+
+    async def _load_race(self, ids: Sequence[str]) -> tuple[ChildResult, ...]:
+        """Load how each candidate that began has ended or was stopped; empty if none of them is verified."""
+        rows = await self._store.list_runs(prefix=f"{self._run.run_id}.")
+        begun = {row.run_id for row in rows}
+        children = [await self._store.load(name) for name in ids if name in begun]
+        if not any(child.result is Result.verified for child in children):
+            return ()
+        return tuple(
+            [get_child_result(child) or get_stopped_result(child, await self._count_spend(child)) for child in children]
+        )
+
+    async def _count_spend(self, child: RunState) -> Spend:
+        """Add up what a stopped run spent, with the recorded answers of the step in which it was stopped."""
+        committed = {(row.attempt, row.step.value) for row in await self._store.list_steps(child.run_id)}
+        spend = child.spend
+        for record in await self._journal.list_records(child.run_id):
+            if record.kind != "model" or (record.call.attempt, record.call.step) in committed:
+                continue
+            answer = KeptAnswer.from_record(record).answer
+            if answer.was_asked:
+                spend = spend.count(answer.usage)
+        return spend
 
 
 class JournaledForms:

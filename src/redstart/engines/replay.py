@@ -59,7 +59,9 @@ async def _replay(adapters: Adapters, run_id: str) -> tuple[RunState, int]:
         replay_adapters, 0, commits=expected, replayed_seconds=lambda state: step_seconds.get(state.version, 0.0)
     )
     advance = _stop_at_end(driver, expected)
-    result = await run_loop(await adapters.store.load_first(run_id), advance)
+    first_state = await adapters.store.load_first(run_id)
+    # A candidate may have been stopped before its first step was committed.
+    result = await run_loop(first_state, advance) if rows else StepAdvance(first_state)
     while expected.remaining and (result.state.status is Status.paused or can_accept_answer(result.state)):
         result = await run_loop(wake(result.state), advance)
     stored = await adapters.store.load(run_id)

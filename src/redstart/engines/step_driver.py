@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Coroutine, Sequence
 from contextlib import nullcontext, suppress
 from dataclasses import dataclass
 from datetime import UTC, datetime
@@ -15,8 +15,8 @@ from redstart.core.chat import Ask, Usage
 from redstart.core.errors import ConfigError, Needs, StoreError
 from redstart.core.events import Event, Phase, Progress
 from redstart.core.learning import NewMemories
-from redstart.core.run import ChildTask, Limits, RunState, Spend, Status, Step
-from redstart.core.run_status import Control, DriveStop, HaltReason
+from redstart.core.run import ChildTask, Limits, Result, RunState, Spend, Status, Step
+from redstart.core.run_status import Control, DriveStop, HaltReason, RunRow
 from redstart.core.tasks import ImproveTask
 from redstart.engines.journal import (
     JournaledErrands,
@@ -184,11 +184,16 @@ async def drive_child_runs(adapters: Adapters, parent: RunState, engine: Engine,
         return halt
     slots = asyncio.Semaphore(AT_ONCE)
     halt_reasons: list[HaltReason] = []
+    is_race = parent.spec.candidates is not None and not parent.spec.candidates.choose
+    if is_race and await _stop_others(adapters, parent):
+        return HaltReason.none
 
     async def drive_child(child_task: ChildTask) -> HaltReason:
         async with slots:
             if halt_reasons:
                 return halt_reasons[0]
+            if is_race and _is_won(await _list_child_rows(adapters, parent)):
+                return HaltReason.none
             child = await _load_or_create_child(adapters, parent, child_task)
             if child.status is Status.finished:
                 return HaltReason.none
@@ -202,11 +207,53 @@ async def drive_child_runs(adapters: Adapters, parent: RunState, engine: Engine,
                 HaltReason.none if result.state.status is Status.finished else HaltReason.errand_waits
             )
 
-    outcomes = await asyncio.gather(*(drive_child(child_task) for child_task in child_tasks), return_exceptions=True)
+    if is_race:
+        outcomes = await _race(adapters, parent, [drive_child(child_task) for child_task in child_tasks])
+        if await _stop_others(adapters, parent):
+            return HaltReason.none
+    else:
+        outcomes = await asyncio.gather(
+            *(drive_child(child_task) for child_task in child_tasks), return_exceptions=True
+        )
     for outcome in outcomes:
         if isinstance(outcome, BaseException):
             raise outcome
     return min((outcome for outcome in outcomes if isinstance(outcome, HaltReason)), key=_rank, default=HaltReason.none)
+
+
+async def _race(
+    adapters: Adapters, parent: RunState, drives: Sequence[Coroutine[None, None, HaltReason]]
+) -> list[HaltReason | BaseException]:
+    """Drive candidates until one of them is verified or all have stopped. The others are interrupted."""
+    tasks = [asyncio.create_task(drive) for drive in drives]
+    pending = set(tasks)
+    try:
+        while pending and not _is_won(await _list_child_rows(adapters, parent)):
+            _, pending = await asyncio.wait(pending, return_when=asyncio.FIRST_COMPLETED)
+    finally:
+        for task in tasks:
+            task.cancel()
+        outcomes = await asyncio.gather(*tasks, return_exceptions=True)
+    return outcomes
+
+
+async def _stop_others(adapters: Adapters, parent: RunState) -> bool:
+    """Cancel the other candidates if one is verified. Return whether one is."""
+    rows = await _list_child_rows(adapters, parent)
+    if not _is_won(rows):
+        return False
+    for row in rows:
+        if row.status is not Status.finished:
+            await adapters.store.control(row.run_id, Control.cancel)
+    return True
+
+
+async def _list_child_rows(adapters: Adapters, parent: RunState) -> list[RunRow]:
+    return await adapters.store.list_runs(prefix=f"{parent.run_id}.", limit=BEGUN_ALIKE)
+
+
+def _is_won(rows: Sequence[RunRow]) -> bool:
+    return any(row.result == Result.verified.value for row in rows)
 
 
 def _rank(halt: HaltReason) -> int:
@@ -353,7 +400,7 @@ class RunDriver:
             memory=JournaledMemory(parts.memory, recorder, ledger, note, can_think=parts.model is not None),
             lessons=JournaledLessons(parts.lessons, recorder),
             person=JournaledPerson(parts.store, state, recorder),
-            child_runs=JournaledErrands(parts.store, state, recorder),
+            child_runs=JournaledErrands(parts.store, parts.journal, state, recorder),
             installer=JournaledInstaller(parts.installer, recorder),
             forms=JournaledForms(parts.store, parts.writer if model else None, state.spec.tenant, recorder),
             blobs=parts.blobs,

@@ -20,6 +20,7 @@ class FlowEdge(NamedTuple):
 _PATCHING = (Mode.fix, Mode.create, Mode.improve)
 _BRANCHES: tuple[tuple[FlowEdge, tuple[Mode, ...]], ...] = (
     (FlowEdge(Step.reproduce, Step.decide, "tests pass, no tests, or environment problem"), _PATCHING),
+    (FlowEdge(Step.reproduce, Step.decide, "several candidates: each is a child run"), (Mode.fix,)),
     (FlowEdge(Step.reproduce, Step.apply, "new tests for a program that exists"), (Mode.create,)),
     (FlowEdge(Step.plan, Step.retrieve, "its tests exist already"), (Mode.create, Mode.improve)),
     (FlowEdge(Step.plan, Step.decide, "several parts: each is a child run"), (Mode.create,)),

@@ -47,7 +47,7 @@ def route(state: RunState) -> Step | None:
 
 def settle(state: RunState, step: Step, artifact: BaseModel) -> RunState:
     """Add the step's artifact to the state. A decision closes the attempt, and begins the next or ends the run."""
-    attempt = state.now.model_copy(update={step.value: artifact})
+    attempt = _adopt(state.now.model_copy(update={step.value: artifact}))
     updated = state.model_copy(update={"now": attempt, "last": step, "version": state.version + 1})
     if attempt.reproduce is not None and attempt.reproduce.snapshot is not None:
         updated = updated.model_copy(update={"base": attempt.reproduce.snapshot})
@@ -60,6 +60,21 @@ def settle(state: RunState, step: Step, artifact: BaseModel) -> RunState:
     if isinstance(artifact, Plan) and artifact.taught is not None:
         updated = updated.model_copy(update={"taught": artifact.taught})
     return _close(_add_child_results(updated, artifact), artifact) if isinstance(artifact, Decision) else updated
+
+
+def _adopt(attempt: Attempt) -> Attempt:
+    """Take over the parts of a candidate's attempt if the decision says so."""
+    adopted = attempt.decide.adopted if attempt.decide else None
+    if attempt.decide is None or adopted is None:
+        return attempt
+    return adopted.model_copy(
+        update={
+            "number": attempt.number,
+            "entry": attempt.entry,
+            "reproduce": attempt.reproduce,
+            "decide": attempt.decide.model_copy(update={"adopted": None}),
+        }
+    )
 
 
 def _add_child_results(state: RunState, decision: Decision) -> RunState:
@@ -135,6 +150,8 @@ def is_out_of_attempts(state: RunState) -> bool:
 def _find_branch(state: RunState, step: Step) -> Step | None:
     attempt = state.now
     if step is Step.reproduce and attempt.reproduce is not None and attempt.reproduce.trouble:
+        return Step.decide
+    if step is Step.reproduce and state.spec.candidates is not None:
         return Step.decide
     if step is Step.reproduce and is_continuing_draft(state):
         return Step.apply

@@ -207,7 +207,7 @@ def test_results_of_child_runs_are_recorded_once_all_have_ended(desk: Desk) -> N
     running = make_state(run_id="run-1.2", spec=make_spec(errand=2), status=Status.running)
 
     def load_results(*children: RunState) -> list[tuple[int, Result | None]]:
-        errands = JournaledErrands(cast(Any, Children(*children)), run, desk.recorder())
+        errands = JournaledErrands(cast(Any, Children(*children)), desk.journal, run, desk.recorder())
         return [(item.number, item.result) for item in asyncio.run(errands.load_results())]
 
     with pytest.raises(StoreError, match=r"run run-1.2 has not ended"):
@@ -218,5 +218,5 @@ def test_results_of_child_runs_are_recorded_once_all_have_ended(desk: Desk) -> N
 
 
 def test_run_without_a_decision_waits_for_no_child_run(desk: Desk) -> None:
-    errands = JournaledErrands(cast(Any, Children()), make_state(), desk.recorder())
+    errands = JournaledErrands(cast(Any, Children()), desk.journal, make_state(), desk.recorder())
     assert asyncio.run(errands.load_results()) == ()

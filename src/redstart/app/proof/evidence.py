@@ -52,6 +52,7 @@ from redstart.core.report import (
 )
 from redstart.core.run import Decision, Result, RunState, Status, Step
 from redstart.engines.journal import KeptAnswer
+from redstart.flow.child_runs import make_child_run_id
 from redstart.ports.store.port.journal import JournalRecord, compute_digest
 from redstart.ports.store.port.runs import StepRow
 from redstart.toolkit.honesty.verdict.baseline import load_baseline_cases, load_targets
@@ -269,7 +270,8 @@ async def prove(app: AppContext, state: RunState) -> Proof:
         )
     if state.now.patch is None and not state.history:
         raise ConfigError(f"run {state.run_id} changed nothing, so there is nothing to prove: {state.reason}")
-    rows = await app.adapters.store.list_steps(state.run_id)
+    proven_run = make_child_run_id(state.run_id, state.work.chosen) if state.work.chosen else state.run_id
+    rows = await app.adapters.store.list_steps(proven_run)
     records = await load_all_records(app, state)
     return _Evidence(app, state, state.result).build_proof(rows, records)
 

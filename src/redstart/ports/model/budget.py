@@ -125,13 +125,4 @@ class RunLedger:
         """Add the usage of a recorded call."""
         self._used_tokens = max(self._used_tokens - usage.tokens, 0)
         self._used_usd = max(self._used_usd - (usage.usd or 0.0), 0.0)
-        step = self._step
-        self._step = step.model_copy(
-            update={
-                "calls": step.calls + 1,
-                "input_tokens": step.input_tokens + usage.input_tokens,
-                "output_tokens": step.output_tokens + usage.output_tokens,
-                "usd": step.usd + (usage.usd or 0.0),
-                "unpriced": step.unpriced + (usage.usd is None),
-            }
-        )
+        self._step = self._step.count(usage)

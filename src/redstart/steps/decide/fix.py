@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from redstart.core.run import Decision, RunState
 from redstart.ports.bundle import Ports
+from redstart.steps.decide.candidates import decide_on_candidates
 from redstart.steps.decide.ending import decide_on_trouble, stop
 from redstart.steps.decide.kept_part import settle_for_part
 from redstart.steps.decide.person import ask_about_patch, decide_with_person
@@ -12,6 +13,8 @@ from redstart.steps.decide.set_aside import accept_partly, decide_on_claim, get_
 
 
 async def decide_fix(run: RunState, ports: Ports) -> Decision:
+    if run.spec.candidates is not None:
+        return await decide_on_candidates(run, ports, run.spec.candidates)
     if (decision := await decide_with_person(run, ports)) is not None:
         return decision
     if run.now.reproduce is not None and run.now.reproduce.trouble:

@@ -37,11 +37,11 @@ async def patch_in_session(run: RunState, ports: Ports) -> Patch:
     asks = run.spec.asks
     request = Ask(
         question="patch",
-        tier=Tier.strong,
+        tier=Tier.fast if asks.fast else Tier.strong,
         messages=messages,
         max_tokens=asks.answer(ANSWER),
-        temperature=FREELY if run.turn is not None else 0.0,
-        stuck=run.turn is not None,
+        temperature=FREELY if run.turn is not None else asks.warmth,
+        stuck=run.turn is not None and not asks.fast,
     )
     end = await work(
         ports.model,

@@ -101,7 +101,7 @@ def _build_request(run: RunState, messages: tuple[Message, ...]) -> Ask:
     asks = run.spec.asks
     return Ask(
         question="patch",
-        tier=Tier.strong,
+        tier=Tier.fast if asks.fast else Tier.strong,
         messages=messages,
         max_tokens=asks.answer(ANSWER),
         temperature=_temperature(run),
@@ -122,7 +122,7 @@ def _choose_shape(run: RunState) -> type[PatchAnswer]:
 
 def _temperature(run: RunState) -> float:
     if not _is_again(run):
-        return 0.0
+        return run.spec.asks.warmth
     is_free = run.turn is not None and run.turn.strategy in (Strategy.hypothesis, Strategy.plan)
     return FREELY if is_free and not run.spec.asks.brief else RETRY_TEMPERATURE
 

@@ -53,20 +53,32 @@ class GreenPatch(NamedTuple):
     """Every case on the patched code."""
 
 
-class CheckRuns(Protocol):
-    """Executes runs for a check. Runs are journaled: on re-entry the same run gives the same result."""
+class BehaviorDifference(NamedTuple):
+    """An input for which patches that all pass give different results."""
 
-    async def run_tests(self, activity: str, tree: Snapshot, ids: Sequence[str]) -> SuiteRun:
-        """Run these tests like the verdict's runs. `activity` is displayed: `control 2 of 4`."""
-        ...
+    source: str
+    outcomes: tuple[str, ...]
+    """The result with each patch, as text."""
+
+
+class CommandRuns(Protocol):
+    """Reads trees and runs commands on them. Runs are journaled: on re-entry the same run gives the same result."""
 
     async def execute(self, activity: str, tree: Snapshot, request: SuiteRequest) -> Completed:
-        """Run any other command on that tree, within the limits of the run."""
+        """Run a command on that tree, within the limits of the run. `activity` is displayed: `control 2 of 4`."""
         ...
 
     def list_files(self, tree: Snapshot) -> Sequence[str]: ...
 
     def read(self, tree: Snapshot, path: str) -> bytes | None: ...
+
+
+class CheckRuns(CommandRuns, Protocol):
+    """Executes all runs for a check."""
+
+    async def run_tests(self, activity: str, tree: Snapshot, ids: Sequence[str]) -> SuiteRun:
+        """Run these tests like the verdict's runs."""
+        ...
 
     def write(self, tree: Snapshot, files: dict[str, bytes | None]) -> Snapshot:
         """Write a tree with these files in place of its own; None deletes a file."""

@@ -11,9 +11,16 @@ from redstart.core.report import Case
 if TYPE_CHECKING:
     from pathlib import Path
 
+    from redstart.core.change import Snapshot
     from redstart.core.shell import Environment
     from redstart.toolkit.checks.source import Source
-    from redstart.toolkit.honesty.examination import CheckOutcome, CheckRuns, GreenPatch
+    from redstart.toolkit.honesty.examination import (
+        BehaviorDifference,
+        CheckOutcome,
+        CheckRuns,
+        CommandRuns,
+        GreenPatch,
+    )
     from redstart.toolkit.suites.detection.environment import Interpreter
     from redstart.toolkit.suites.problems.environment import EnvironmentProblem
     from redstart.toolkit.suites.problems.project import ProjectView
@@ -29,6 +36,12 @@ class GreenChecks(Protocol):
 
     async def examine_nearby(self, patch: GreenPatch, runs: CheckRuns) -> CheckOutcome:
         """Check that a patch handles more inputs than those that the tests use."""
+        ...
+
+    async def find_difference(
+        self, patch: GreenPatch, trees: Sequence[Snapshot], runs: CommandRuns
+    ) -> BehaviorDifference | None:
+        """Find an input for which these trees, on all of which the targets pass, give different results."""
         ...
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import NamedTuple
 
 from redstart.core.failures import FailureQuery, RecalledFailure
@@ -12,6 +13,8 @@ from redstart.core.run import RunState
 from redstart.core.safe_text import to_one_line
 from redstart.ports.bundle import Ports
 
+MAX_FIXES = 3
+"""How many earlier fixes one recall returns."""
 MAX_SHOWN_ATTEMPTS = 3
 """How many failed attempts of earlier runs a question shows."""
 CHANGE = 1200
@@ -36,15 +39,23 @@ async def recall_for_attempt(run: RunState, ports: Ports) -> KnownOfFailure:
     fixes: list[RecalledCard] = []
     if signatures:
         cases = run.now.reproduce.report.cases if run.now.reproduce else ()
-        excluded = tuple(item for item in (run.run_id, run.spec.parent) if item)
+        excluded = (run.run_id, *filter(None, [run.spec.parent]), *run.spec.rivals)
         query = FailureQuery(signatures=signatures, test_id=cases[0].id if cases else "", without=excluded)
         failures = await ports.memory.recall_failures(query, tenant=tenant, repo=repo, limit=MAX_SHOWN_ATTEMPTS)
     if is_other and last is not None:
-        fixes = await ports.memory.recall_again(last, tenant=tenant, repo=repo)
+        limit = MAX_FIXES + len(run.spec.rivals)
+        fixes = list(
+            leave_out_rivals(run, await ports.memory.recall_again(last, tenant=tenant, repo=repo, limit=limit))
+        )
     planned_scores = {item.card.id: item.score for item in run.now.plan.recalled} if run.now.plan else {}
     return KnownOfFailure(
         tuple(fix for fix in fixes if fix.score > planned_scores.get(fix.card.id, 0.0)), tuple(failures)
     )
+
+
+def leave_out_rivals(run: RunState, fixes: Sequence[RecalledCard]) -> tuple[RecalledCard, ...]:
+    """Leave out what other candidates for the same fix saved: candidates work independently."""
+    return tuple(fix for fix in fixes if fix.card.provenance.get("run") not in run.spec.rivals)[:MAX_FIXES]
 
 
 def get_first_failure(run: RunState) -> Signature | None:

@@ -21,7 +21,13 @@ from redstart.core.frozen import clip
 from redstart.core.report import CheckEvidence
 from redstart.core.shell import IN, OUT, PINNED
 from redstart.toolkit.honesty.controls.subjects import find_test_file, group_by_function, is_chosen, name_in_file
-from redstart.toolkit.honesty.examination import CheckOutcome, CheckRuns, GreenPatch
+from redstart.toolkit.honesty.examination import (
+    BehaviorDifference,
+    CheckOutcome,
+    CheckRuns,
+    CommandRuns,
+    GreenPatch,
+)
 from redstart.toolkit.languages.python.nearby_inputs import NearInput, generate_near_inputs, is_boundary
 from redstart.toolkit.languages.python.nearby_judgement import (
     LONGEST_NOTE,
@@ -29,6 +35,7 @@ from redstart.toolkit.languages.python.nearby_judgement import (
     CallOutcome,
     ComparedExpression,
     InputPoint,
+    format_outcome,
     judge,
 )
 from redstart.toolkit.languages.python.nearby_questions import find_test_expressions
@@ -97,6 +104,25 @@ async def examine_nearby(patch: GreenPatch, runs: CheckRuns) -> CheckOutcome:
     return CheckOutcome(evidence, judgement.doubts)
 
 
+async def find_difference(patch: GreenPatch, trees: Sequence[Snapshot], runs: CommandRuns) -> BehaviorDifference | None:
+    """Find an input near those of the targets for which passing patches give different results.
+
+    An input that all of them refuse is outside what the function is for, whatever exceptions they raise.
+    """
+    inquiries = _list_inquiries(patch, runs, _select_tests(patch))
+    results = [
+        await _evaluate_inquiries(runs, f"nearby inputs, patch {number} of {len(trees)}", patch, tree, inquiries)
+        for number, tree in enumerate(trees, 1)
+    ]
+    for inquiry in inquiries:
+        for source in (*(near_input.source for near_input in inquiry.near_inputs), inquiry.own_expression):
+            outcomes = [outcome for result in results if (outcome := result.get((inquiry.file, source)))]
+            is_comparable = len(outcomes) == len(trees) and not all(outcome.is_exception for outcome in outcomes)
+            if is_comparable and len(set(outcomes)) > 1:
+                return BehaviorDifference(source, tuple(map(format_outcome, outcomes)))
+    return None
+
+
 def _select_tests(patch: GreenPatch) -> _Tests:
     cases = [case.id for case in patch.after or patch.before]
     target_ids = [id_ for id_ in cases if is_chosen(id_, patch.targets)] or list(patch.targets)
@@ -107,7 +133,7 @@ def _select_tests(patch: GreenPatch) -> _Tests:
     return _Tests(targets, {test: ids for test, ids in nearby_tests if test not in targets})
 
 
-def _list_inquiries(patch: GreenPatch, runs: CheckRuns, tests: _Tests) -> list[NearbyInquiry]:
+def _list_inquiries(patch: GreenPatch, runs: CommandRuns, tests: _Tests) -> list[NearbyInquiry]:
     """List what is evaluated: inputs of each target in turn, then of a sample of other tests."""
     view = TreeView(patch.suite, runs.list_files(patch.base), partial(runs.read, patch.base))
     chance = random.Random(patch.seed)  # noqa: S311 (unpredictable is enough)
@@ -148,7 +174,7 @@ def _list_module_names(paths: Iterable[str]) -> set[str]:
 
 
 async def _evaluate_inquiries(
-    runs: CheckRuns, activity: str, patch: GreenPatch, tree: Snapshot, inquiries: Sequence[NearbyInquiry]
+    runs: CommandRuns, activity: str, patch: GreenPatch, tree: Snapshot, inquiries: Sequence[NearbyInquiry]
 ) -> dict[tuple[str, str], CallOutcome]:
     """Evaluate expressions on a tree; return results by file and expression, without unstable ones."""
     modules = _group_expressions(inquiries)

@@ -50,8 +50,7 @@ class ComparedExpression(NamedTuple):
     @property
     def words(self) -> str:
         return (
-            f"{clip(self.source, _MAX_SHOWN_CHARACTERS)} {_format_outcome(self.before)} -> "
-            f"{_format_outcome(self.after)}"
+            f"{clip(self.source, _MAX_SHOWN_CHARACTERS)} {format_outcome(self.before)} -> {format_outcome(self.after)}"
         )
 
 
@@ -203,5 +202,5 @@ def _is_refused(expression: ComparedExpression) -> bool:
     )
 
 
-def _format_outcome(result: CallOutcome) -> str:
+def format_outcome(result: CallOutcome) -> str:
     return f"raises {result.text}" if result.is_exception else clip(result.text, _MAX_SHOWN_CHARACTERS)

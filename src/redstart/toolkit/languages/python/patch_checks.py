@@ -3,6 +3,6 @@
 from __future__ import annotations
 
 from redstart.toolkit.languages.python.assertion_counts import examine_assertions
-from redstart.toolkit.languages.python.nearby_check import examine_nearby
+from redstart.toolkit.languages.python.nearby_check import examine_nearby, find_difference
 
-__all__ = ["examine_assertions", "examine_nearby"]
+__all__ = ["examine_assertions", "examine_nearby", "find_difference"]
