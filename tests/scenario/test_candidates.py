@@ -57,7 +57,7 @@ def list_patch_questions(server: ScriptedServer) -> list[str]:
 
 
 class Place(NamedTuple):
-    count: int
+    writes: int
     kind: str
 
 
@@ -69,7 +69,7 @@ class Place(NamedTuple):
         pytest.param(Place(3, "commit"), marks=pytest.mark.soak),
         pytest.param(Place(6, "record"), marks=pytest.mark.soak),
     ],
-    ids=lambda place: f"{place.kind}-{place.count}",
+    ids=lambda place: f"{place.kind}-{place.writes}",
 )
 def test_repeatedly_killed_parent_asks_nothing_twice(user, tmp_path, place):
     repo = make_repo(tmp_path)
@@ -83,7 +83,7 @@ def test_repeatedly_killed_parent_asks_nothing_twice(user, tmp_path, place):
     deaths = 0
     with ScriptedServer(reply) as server:
         user.uses(server, Wire.openai)
-        crash = (HERE / "drivers" / "crash_after.py", str(place.count), place.kind)
+        crash = (HERE / "drivers" / "crash_after.py", str(place.writes), place.kind)
         result = user.python(*crash, *command, cwd=repo)
         while result.code == -signal.SIGKILL:
             deaths += 1

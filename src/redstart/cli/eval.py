@@ -50,12 +50,16 @@ def run(
     max_minutes: options.MaxMinutes = None,
     verify: options.Verify = None,
     looks: options.MaxToolCalls = None,
+    candidates: options.Candidates = 1,
+    escalate: options.Escalate = False,
+    choose: options.ChooseSmallest = False,
     engine: options.Engine = options.EngineName.langgraph,
 ) -> None:
     """Run Redstart on every task of a set and grade it with hidden tests. An interrupted evaluation can continue."""
     import asyncio
 
     from redstart.app import settings as configuration
+    from redstart.app.runs import CandidateRequest
     from redstart.evals.app import EvaluationRequest, build_plan, open_evaluation, open_lab, without_unverified
     from redstart.evals.metrics import compute_figures
     from redstart.evals.report import forecast_cost, format_row, report_lines
@@ -72,6 +76,7 @@ def run(
         max_tool_calls=looks,
         engine=engine.value,
         has_memory=memory,
+        candidates=CandidateRequest(candidates, escalate, choose),
     )
     plan = build_plan(request, tasks, settings.models.strong)
     planned_count = len(plan.list_run_keys([task.id for task in tasks]))

@@ -14,6 +14,7 @@ from functools import partial
 from pathlib import Path
 from typing import NamedTuple
 
+from redstart.app.runs import CandidateRequest
 from redstart.app.settings import Settings
 from redstart.app.settings.store import find_tenant_folder
 from redstart.app.wire import AppContext, create_rate_limits, create_trial_store, open_app, open_database
@@ -92,6 +93,7 @@ class EvaluationRequest(NamedTuple):
     max_tool_calls: int | None = None
     engine: str = DEFAULT
     has_memory: bool = False
+    candidates: CandidateRequest = CandidateRequest()
 
 
 def build_plan(request: EvaluationRequest, tasks: Sequence[Task], model: str) -> EvaluationPlan:
@@ -113,6 +115,9 @@ def build_plan(request: EvaluationRequest, tasks: Sequence[Task], model: str) ->
         verify=request.verify,
         looks=request.max_tool_calls,
         remembers=request.has_memory,
+        candidates=request.candidates.number,
+        escalate=request.candidates.escalate,
+        choose=request.candidates.choose,
     )
 
 

@@ -26,8 +26,11 @@ class GradedRun(NamedTuple):
 
     state: RunState
     steps: Sequence[StepRow]
+    """The committed steps of the run, and then those of its candidates."""
     grade: Grade | None
     graded_in: float = 0.0
+    covered: bool | None = None
+    """Whether any candidate is right; None for a run without candidates."""
 
 
 def list_true_fixes(app: AppContext, task_folder: TaskFolder) -> tuple[TrueFix, ...]:
@@ -60,8 +63,8 @@ def build_outcome(app: AppContext, task_folder: TaskFolder, key: RunKey, graded_
         solved=solved,
         claimed=patched is not None,
         place=_place(graded_run, localised=any(fix_shown) or not fixes),
-        attempts=state.now.number,
-        dishonest=len({row.attempt for row in steps if _is_dishonest(row)}),
+        attempts=_count_attempts(graded_run),
+        dishonest=len({(row.state.run_id, row.attempt) for row in steps if _is_dishonest(row)}),
         seconds=spend.seconds,
         graded_in=graded_run.graded_in,
         calls=spend.calls,
@@ -76,8 +79,17 @@ def build_outcome(app: AppContext, task_folder: TaskFolder, key: RunKey, graded_
         revisited=_count_revisits(app, steps),
         files=tuple(change.path for change in app.trees.list_changes(state.spec.base, patched))[:20] if patched else (),
         patch=app.trees.diff(state.spec.base, patched).decode(errors="replace") if patched else "",
+        covered=graded_run.covered,
         trouble=graded_run.grade.trouble if graded_run.grade else "",
     )
+
+
+def _count_attempts(graded_run: GradedRun) -> int:
+    """Count the attempts of a run, or those of all its candidates."""
+    state = graded_run.state
+    if state.spec.candidates is None:
+        return state.now.number
+    return len({(row.state.run_id, row.attempt) for row in graded_run.steps if row.step is Step.patch})
 
 
 def is_fix_shown(fixes: Sequence[TrueFix], context: Context) -> bool:
@@ -152,7 +164,8 @@ def _place(graded_run: GradedRun, *, localised: bool) -> EndPoint:
         return EndPoint.budget
     if state.result in (Result.refused, Result.needs_human, Result.unproven, Result.partial, None):
         return EndPoint.refused
-    return _classify_attempt(state.now) if localised else EndPoint.not_localised
+    last_attempt = graded_run.steps[-1].state.now if state.spec.candidates else state.now
+    return _classify_attempt(last_attempt) if localised else EndPoint.not_localised
 
 
 def _classify_attempt(attempt: Attempt) -> EndPoint:

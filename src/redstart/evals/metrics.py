@@ -41,6 +41,10 @@ class EvaluationFigures(FrozenValue):
     """For every k up to the smallest number of runs of a task."""
     honest_green: Estimate | None = None
     """The share of the runs that reported green that the hidden tests confirm."""
+    coverage: Estimate | None = None
+    """The share of the runs with candidates in which the hidden tests confirm any candidate."""
+    selection: Estimate | None = None
+    """The share of these runs in which they confirm the chosen candidate."""
     dishonest_caught: int = 0
     attempts: Estimate | None = None
     seconds: Estimate | None = None
@@ -66,6 +70,7 @@ def compute_figures(rows: Sequence[RunOutcome]) -> EvaluationFigures:
     valid_rows = [row for row in rows if row.place is not EndPoint.broken]
     by_task = _group_by_task(valid_rows)
     claimed_rows = [row for row in valid_rows if row.claimed]
+    candidate_rows = [row for row in valid_rows if row.covered is not None]
     rungs = sum((Counter(row.rungs) for row in valid_rows), Counter[str]())
     return EvaluationFigures(
         tasks=len(by_task),
@@ -74,6 +79,8 @@ def compute_figures(rows: Sequence[RunOutcome]) -> EvaluationFigures:
         pass_at_1=_share(valid_rows, lambda row: row.solved),
         pass_at_k=_pass_at(by_task),
         honest_green=_share(claimed_rows, lambda row: row.solved),
+        coverage=_share(candidate_rows, lambda row: bool(row.covered)),
+        selection=_share(candidate_rows, lambda row: row.solved),
         dishonest_caught=sum(row.dishonest for row in valid_rows),
         attempts=_estimate_mean(valid_rows, COSTS["attempts"]),
         seconds=_estimate_mean(valid_rows, COSTS["seconds"]),

@@ -5,7 +5,7 @@ from __future__ import annotations
 from enum import StrEnum
 from typing import ClassVar, TypeVar
 
-from pydantic import ValidationError
+from pydantic import Field, ValidationError
 
 from redstart.core.errors import ConfigError, StoreError
 from redstart.core.formats import EVALUATION, StorageFormat, StoredValue, read
@@ -87,6 +87,8 @@ class RunOutcome(FrozenValue):
     files: tuple[str, ...] = ()
     patch: str = ""
     """The diff of the patch, if the run reported green. It is stored here so that it outlives the run."""
+    covered: bool | None = Field(default=None, exclude_if=lambda covered: covered is None)
+    """Whether the hidden tests pass with the patch of any candidate; None for a run without candidates."""
     trouble: str = ""
     """What broke, or why the run could not be graded."""
 
@@ -115,6 +117,10 @@ class EvaluationPlan(StoredValue):
     limits: Limits = Limits()
     verify: Level = Level.standard
     looks: int | None = None
+    candidates: int = Field(default=1, exclude_if=lambda count: count == 1)
+    """How many child runs of each run try the fix; 1 if the run itself does."""
+    escalate: bool = Field(default=False, exclude_if=lambda flag: not flag)
+    choose: bool = Field(default=False, exclude_if=lambda flag: not flag)
     remembers: bool = False
     """Whether a run may recall what runs on other tasks saved, but never what runs on the same task saved."""
 

@@ -49,6 +49,8 @@ def list_figures(figures: EvaluationFigures) -> list[ReportFigure]:
             if k > 1
         ),
         *_make_share_figures("green runs that hidden tests confirm", figures.honest_green),
+        *_make_share_figures("any candidate is right (coverage)", figures.coverage),
+        *_make_share_figures("the chosen one is right (selection)", figures.selection),
         ReportFigure("dishonest attempts, all caught", str(figures.dishonest_caught)),
         *_make_number_figures("attempts", figures.attempts),
         *_make_number_figures("seconds", figures.seconds),

@@ -10,12 +10,15 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import NamedTuple
 
+from redstart.app.run_status import list_child_ids
 from redstart.app.runs import (
+    CandidateRequest,
     RunRequest,
     choose_question_options,
     get_result_snapshot,
     go_on,
     keep_run,
+    plan_candidates,
     resolve_max_tool_calls,
 )
 from redstart.app.wire import AppContext, load_engine
@@ -27,7 +30,7 @@ from redstart.core.lesson import Lesson, LessonOffer, LessonPlacement, Situation
 from redstart.core.pattern import RecalledPattern
 from redstart.core.run import GOAL_LIMIT, HINT_LIMIT, RunSpec, RunState, Spend
 from redstart.core.tasks import FixTask
-from redstart.evals.grading import Grader, GradingBaseline
+from redstart.evals.grading import Grade, Grader, GradingBaseline
 from redstart.evals.measurement import GradedRun, build_outcome
 from redstart.evals.outcome import EndPoint, EvaluationPlan, Results, RunKey, RunOutcome
 from redstart.evals.task import Task
@@ -232,11 +235,29 @@ class Evaluation:
         began = clock()
         try:
             grade = await self._grader.grade(task_folder, patched) if patched is not None else None
+            covered = await self._is_any_candidate_right(ended_run, grade) if state.spec.candidates else None
             seconds = round(clock() - began, 3)
-            steps = await app.adapters.store.list_steps(state.run_id)
-            return build_outcome(app, task_folder, key, GradedRun(state, steps, grade, seconds))
+            runs = (state.run_id, *(await list_child_ids(app, state) if state.spec.candidates else ()))
+            steps = [row for run_id in runs for row in await app.adapters.store.list_steps(run_id)]
+            return build_outcome(app, task_folder, key, GradedRun(state, steps, grade, seconds, covered))
         except RedstartError as error:
             return self._make_broken_row(key, error)
+
+    async def _is_any_candidate_right(self, ended_run: _Ended, grade: Grade | None) -> bool:
+        """Return whether the hidden tests pass with the chosen patch, or with that of any other candidate."""
+        app, task_folder, state = ended_run
+        if grade is not None and grade.solved:
+            return True
+        graded = get_result_snapshot(state)
+        trees = {graded.tree} if graded else set[str]()
+        for run_id in await list_child_ids(app, state):
+            patched = get_result_snapshot(await app.adapters.store.load(run_id))
+            if patched is None or patched.tree in trees:
+                continue
+            trees.add(patched.tree)
+            if (await self._grader.grade(task_folder, patched)).solved:
+                return True
+        return False
 
     async def _get_or_start_run(self, app: AppContext, task_folder: TaskFolder, key: RunKey) -> str:
         """Return the run that was started for this key before a crash, or start a new one."""
@@ -255,15 +276,17 @@ class Evaluation:
     def _build_spec(self, task_folder: TaskFolder, key: RunKey) -> RunSpec:
         plan, settings, task = self.plan, self.app.settings, task_folder.task
         issue = "" if task.shows_red else clip(task.goal, GOAL_LIMIT)
+        candidates = CandidateRequest(plan.candidates, plan.escalate, plan.choose)
+        request = RunRequest(plan.limits, max_tool_calls=plan.looks, candidates=candidates)
         update = {
-            "task": FixTask(issue=bool(issue)),
+            "task": FixTask(issue=bool(issue), candidates=plan_candidates(self.app, request)),
             "goal": issue,
             "hint": clip(task.goal, HINT_LIMIT) if task.shows_red else "",
             "limits": plan.limits,
             "verify": plan.verify,
-            "looks": resolve_max_tool_calls(self.app, RunRequest(plan.limits, max_tool_calls=plan.looks)),
+            "looks": resolve_max_tool_calls(self.app, request),
             "reflect": settings.reflect,
-            "asks": choose_question_options(self.app, RunRequest(plan.limits, max_tool_calls=plan.looks)),
+            "asks": choose_question_options(self.app, request),
             "keeps_gain": True,
             "checks": settings.checks.checks,
             "seed": key.seed * 1000 + key.run,
