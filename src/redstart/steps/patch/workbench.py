@@ -188,7 +188,7 @@ class ProjectCopy:
         sign_case = partial(sign, is_source=lambda _: False)
         suite_run = await run_suite(ports.sandbox, ports.blobs, run.suited, self.snapshot, sign=sign_case, ids=ids)
         output = ports.blobs.get(suite_run.report.output).decode(errors="replace")
-        return ToolResult(f"{description} run", _describe_suite_run(suite_run, output))
+        return ToolResult(f"{format_count(len(suite_run.cases), 'test')} run", _describe_suite_run(suite_run, output))
 
     async def _run_snippet(self, snippet: str) -> ToolResult:
         if not snippet.strip() or len(snippet) > LONGEST_SNIPPET or "\0" in snippet:
@@ -204,7 +204,7 @@ class ProjectCopy:
         paths = ports.trees.list_files(self.snapshot)
         execution = probes.build_execution(probe, self.snapshot, environment, spec.suite, paths)
         completed = await ports.sandbox.run(execution)
-        return ToolResult("snippet run", probes.describe_run(probe, completed))
+        return ToolResult("snippet run", probes.describe_output(completed))
 
 
 def may_set_aside(run: RunState) -> bool:

@@ -96,11 +96,16 @@ def build_execution(
 
 def describe_run(probe: Probe, completed: Completed) -> str:
     """Describe a snippet's run for the next attempt."""
+    return f"{clip(probe.snippet.strip(), 1500)}\n\n{describe_output(completed)}"
+
+
+def describe_output(completed: Completed) -> str:
+    """Describe how a snippet ended and what it printed."""
     ending = f"exit code {completed.exit_code}"
     if completed.cause not in (ExitCause.ok, ExitCause.failed):
         ending = f"ended: {completed.cause.value} ({ending})"
     output = clip(completed.output.strip(), PRINTED) or "(it printed nothing)"
-    return f"{clip(probe.snippet.strip(), 1500)}\n\n{ending}; it printed:\n{output}"
+    return f"{ending}; it printed:\n{output}"
 
 
 def describe_outcomes(probe: Probe, cases: Sequence[Case], fault: str, output: str) -> str:

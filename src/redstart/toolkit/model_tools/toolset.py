@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 from collections.abc import Callable, Sequence
 from typing import NamedTuple
 
@@ -31,6 +32,8 @@ LINES = 250
 """Lines of a file in one result."""
 MAX_RESULT_CHARACTERS = 8000
 """Characters of one result."""
+NOTE_CHARACTERS = 500
+"""Characters of a result that are kept for what is said below the lines of a file."""
 MAX_RANGE_LINES = 100_000
 """A longer range of lines is taken for a mistake."""
 REFERENCES = 60
@@ -132,7 +135,7 @@ class Toolset:
             return refuse("start and end are to be numbers of lines, from 1")
         if start > max(len(text.lines), 1):
             return refuse(f"{text.path} has {len(text.lines)} lines")
-        return _format_lines(text, start, min(end, start + LINES - 1, len(text.lines)))
+        return _format_lines(text, start, min(end, len(text.lines)))
 
     def _read_symbol(self, path: str, name: str) -> ToolResult:
         if path:
@@ -147,7 +150,7 @@ class Toolset:
         if not definitions:
             return refuse(f"no definition of {clip(name, 80)} was found")
         text, definition = definitions[0]
-        result = _format_lines(text, definition.start, min(definition.end, definition.start + LINES - 1))
+        result = _format_lines(text, definition.start, definition.end)
         other_locations = [f"{text.path}:{item.start}" for text, item in definitions[1:6]]
         return (
             result._replace(text=f"{result.text}\n(also defined: {', '.join(other_locations)})")
@@ -275,10 +278,19 @@ def _with_lines(path: str, arguments: Arguments) -> tuple[str, int | None, int |
 
 
 def _format_lines(text: FileText, start: int, end: int) -> ToolResult:
-    line_count = len(text.lines)
-    excerpt = "\n".join(text.lines[start - 1 : end])
-    note = f"\n(the file has {line_count} lines)" if (start, end) != (1, line_count) else ""
-    return ToolResult(f"{text.path} lines {start}-{end}", excerpt + note)
+    """Show as many of these lines as fit, and say where to read on."""
+    excerpt = _take_fitting(text.lines[start - 1 : min(end, start + LINES - 1)])
+    last, line_count = start + len(excerpt) - 1, len(text.lines)
+    note = f"\n(the file has {line_count} lines)" if (start, last) != (1, line_count) else ""
+    if last < end:
+        note = f"\n(cut here: read on from line {last + 1} of {line_count})"
+    return ToolResult(f"{text.path} lines {start}-{last}", "\n".join(excerpt) + note)
+
+
+def _take_fitting(lines: Sequence[str]) -> Sequence[str]:
+    """Return the first lines that fit into one result; at least one."""
+    ends = itertools.accumulate(len(line) + 1 for line in lines)
+    return lines[: max(sum(end <= MAX_RESULT_CHARACTERS - NOTE_CHARACTERS for end in ends), 1)]
 
 
 def _is_called(symbol: Symbol, name: str) -> bool:

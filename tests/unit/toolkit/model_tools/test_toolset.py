@@ -92,6 +92,20 @@ def test_long_file_is_truncated_and_the_rest_can_be_requested():
     assert len(wide_result.text) <= MAX_RESULT_CHARACTERS
 
 
+def test_result_that_is_full_is_cut_between_lines_and_says_where_to_read_on():
+    lines = [f"{number:04} " + "x" * 60 for number in range(1, 301)]
+    desk = create_toolset({"rows.txt": "\n".join(lines), "rows.py": "def f():\n" + "    x = 1\n" * 1200})
+    first = call_tool("read", desk, path="rows.txt", start=1, end=300)
+    *shown, note = first.text.split("\n")
+    assert shown == lines[: len(shown)]
+    assert 100 < len(shown) < LINES
+    assert first.source == f"rows.txt lines 1-{len(shown)}"
+    assert note == f"(cut here: read on from line {len(shown) + 1} of 300)"
+    assert len(first.text) <= MAX_RESULT_CHARACTERS
+    definition = call_tool("read", desk, symbol="f")
+    assert definition.text.endswith(f"(cut here: read on from line {LINES + 1} of 1201)")
+
+
 @pytest.mark.slow
 def test_search_finds_text_or_pattern_but_skips_secrets():
     result = call_tool("search", text="total")
