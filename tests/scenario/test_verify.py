@@ -284,14 +284,14 @@ def test_new_test_that_cannot_fail_is_named_and_proves_nothing(verify):
     tests = TESTS.replace("import count,", "import count, refund,") + hollow
     result = json.loads(verify({"shop.py": shop, "tests/test_shop.py": tests}, "--json").out)
     assert (result["end"], read_claims(result)) == ("unproven", {"test_refund": "absent_before"})
-    assert any("test_refund still passes when" in note for note in result["notes"]), result["notes"]
+    assert "tests/test_shop.py::test_refund: it has no assertion that can be altered" in result["notes"]
 
 
 @pytest.mark.parametrize(
     ("files", "end", "code"),
     [
         ({"tests/test_shop.py": None, "shop.py": RIGHT_SHOP}, "worse", 1),
-        ({"shop.py": "import surely_missing_package\n" + SHOP}, "environment", 3),
+        ({"shop.py": "import surely_missing\n" + SHOP, "requirements.txt": "surely-missing\n"}, "environment", 3),
         ({"shop.py": "def total(:\n"}, "worse", 1),
     ],
     ids=["all tests gone", "missing package", "syntax error"],
@@ -307,3 +307,29 @@ def test_repo_without_tests_and_a_base_that_does_not_exist(user: User, tmp_path:
     assert user.redstart("verify", repo).code == 5
     ran = user.redstart("verify", repo, "--base", "nowhere")
     assert (ran.code, "nowhere is not a commit of this repo" in ran.err) == (2, True)
+
+
+def test_clone_without_a_main_branch_is_an_error_and_no_success(user: User, repo: Path):
+    git(repo, "checkout", "-q", "--detach")
+    git(repo, "branch", "-qD", "main")
+    ran = user.redstart("verify", repo)
+    assert (ran.code, "no main branch is known in this clone" in ran.err) == (2, True)
+
+
+def test_statement_with_another_result_is_not_confirmed(user: User, repo: Path, tmp_path: Path):
+    git(repo, "checkout", "-qb", "feature")
+    write(repo, FIX)
+    git(repo, "commit", "-qam", "fix")
+    statement = tmp_path / "statement.json"
+    assert user.redstart("verify", repo, "--head", "feature", "--attest", statement).code == 0
+    statement.write_text(statement.read_text().replace('"kind": "proven"', '"kind": "fixed"'))
+    ran = user.redstart("verify", repo, "--recheck", statement)
+    assert ran.code == 1
+    assert "differs: tests/test_shop.py::test_discount is proven, and fixed was claimed" in ran.err
+
+
+def test_time_limit_ends_without_a_success(verify):
+    ran = verify(FIX, "--json", "--max-minutes", "0.001")
+    result = json.loads(ran.out)
+    assert (ran.code, result["end"]) == (3, "environment")
+    assert result["reason"] == "the tests of both sides did not finish within 0.001 minutes"

@@ -56,6 +56,10 @@ def verify(
         list[str] | None,
         typer.Option("--accept", metavar="TEST_ID", help="Accept that this test demands less than before; repeatable."),
     ] = None,
+    max_minutes: Annotated[
+        float | None,
+        typer.Option("--max-minutes", min=0, help="Stop after N minutes and report what was not checked."),
+    ] = None,
     test_cmd: options.TestCommand = None,
     junit: options.Junit = "",
     test_files: options.TestFiles = None,
@@ -102,6 +106,7 @@ def verify(
         junit,
         (*settings.tests.files, *(test_files or ())),
         python,
+        max_minutes,
     )
     from redstart.app.verify.attestation import as_statement, list_differences, read_statement, repeat_request
 

@@ -51,14 +51,23 @@ def resolve_revisions(trees: GitTrees, root: Path, request: RevisionRequest) -> 
         )
     start = _find_commit(root, request.head or "HEAD")
     applies_to_head = request.patch is not None or request.staged
-    base_name = request.base or ("HEAD" if applies_to_head else _find_default_branch(root))
+    base_name = request.base or ("HEAD" if applies_to_head else _find_default_branch(root)) or "HEAD"
     base_commit = _find_merge_base(root, _find_commit(root, base_name), start)
     base = _take_commit(trees, root, base_name, base_commit)
     if request.head:
+        if base_name == "HEAD" and not request.base:
+            raise ConfigError(
+                "no main branch is known in this clone", remedy="name the start of the change with --base"
+            )
         return Revisions(base, _take_commit(trees, root, request.head, start))
     if applies_to_head:
         return Revisions(base, _apply_patch(trees, root, start, request))
     snapshot = trees.take(root)
+    if base_name == "HEAD" and not request.base and snapshot.tree == base.snapshot.tree:
+        problem = "no main branch is known in this clone, and there are no uncommitted changes"
+        raise ConfigError(
+            problem, remedy="name the start of the change with --base, and fetch it if the clone is shallow"
+        )
     return Revisions(base, Revision(CodeVersion(name=WORKING_TREE, tree=snapshot.tree), snapshot))
 
 
@@ -107,11 +116,11 @@ def _find_commit(root: Path, ref: str) -> str:
 
 
 def _find_default_branch(root: Path) -> str:
-    """Find the default branch: that of the remote, else the usual names; `HEAD` if there is none of them."""
+    """Find the default branch: that of the remote, else one of the usual names; empty if there is none."""
     names = (
         name for name in _DEFAULT_BRANCHES if ask_git(root, "rev-parse", "--verify", "--quiet", f"{name}^{{commit}}")
     )
-    name = next(names, "HEAD")
+    name = next(names, "")
     symbolic = ask_git(root, "rev-parse", "--abbrev-ref", name) if name == "origin/HEAD" else None
     return symbolic.decode().strip() if symbolic else name
 

@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+import asyncio
 import os
-from collections.abc import Callable, Sequence
+from collections.abc import Awaitable, Callable, Sequence
 from functools import partial
 from importlib.metadata import version
 from pathlib import Path
-from typing import NamedTuple
+from typing import NamedTuple, TypeVar
 
 from redstart.app.exit_codes import verification_exit_code
 from redstart.app.runs import find_test_files, keep_environment
@@ -47,6 +48,7 @@ from redstart.toolkit.suites.problems.environment import classify, classify_run
 from redstart.toolkit.suites.problems.run_problems import SuiteProblem
 from redstart.toolkit.suites.selection import build_selector
 
+T = TypeVar("T")
 STEP = "verify"
 _NO_TESTS_READ = (FileRole.docs, FileRole.other)
 
@@ -64,6 +66,8 @@ class VerifyRequest(NamedTuple):
     tests: tuple[str, ...] = ()
     """Globs of test files that their names do not identify."""
     python: str | None = None
+    minutes: float | None = None
+    """When to stop; None for no limit."""
 
 
 async def verify(
@@ -85,8 +89,6 @@ async def verify(
     revisions = resolve_revisions(app.trees, root, request.revisions)
     files = sort_changed_files(app.trees, revisions.base.snapshot, revisions.head.snapshot)
     draft = _Draft(root, request, revisions, files, app.adapters.world.generate_id())
-    if not files:
-        return draft.finish(describe_end(VerificationEnd.unproven, files, ()))
     if all(file.role in _NO_TESTS_READ for file in files):
         return draft.finish(describe_end(VerificationEnd.unproven, files, ()))
     new_setup = _prepare(app, path, request, revisions.head.snapshot, files, may_lend)
@@ -178,6 +180,38 @@ def _create_spec(app: AppContext, setup: RunGround, head: Snapshot, request: Ver
 
 
 async def _verify_change(runs: SuiteRuns, change: Change, draft: _Draft) -> Verification:
+    minutes = draft.request.minutes
+    end_time = None if minutes is None else asyncio.get_running_loop().time() + 60 * minutes
+    outcome = await _finish_by(end_time, _run_both_sides(runs, change))
+    if outcome is None:
+        reason = f"the tests of both sides did not finish within {minutes:g} minutes"
+        return draft.finish(Ending(VerificationEnd.environment, reason, "allow more with --max-minutes"))
+    if isinstance(outcome, Ending):
+        return draft.finish(outcome)
+    unchecked: list[str] = []
+    evidence = _collect_evidence(runs, change, outcome)
+    claims = derive_claims(evidence)
+    former = evidence.matrix.former
+    broken = [claim.test for claim in claims if claim.kind is ClaimKind.broken]
+    demanding = [claim.test for claim in claims if claim.kind is ClaimKind.weakened and former.is_red(claim.test)]
+    if broken or demanding:
+        steadiness = await _finish_by(end_time, repeat_failures(runs, change, outcome, broken, demanding))
+        if steadiness is None:
+            unchecked.append("whether the failures repeat")
+        else:
+            matrix = evidence.matrix._replace(former=steadiness.former)
+            claims = derive_claims(evidence._replace(matrix=matrix, flaky=steadiness.flaky))
+    checks = ProofChecks(claims)
+    if decide_end(claims) not in (VerificationEnd.tampered, VerificationEnd.worse):
+        request = draft.request
+        finished = await _finish_by(end_time, check_proof(runs, change, outcome, claims, request.level, draft.seed))
+        checks = finished or checks
+        unchecked += [] if finished else ["whether the proof stands in reruns, and whether altered tests fail"]
+    late = (f"not checked, because {minutes:g} minutes were over: {text}" for text in unchecked)
+    return _conclude(draft, outcome, checks._replace(notes=(*outcome.notes, *checks.notes, *late)))
+
+
+async def _run_both_sides(runs: SuiteRuns, change: Change) -> MatrixOutcome | Ending:
     old = await runs.run_suite("old tests on the old code", change.base, change.old_spec)
     new = await runs.run_suite(
         "new tests on the new code",
@@ -186,30 +220,29 @@ async def _verify_change(runs: SuiteRuns, change: Change, draft: _Draft) -> Veri
         tests=old.report.counts.total,
         seconds=old.report.seconds,
     )
-    if ending := _explain_missing_results(runs, change, old, new):
-        return draft.finish(ending)
-    outcome = await run_matrix(runs, change, old, new)
-    evidence = _collect_evidence(runs, change, outcome)
-    claims = derive_claims(evidence)
-    former = evidence.matrix.former
-    broken = [claim.test for claim in claims if claim.kind is ClaimKind.broken]
-    demanding = [claim.test for claim in claims if claim.kind is ClaimKind.weakened and former.is_red(claim.test)]
-    if broken or demanding:
-        steadiness = await repeat_failures(runs, change, outcome, broken, demanding)
-        matrix = evidence.matrix._replace(former=steadiness.former)
-        claims = derive_claims(evidence._replace(matrix=matrix, flaky=steadiness.flaky))
-    checks = ProofChecks(claims)
-    if decide_end(claims) not in (VerificationEnd.tampered, VerificationEnd.worse):
-        checks = await check_proof(runs, change, outcome, claims, draft.request.level, draft.seed)
+    return _explain_missing_results(runs, change, old, new) or await run_matrix(runs, change, old, new)
+
+
+async def _finish_by(end_time: float | None, work: Awaitable[T]) -> T | None:
+    """Return the result of the work; None if it is not finished at that time of the event loop."""
+    try:
+        async with asyncio.timeout_at(end_time):
+            return await work
+    except TimeoutError:
+        return None
+
+
+def _conclude(draft: _Draft, outcome: MatrixOutcome, checks: ProofChecks) -> Verification:
+    """Decide the end from what the runs and the checks show, and from what a person accepts."""
     claims, unmatched = _accept(checks.claims, draft)
-    end, why = decide_end(claims), new.unexplained
-    if why and not old.unexplained:
+    end, why = decide_end(claims), outcome.new.unexplained
+    if why and not outcome.old.unexplained:
         end = VerificationEnd.worse
     elif checks.refused:
         end, why = VerificationEnd.tampered, checks.refused
-    ending = describe_end(end, change.files, claims, why)
     unused = (f"--accept {text} names no test that demands less" for text in unmatched)
-    result = draft.finish(ending, claims, outcome, (*outcome.notes, *checks.notes, *unused))
+    ending = describe_end(end, draft.files, claims, why)
+    result = draft.finish(ending, claims, outcome, (*checks.notes, *unused))
     return result.model_copy(update={"evidence": checks.evidence})
 
 

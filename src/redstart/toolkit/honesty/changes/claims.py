@@ -109,10 +109,11 @@ class _Derivation:
     def _compare_forms(self, id_: str) -> Claim | None:
         """Compare the old and the new form of a test that passes on the new code."""
         former = self._matrix.former.find(id_)
-        if former is not None and former.is_red:
-            return self._claim_former(id_, former)
+        claim = self._claim_former(id_, former) if former is not None and former.is_red else None
+        if claim and claim.kind is ClaimKind.weakened:
+            return claim
         weaker = self._tests.explain_weaker(id_)
-        return Claim(test=id_, kind=ClaimKind.weakened, note=weaker) if weaker else None
+        return Claim(test=id_, kind=ClaimKind.weakened, note=weaker) if weaker else claim
 
     def _claim_former(self, id_: str, former: Case) -> Claim:
         """Say why the old form of a test fails on the new code."""
@@ -132,7 +133,7 @@ class _Derivation:
         return Claim(test=id_, kind=ClaimKind.proven, note=f"without the change: {_quote(without)}")
 
     def _claim_red(self, id_: str, case: Case, prefix: str, kind: ClaimKind | None) -> Claim:
-        if problem := self._evidence.problems.get(id_):
+        if problem := self._evidence.problems.get(case.id):
             return Claim(test=id_, kind=kind or ClaimKind.environment, note=problem)
         note = ": ".join(filter(None, (prefix, _quote(case))))
         return Claim(test=id_, kind=kind or ClaimKind.broken, note=note)

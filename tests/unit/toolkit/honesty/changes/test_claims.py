@@ -71,6 +71,7 @@ def derive(
         ((VALUE, "passed", "passed", VALUE), OLD, NEW, ClaimKind.weakened),
         (("passed", "passed", "passed", "passed"), OLD, WEAKER, ClaimKind.weakened),
         (("passed", "passed", "passed", GONE), OLD, NEW, ClaimKind.outdated),
+        (("passed", "passed", "passed", GONE), OLD, WEAKER, ClaimKind.weakened),
         (("passed", "passed", "passed", "passed"), OLD, NEW, ClaimKind.edited),
         (("passed", "passed", VALUE, "passed"), OLD, NEW, ClaimKind.proven),
         (("", "passed", VALUE, ""), None, NEW, ClaimKind.proven),
@@ -125,6 +126,8 @@ def test_tests_of_a_file_that_cannot_be_imported_are_broken_and_not_gone():
     matrix = ResultMatrix(run("passed"), SuiteResults([error]), run("passed"), run("passed"))
     evidence = ChangeEvidence(matrix, EditedTests(view(OLD), view(OLD), []), collect_changed_words([]), {})
     assert {claim.test: claim.kind for claim in derive_claims(evidence)}[TEST] is ClaimKind.broken
+    lacking = evidence._replace(problems={"test_a.py": "missing package: yaml"})
+    assert {claim.test: claim.kind for claim in derive_claims(lacking)}[TEST] is ClaimKind.environment
 
 
 @pytest.mark.parametrize(
