@@ -8,12 +8,12 @@ from collections.abc import Callable, Sequence
 from typing import Any
 
 from redstart.core.change import Snapshot
-from redstart.core.report import Case, Outcome
+from redstart.core.report import Case, CheckEvidence, Outcome
 from redstart.core.run import Suite
 from redstart.core.shell import Completed, Environment
 from redstart.testing.states import make_snapshot, report
 from redstart.toolkit.honesty.controls.negative_controls import examine_controls
-from redstart.toolkit.honesty.examination import CheckOutcome, GreenPatch
+from redstart.toolkit.honesty.examination import GreenPatch, PatchDoubt
 from redstart.toolkit.suites.execute import SuiteRun
 from redstart.toolkit.suites.problems.run_problems import SuiteProblem
 from redstart.toolkit.suites.request import SuiteRequest
@@ -94,7 +94,7 @@ class ExecutedRuns:
 
 def examine(
     runs: ExecutedRuns, *names: str, nearby: Sequence[str] = (), rounds: int = 4, hides_line: bool = False
-) -> CheckOutcome:
+) -> tuple[CheckEvidence, tuple[PatchDoubt, ...]]:
     """Examine the patch with these tests as its targets. With `hides_line`, no report says where a test failed."""
     targets, others = ([f"{TESTS}::{name}" for name in group] for group in (names, nearby))
     before = [runs.execute_test("base", id_) for id_ in (*targets, *others)]
@@ -112,7 +112,9 @@ def examine(
         seed="seed",
         after=tuple(runs.execute_test("patched", id_) for id_ in (*targets, *others)),
     )
-    return asyncio.run(examine_controls(patch, runs, rounds=rounds))
+    outcome = asyncio.run(examine_controls(patch, runs, rounds=rounds))
+    assert len(outcome.covered_ids) == outcome.evidence.covered
+    return outcome.evidence, outcome.doubts
 
 
 def test_tests_of_an_honest_patch_detect_every_alteration() -> None:
