@@ -33,6 +33,10 @@ class EditedCode(Protocol):
         """Return the top-level functions and classes; empty if the source does not parse."""
         ...
 
+    def restore_documentation(self, lines: Sequence[str], new_lines: Sequence[str]) -> list[str]:
+        """Return the new lines with the comments and docstrings of unchanged code that they lost."""
+        ...
+
     def has_all_names(self, lines: Sequence[str], other_lines: Sequence[str]) -> bool:
         """Return whether both parse and the second one defines all top-level names of the first."""
         ...

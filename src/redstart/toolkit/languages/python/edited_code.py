@@ -13,6 +13,7 @@ from collections.abc import Iterator, Sequence
 from functools import lru_cache
 from typing import NamedTuple
 
+from redstart.toolkit.languages.python.documentation import dump_code, restore_lost_documentation
 from redstart.toolkit.patching.edited_code import SyntaxFlaw
 from redstart.toolkit.patching.hunks import LineReplacement
 
@@ -143,6 +144,20 @@ def has_all_names(lines: Sequence[str], other_lines: Sequence[str]) -> bool:
     if isinstance(before, SyntaxFlaw) or isinstance(after, SyntaxFlaw):
         return False
     return bool(_list_top_names(before)) and _list_top_names(before) <= _list_top_names(after)
+
+
+def restore_documentation(lines: Sequence[str], new_lines: Sequence[str]) -> list[str]:
+    """Return the new lines with the comments and docstrings that they lost; never with other code."""
+    before, after = _parse_source("\n".join(lines)), _parse_source("\n".join(new_lines))
+    if isinstance(before, SyntaxFlaw) or isinstance(after, SyntaxFlaw):
+        return list(new_lines)
+    try:
+        restored = restore_lost_documentation(lines, new_lines)
+    except (tokenize.TokenError, SyntaxError):
+        return list(new_lines)
+    result = _parse_source("\n".join(restored))
+    is_same = not isinstance(result, SyntaxFlaw) and dump_code(result) == dump_code(after)
+    return restored if is_same else list(new_lines)
 
 
 def _list_top_names(tree: ast.Module) -> set[str]:

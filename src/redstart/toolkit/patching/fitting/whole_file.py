@@ -35,6 +35,8 @@ def rewrite_file(
         new = filled
     if reason := _find_commented_omission(text.lines, new):
         return reason
+    if code is not None:
+        new = code.restore_documentation(text.lines, new)
     fault = _explain_incompleteness(text.lines, new, code)
     if fault:
         parts = code.replace_definitions(text.lines, new) if code and not left_out else fault
