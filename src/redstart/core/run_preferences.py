@@ -46,6 +46,9 @@ class QuestionOptions(FrozenValue):
     """Whether edits are requested as JSON with a schema."""
     brief: bool = False
     """Whether questions for edits and tests hold only the essentials: a small model gets lost in a long prompt."""
+    ends_unchanged: bool = Field(default=False, exclude_if=lambda ends: not ends)
+    """Whether an answer that changes nothing ends the attempt, and the next one is asked at a higher temperature. Else
+    the model is told so in the same attempt, as in runs from before this existed."""
     session_calls: int = Field(default=0, ge=0, exclude_if=lambda count: not count)
     """Maximum tool calls of a working session; 0 if the model answers with all its edits at once."""
     warmth: float = Field(default=0.0, ge=0, exclude_if=lambda warmth: not warmth)

@@ -26,6 +26,7 @@ UNNAMED = f"Here it is:\n\n```python\n{play.BUGGY}```\n"
 AS_BLOCK = play.block("    return number + number + 1", "    return number + number + 1")
 JSON = QuestionOptions(edits=EditKind.whole, shaped=True)
 BRIEF = QuestionOptions(edits=EditKind.whole, brief=True)
+ENDS = QuestionOptions(edits=EditKind.whole, brief=True, ends_unchanged=True)
 
 
 @pytest.fixture
@@ -94,3 +95,21 @@ def test_small_model_gets_a_short_message(rig):
     assert patch_asks[2].messages[1].text.rstrip().endswith(message)
     _, patch_asks = run_to_end(rig, lambda _: play.WRONG, BRIEF, attempts=2)
     assert message not in patch_asks[1].messages[1].text
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("unchanged_answer", [AS_TEXT, UNNAMED])
+def test_small_model_is_asked_again_in_a_warmer_attempt(rig, unchanged_answer):
+    answers = iter([unchanged_answer, unchanged_answer, unchanged_answer, play.RIGHT])
+    final_state, patch_asks = run_to_end(rig, lambda _: next(answers), ENDS, attempts=4)
+    assert (final_state.result, final_state.tries) == ("verified", 4)
+    assert [has_answered(ask) for ask in patch_asks] == [False] * 4
+    assert [ask.temperature for ask in patch_asks] == [0.0, 0.6, 0.75, 0.9]
+    assert asyncio.run(replay(rig.adapters, final_state.run_id)).state == final_state
+
+
+@pytest.mark.slow
+def test_temperature_falls_back_after_a_change(rig):
+    answers = iter([AS_TEXT, AS_TEXT, AS_TEXT, play.WRONG, AS_TEXT])
+    _, patch_asks = run_to_end(rig, lambda _: next(answers), ENDS, attempts=5)
+    assert [ask.temperature for ask in patch_asks] == [0.0, 0.6, 0.75, 0.9, 0.6]

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from functools import partial
+from itertools import takewhile
 
 from redstart.core.change import Edit, EditKind, EditList, FitCounts, Patch, PatchProblem, RejectedEdit
 from redstart.core.chat import Answer, AnswerFault, Ask, Message, Tier
@@ -61,6 +62,8 @@ RETRY_TEMPERATURE = 0.6
 """The temperature from the second attempt on: at 0, a model gives much the same wrong answer again."""
 FREELY = 0.9
 """The temperature when another idea is asked for. A small model would get lost."""
+AFTER_UNCHANGED = (RETRY_TEMPERATURE, 0.75, FREELY)
+"""The temperature after one, two and more attempts in a row that changed nothing: the same file must not come again."""
 _NO_PROBE = f"no more than {PROBES} probes are run: give edits"
 _NO_LOOK = "the model asked for one more look instead of an answer, and none was left"
 
@@ -123,8 +126,16 @@ def _choose_shape(run: RunState) -> type[PatchAnswer]:
 def _temperature(run: RunState) -> float:
     if not _is_again(run):
         return run.spec.asks.warmth
+    if run.spec.asks.ends_unchanged and (unchanged_count := _count_unchanged(run)):
+        return AFTER_UNCHANGED[min(unchanged_count, len(AFTER_UNCHANGED)) - 1]
     is_free = run.turn is not None and run.turn.strategy in (Strategy.hypothesis, Strategy.plan)
     return FREELY if is_free and not run.spec.asks.brief else RETRY_TEMPERATURE
+
+
+def _count_unchanged(run: RunState) -> int:
+    """Count the last attempts in a row that changed nothing."""
+    attempts = reversed([entry for entry in run.history if not entry.probe])
+    return sum(1 for _ in takewhile(lambda entry: entry.problem is PatchProblem.unchanged, attempts))
 
 
 def _choose_form(run: RunState, counts: Mapping[EditKind, FitCounts], read: Callable[[str], bytes | None]) -> EditKind:
@@ -196,10 +207,17 @@ def _read_shown_files(run: RunState, ports: Ports) -> dict[str, str]:
 
 
 def _check_answer(run: RunState, ports: Ports, answer: Answer) -> ParsedAnswer[Answer]:
-    """Return the answer if it holds edits or a probe, else the reason why it is unusable."""
+    """Return the answer if it holds edits or a probe, else the reason why it is unusable.
+
+    An answer that changes nothing counts as one if the attempt ends with it: a small model that is told so gives the
+    same file once more.
+    """
     parsed = _parse_edits(run, ports, answer.text)
     probe = probes.find_probe(answer.text) if run.spec.looks else None
-    is_good = answer.fault is None and bool(parsed.edits or probe or _find_not_this_code(run, ports, answer.text))
+    ends = parsed.unchanged and run.spec.asks.ends_unchanged
+    is_good = answer.fault is None and bool(
+        parsed.edits or probe or ends or _find_not_this_code(run, ports, answer.text)
+    )
     return ParsedAnswer(answer if is_good else None, _NO_LOOK if answer.calls else parsed.fault)
 
 
