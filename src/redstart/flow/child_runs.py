@@ -106,7 +106,7 @@ def get_stopped_result(child: RunState, spend: Spend) -> ChildResult:
 
 def _get_attempt(child: RunState) -> Attempt | None:
     """Return the last attempt of a candidate that ended with a patch, without the parts that its parent has."""
-    if child.spec.mode is not Mode.fix or child.result not in WITH_PATCH:
+    if not child.spec.rivals or child.result not in WITH_PATCH:
         return None
     return child.now.model_copy(update={"reproduce": None, "reflect": None, "remember": None, "decide": None})
 

@@ -10,9 +10,8 @@ from redstart.app.run_choices import DriveFlags, build_run_options, resume_with,
 from redstart.app.settings import SandboxSettings, Settings
 from redstart.app.settings.models import ModelOptions, Models, StepModels
 from redstart.app.settings.store import MemorySettings
-from redstart.app.wire import check_models, create_question_options
+from redstart.app.wire import check_models
 from redstart.core.errors import ConfigError
-from redstart.ports.model.port import Profile
 
 
 def make_settings(strong: str = "openai:a", **models: object) -> Settings:
@@ -162,9 +161,3 @@ def test_variable_set_later_does_not_move_the_run_to_another_host(monkeypatch: p
     resumed_options = resume_with(make_settings(), stored, has_model_flag=False)
     assert resumed_options.settings.models.get_model_options("openai:a").base_url == "https://api.openai.com/v1"
     assert "https://elsewhere.example/v1" in resumed_options.note
-
-
-@pytest.mark.parametrize("is_brief", [True, False])
-def test_only_a_model_with_brief_questions_gets_a_new_attempt_for_an_unchanged_file(is_brief):
-    options = create_question_options(make_settings(profiles={"openai:a": Profile(brief=is_brief)}))
-    assert (options.brief, options.ends_unchanged) == (is_brief, is_brief)
