@@ -14,7 +14,7 @@ import pytest
 from redstart.app.exit_codes import exit_code, verification_exit_code
 from redstart.core.events import Event, Phase
 from redstart.core.run import Limits, Result, RunState, Status, Step
-from redstart.core.verification import Requirement, VerificationEnd
+from redstart.core.verification import ProofRequirement, VerificationEnd
 from support.user import User
 
 ROOT = Path(__file__).parent.parent
@@ -188,7 +188,9 @@ def test_reference_matches_the_code() -> None:
     runs = {
         result.value: exit_code(RunState.model_construct(status=Status.finished, result=result)) for result in Result
     }
-    assert documented == runs | {end.value: verification_exit_code(end, Requirement.proof) for end in VerificationEnd}
+    assert documented == runs | {
+        end.value: verification_exit_code(end, ProofRequirement.proof) for end in VerificationEnd
+    }
     parts = {f"`{name}`" for name in (*Step, *Phase, *Event.model_fields)}
     assert {part for part in parts if part not in read_reference("events")} == set()
 

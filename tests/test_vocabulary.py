@@ -10,7 +10,7 @@ from redstart.cli.options import LevelName, ReflectName, StepName
 from redstart.cli.verify import RequirementName
 from redstart.core.learning import ReflectionPolicy
 from redstart.core.run import Attempt, Level, Mode, Step
-from redstart.core.verification import Requirement
+from redstart.core.verification import ProofRequirement
 from redstart.flow.edges import as_mermaid
 from redstart.flow.loop import STEPS
 from redstart.flow.modes import MODES
@@ -42,7 +42,7 @@ def test_each_word_is_a_node_of_the_graph():
 
 def test_each_word_is_a_value_of_stop_after():
     assert [name.value for name in StepName] == WORDS
-    assert [name.value for name in RequirementName] == [requirement.value for requirement in Requirement]
+    assert [name.value for name in RequirementName] == [requirement.value for requirement in ProofRequirement]
     assert [name.value for name in LevelName] == [level.value for level in Level]
     assert [name.value for name in ReflectName] == [policy.value for policy in ReflectionPolicy]
 

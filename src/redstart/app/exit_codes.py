@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from redstart.core.run import Mode, Result, RunState, Status
-from redstart.core.verification import Requirement, VerificationEnd
+from redstart.core.verification import ProofRequirement, VerificationEnd
 
 INTERRUPTED = 130
 
@@ -34,9 +34,9 @@ _VERIFICATION_CODES: dict[VerificationEnd, int] = {
 }
 
 
-def verification_exit_code(end: VerificationEnd, require: Requirement) -> int:
+def verification_exit_code(end: VerificationEnd, require: ProofRequirement) -> int:
     """Return the exit code of `redstart verify`: 0 for an unproven change too, unless a proof is required."""
-    is_enough = end is VerificationEnd.unproven and require is Requirement.no_worse
+    is_enough = end is VerificationEnd.unproven and require is ProofRequirement.no_worse
     return 0 if is_enough else _VERIFICATION_CODES[end]
 
 

@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 
 
 class RequirementName(StrEnum):
-    """Copies the values of `Requirement`: its import is slow, and help must be fast. A test compares them."""
+    """Copies the values of `ProofRequirement`: its import is slow, and help must be fast. A test compares them."""
 
     no_worse = "no-worse"
     proof = "proof"
@@ -92,14 +92,14 @@ def verify(
 
     from redstart.app.verify.revisions import RevisionRequest
     from redstart.app.verify.verify import VerifyRequest
-    from redstart.core.verification import Requirement
+    from redstart.core.verification import ProofRequirement
 
     flags = options.build_sandbox_flags(sandbox, sandbox_image, sandbox_cpus, sandbox_memory)
     can_ask = options.can_ask_user(silent=no_input or json)
     settings = load_settings(path, None, flags, can_ask=can_ask)
     request = VerifyRequest(
         RevisionRequest(base, head, patch, staged),
-        Requirement(require.value),
+        ProofRequirement(require.value),
         options.resolve_level(settings.verify, level),
         tuple(accept or ()),
         tuple(shlex.split(test_cmd or settings.tests.command)),

@@ -32,7 +32,7 @@ class VerificationEnd(StrEnum):
     no_tests = "no_tests"
 
 
-class Requirement(StrEnum):
+class ProofRequirement(StrEnum):
     """What a change must show, so that the exit code is 0."""
 
     no_worse = "no-worse"
@@ -52,18 +52,18 @@ class FileRole(StrEnum):
     """Settings of servers, editors and agents, which the tests do not read."""
 
 
-class FileChange(StrEnum):
+class ChangeType(StrEnum):
     added = "added"
     edited = "edited"
     removed = "removed"
 
 
-class ChangedFile(VerificationPart):
+class SortedFile(VerificationPart):
     """A file that the change touches."""
 
     path: str
     role: FileRole
-    change: FileChange
+    change: ChangeType
 
 
 class ClaimKind(StrEnum):
@@ -163,11 +163,11 @@ class Verification(VerificationPart):
     """The verdict in one sentence."""
     remedy: str = ""
     """What to do about it, if anything."""
-    require: Requirement
+    require: ProofRequirement
     level: Level
     base: CodeVersion
     head: CodeVersion
-    files: tuple[ChangedFile, ...] = ()
+    files: tuple[SortedFile, ...] = ()
     matrix: tuple[MatrixRun, ...] = ()
     claims: tuple[Claim, ...] = ()
     evidence: tuple[CheckEvidence, ...] = ()

@@ -9,7 +9,7 @@ import pytest
 from redstart.app.exit_codes import verification_exit_code
 from redstart.app.json_schema import render_json_schema
 from redstart.app.verify.kinds import KINDS
-from redstart.core.verification import ClaimKind, Requirement, Verification, VerificationEnd
+from redstart.core.verification import ClaimKind, ProofRequirement, Verification, VerificationEnd
 
 SCHEMA = Path(__file__).parents[3] / "docs" / "reference" / "verify.schema.json"
 
@@ -20,8 +20,10 @@ def test_published_schema_matches_the_model():
 
 @pytest.mark.parametrize("end", VerificationEnd)
 def test_requirement_matters_only_for_an_unproven_change(end: VerificationEnd):
-    codes = {verification_exit_code(end, requirement) for requirement in Requirement}
-    assert codes == ({0, 8} if end is VerificationEnd.unproven else {verification_exit_code(end, Requirement.proof)})
+    codes = {verification_exit_code(end, requirement) for requirement in ProofRequirement}
+    assert codes == (
+        {0, 8} if end is VerificationEnd.unproven else {verification_exit_code(end, ProofRequirement.proof)}
+    )
 
 
 def test_report_has_words_for_every_kind():

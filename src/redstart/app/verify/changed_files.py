@@ -6,7 +6,7 @@ import re
 from collections.abc import Sequence
 
 from redstart.core.change import Snapshot
-from redstart.core.verification import ChangedFile, FileChange, FileRole
+from redstart.core.verification import ChangeType, FileRole, SortedFile
 from redstart.ports.store.port.trees import Trees
 from redstart.toolkit.honesty.verdict.related_files import is_changelog_or_docs
 from redstart.toolkit.languages.registry import is_test_path, is_test_support, list_languages
@@ -26,14 +26,14 @@ _TEXT = re.compile(
 
 def sort_changed_files(
     trees: Trees, base: Snapshot, head: Snapshot, test_globs: Sequence[str] = ()
-) -> tuple[ChangedFile, ...]:
+) -> tuple[SortedFile, ...]:
     """Return the files that differ between two snapshots, each with its role. The globs match further test files."""
-    files: list[ChangedFile] = []
+    files: list[SortedFile] = []
     for change in trees.list_changes(base, head):
         is_new, is_gone = change.old_mode == ABSENT_MODE, change.new_mode == ABSENT_MODE
-        kind = FileChange.added if is_new else FileChange.removed if is_gone else FileChange.edited
+        kind = ChangeType.added if is_new else ChangeType.removed if is_gone else ChangeType.edited
         before, after = trees.read(base, change.path), trees.read(head, change.path)
-        files.append(ChangedFile(path=change.path, role=find_role(change.path, before, after, test_globs), change=kind))
+        files.append(SortedFile(path=change.path, role=find_role(change.path, before, after, test_globs), change=kind))
     return tuple(sorted(files, key=lambda file: (list(FileRole).index(file.role), file.path)))
 
 

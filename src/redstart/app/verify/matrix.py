@@ -11,18 +11,18 @@ from redstart.core.change import Snapshot
 from redstart.core.frozen import clip
 from redstart.core.report import FIRST, Case, OutcomeCounts
 from redstart.core.run import RunSpec
-from redstart.core.verification import ChangedFile, FileRole, MatrixRun
+from redstart.core.verification import FileRole, MatrixRun, SortedFile
 from redstart.toolkit.honesty.changes.suite_results import ResultMatrix, SuiteResults
 from redstart.toolkit.suites.execute import SuiteRun
 
 _TEST_ROLES = (FileRole.tests, FileRole.configuration)
 
 
-class Change(NamedTuple):
+class VerifiedChange(NamedTuple):
     """A change, with how the tests of each side run."""
 
     revisions: Revisions
-    files: tuple[ChangedFile, ...]
+    files: tuple[SortedFile, ...]
     old_spec: RunSpec
     new_spec: RunSpec
 
@@ -60,7 +60,7 @@ class MatrixTrees(NamedTuple):
     """The new code and the new tests with the old test configuration."""
 
 
-def combine_trees(runs: SuiteRuns, change: Change) -> MatrixTrees:
+def combine_trees(runs: SuiteRuns, change: VerifiedChange) -> MatrixTrees:
     """Write the trees that combine the tests of one side with the code of the other."""
     base, head = change.base, change.head
     tests, configuration = change.list_paths(*_TEST_ROLES), change.list_paths(FileRole.configuration)
@@ -71,13 +71,13 @@ def combine_trees(runs: SuiteRuns, change: Change) -> MatrixTrees:
     )
 
 
-async def run_matrix(runs: SuiteRuns, change: Change, old: SuiteRun, new: SuiteRun) -> MatrixOutcome:
+async def run_matrix(runs: SuiteRuns, change: VerifiedChange, old: SuiteRun, new: SuiteRun) -> MatrixOutcome:
     """Run the tests of each side on the code of the other, as far as that differs from the runs `old` and `new`."""
     return await _MatrixRunner(runs, change, old, new).run()
 
 
 class _MatrixRunner:
-    def __init__(self, runs: SuiteRuns, change: Change, old: SuiteRun, new: SuiteRun) -> None:
+    def __init__(self, runs: SuiteRuns, change: VerifiedChange, old: SuiteRun, new: SuiteRun) -> None:
         self._runs, self._change, self._old, self._new = runs, change, old, new
         self._view = runs.create_test_view(change.head)
         self._old_view = runs.create_test_view(change.base)
@@ -174,7 +174,7 @@ class Steadiness(NamedTuple):
 
 
 async def repeat_failures(
-    runs: SuiteRuns, change: Change, outcome: MatrixOutcome, broken: Sequence[str], demanding: Sequence[str]
+    runs: SuiteRuns, change: VerifiedChange, outcome: MatrixOutcome, broken: Sequence[str], demanding: Sequence[str]
 ) -> Steadiness:
     """Run the tests again that count against the change: a few `broken` ones and those whose old form fails.
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from typing import NamedTuple
 
-from redstart.app.verify.matrix import Change, MatrixOutcome, combine_trees
+from redstart.app.verify.matrix import MatrixOutcome, VerifiedChange, combine_trees
 from redstart.app.verify.suite_runs import SuiteRuns
 from redstart.core.frozen import clip
 from redstart.core.report import Case, CheckEvidence
@@ -36,14 +36,16 @@ class ProofChecks(NamedTuple):
 
 
 async def check_proof(
-    runs: SuiteRuns, change: Change, outcome: MatrixOutcome, claims: Sequence[Claim], level: Level, seed: str
+    runs: SuiteRuns, change: VerifiedChange, outcome: MatrixOutcome, claims: Sequence[Claim], level: Level, seed: str
 ) -> ProofChecks:
     """Check the tests that prove the change, and whether the new tests that prove nothing yet can fail at all."""
     return await _ProofExaminer(runs, change, outcome, level, seed).examine(claims)
 
 
 class _ProofExaminer:
-    def __init__(self, runs: SuiteRuns, change: Change, outcome: MatrixOutcome, level: Level, seed: str) -> None:
+    def __init__(
+        self, runs: SuiteRuns, change: VerifiedChange, outcome: MatrixOutcome, level: Level, seed: str
+    ) -> None:
         self._runs, self._change, self._outcome, self._seed = runs, change, outcome, seed
         self._measures = MEASURES[level]
         self._without = combine_trees(runs, change).without

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from typing import NamedTuple
 
 from redstart.core.frozen import format_count
-from redstart.core.verification import ASKING, PROVING, ChangedFile, Claim, ClaimKind, FileRole, VerificationEnd
+from redstart.core.verification import ASKING, PROVING, Claim, ClaimKind, FileRole, SortedFile, VerificationEnd
 
 
 class Ending(NamedTuple):
@@ -17,7 +17,7 @@ class Ending(NamedTuple):
 
 
 def describe_end(
-    end: VerificationEnd, files: Sequence[ChangedFile], claims: Sequence[Claim], unexplained: str = ""
+    end: VerificationEnd, files: Sequence[SortedFile], claims: Sequence[Claim], unexplained: str = ""
 ) -> Ending:
     """Describe why a verification ends like this, and what to do about it."""
     open_claims = [claim for claim in claims if not claim.accepted]
@@ -59,7 +59,7 @@ def _describe_proof(claims: Sequence[Claim]) -> str:
     return "; ".join(parts)
 
 
-def _explain_unproven(files: Sequence[ChangedFile], claims: Sequence[Claim]) -> tuple[str, str]:
+def _explain_unproven(files: Sequence[SortedFile], claims: Sequence[Claim]) -> tuple[str, str]:
     """Return why nothing proves a change that made nothing worse, and what would prove it."""
     roles = {file.role for file in files}
     if not files:

@@ -13,7 +13,7 @@ from typing import NamedTuple, TypeVar
 from redstart.app.exit_codes import verification_exit_code
 from redstart.app.runs import find_test_files, keep_environment
 from redstart.app.verify.changed_files import sort_changed_files
-from redstart.app.verify.matrix import Change, MatrixOutcome, repeat_failures, run_matrix
+from redstart.app.verify.matrix import MatrixOutcome, VerifiedChange, repeat_failures, run_matrix
 from redstart.app.verify.proof_checks import ProofChecks, check_proof
 from redstart.app.verify.reasons import Ending, describe_end
 from redstart.app.verify.revisions import RevisionRequest, Revisions, resolve_revisions
@@ -28,11 +28,11 @@ from redstart.core.run import Level, RunSpec, Suite
 from redstart.core.tasks import FixTask
 from redstart.core.verification import (
     ASKING,
-    ChangedFile,
     Claim,
     ClaimKind,
     FileRole,
-    Requirement,
+    ProofRequirement,
+    SortedFile,
     Verification,
     VerificationEnd,
 )
@@ -57,7 +57,7 @@ class VerifyRequest(NamedTuple):
     """The user's options for a verification, besides the folder."""
 
     revisions: RevisionRequest = RevisionRequest()
-    require: Requirement = Requirement.no_worse
+    require: ProofRequirement = ProofRequirement.no_worse
     level: Level = Level.standard
     accept: tuple[str, ...] = ()
     """Tests that may demand less than before: IDs, files or directories."""
@@ -102,7 +102,7 @@ async def verify(
     )
     globs = find_test_files(app, revisions.head.snapshot, new_spec.suite, request.tests, None)
     files = sort_changed_files(app.trees, revisions.base.snapshot, revisions.head.snapshot, globs)
-    change = Change(revisions, files, new_spec.model_copy(update={"suite": old_suite}), new_spec)
+    change = VerifiedChange(revisions, files, new_spec.model_copy(update={"suite": old_suite}), new_spec)
     runs = SuiteRuns(app, new_spec, StepWatch(Progress("", 0, STEP), report))
     return await _verify_change(runs, change, draft._replace(files=files))
 
@@ -113,7 +113,7 @@ class _Draft(NamedTuple):
     root: Path
     request: VerifyRequest
     revisions: Revisions
-    files: tuple[ChangedFile, ...]
+    files: tuple[SortedFile, ...]
     seed: str
     """The seed of every random choice: the author of a change cannot predict it."""
 
@@ -147,7 +147,7 @@ def _prepare(
     path: Path,
     request: VerifyRequest,
     snapshot: Snapshot,
-    files: Sequence[ChangedFile],
+    files: Sequence[SortedFile],
     may_lend: MayLend | None,
 ) -> RunGround:
     choose = partial(_choose_suite, files)
@@ -157,7 +157,7 @@ def _prepare(
     return setup if request.junit else equip(app, setup, may_lend)
 
 
-def _choose_suite(files: Sequence[ChangedFile], folders: Sequence[str]) -> str:
+def _choose_suite(files: Sequence[SortedFile], folders: Sequence[str]) -> str:
     """Choose the only suite whose folder contains changed files. Raises `ConfigError` if there are several."""
     touched = [folder for folder in folders if any(file.path.startswith(f"{folder}/") for file in files)]
     if len(touched) == 1:
@@ -179,7 +179,7 @@ def _create_spec(app: AppContext, setup: RunGround, head: Snapshot, request: Ver
     return RunSpec(task=FixTask(), base=head, suite=suite, sandbox=setup.limits, repo=setup.root.name)
 
 
-async def _verify_change(runs: SuiteRuns, change: Change, draft: _Draft) -> Verification:
+async def _verify_change(runs: SuiteRuns, change: VerifiedChange, draft: _Draft) -> Verification:
     minutes = draft.request.minutes
     end_time = None if minutes is None else asyncio.get_running_loop().time() + 60 * minutes
     outcome = await _finish_by(end_time, _run_both_sides(runs, change))
@@ -211,7 +211,7 @@ async def _verify_change(runs: SuiteRuns, change: Change, draft: _Draft) -> Veri
     return _conclude(draft, outcome, checks._replace(notes=(*outcome.notes, *checks.notes, *late)))
 
 
-async def _run_both_sides(runs: SuiteRuns, change: Change) -> MatrixOutcome | Ending:
+async def _run_both_sides(runs: SuiteRuns, change: VerifiedChange) -> MatrixOutcome | Ending:
     old = await runs.run_suite("old tests on the old code", change.base, change.old_spec)
     new = await runs.run_suite(
         "new tests on the new code",
@@ -246,7 +246,7 @@ def _conclude(draft: _Draft, outcome: MatrixOutcome, checks: ProofChecks) -> Ver
     return result.model_copy(update={"evidence": checks.evidence})
 
 
-def _explain_missing_results(runs: SuiteRuns, change: Change, old: SuiteRun, new: SuiteRun) -> Ending | None:
+def _explain_missing_results(runs: SuiteRuns, change: VerifiedChange, old: SuiteRun, new: SuiteRun) -> Ending | None:
     """Return how the verification ends if one of the two main runs has no results per test; None if both have."""
     if misplaced := new.misplaced or old.misplaced:
         return Ending(VerificationEnd.environment, "the tests do not import the code of this repo", misplaced)
@@ -264,7 +264,7 @@ def _explain_missing_results(runs: SuiteRuns, change: Change, old: SuiteRun, new
     return Ending(VerificationEnd.environment, reason, problem.remedy if problem else fault)
 
 
-def _collect_evidence(runs: SuiteRuns, change: Change, outcome: MatrixOutcome) -> ChangeEvidence:
+def _collect_evidence(runs: SuiteRuns, change: VerifiedChange, outcome: MatrixOutcome) -> ChangeEvidence:
     before, after = runs.create_test_view(change.base), runs.create_test_view(change.head)
     suite = change.new_spec.suite
     tests = [suite.to_runner_path(path) for path in change.list_paths(FileRole.tests)]

@@ -11,7 +11,7 @@ from redstart.app.verify.attestation import PREDICATE, as_statement, list_differ
 from redstart.app.verify.verify import VerifyRequest
 from redstart.core.errors import ConfigError
 from redstart.core.run import Level
-from redstart.core.verification import Claim, ClaimKind, CodeVersion, Requirement, Verification, VerificationEnd
+from redstart.core.verification import Claim, ClaimKind, CodeVersion, ProofRequirement, Verification, VerificationEnd
 
 RESULT = Verification(
     redstart="0.1.0",
@@ -19,7 +19,7 @@ RESULT = Verification(
     end=VerificationEnd.weakened,
     exit_code=7,
     reason="1 test demands less than before",
-    require=Requirement.proof,
+    require=ProofRequirement.proof,
     level=Level.strict,
     base=CodeVersion(name="main", commit="b" * 40, tree="1"),
     head=CodeVersion(name="feature", commit="c" * 40, tree="2"),
@@ -54,7 +54,7 @@ def test_other_files_are_refused(text: str, tmp_path: Path):
 def test_repetition_uses_the_commits_and_what_was_accepted():
     request = repeat_request(RESULT, VerifyRequest())
     assert (request.revisions.base, request.revisions.head) == ("b" * 40, "c" * 40)
-    assert (request.level, request.require, request.accept) == (Level.strict, Requirement.proof, ("c",))
+    assert (request.level, request.require, request.accept) == (Level.strict, ProofRequirement.proof, ("c",))
 
 
 def test_differences_name_the_files_the_end_and_the_tests():

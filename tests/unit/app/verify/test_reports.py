@@ -9,14 +9,14 @@ from redstart.cli.verify_text import format_report
 from redstart.core.report import CheckEvidence, OutcomeCounts
 from redstart.core.run import Level
 from redstart.core.verification import (
-    ChangedFile,
+    ChangeType,
     Claim,
     ClaimKind,
     CodeVersion,
-    FileChange,
     FileRole,
     MatrixRun,
-    Requirement,
+    ProofRequirement,
+    SortedFile,
     Verification,
     VerificationEnd,
 )
@@ -30,11 +30,11 @@ RESULT = Verification(
     exit_code=7,
     reason="2 tests demand less than before, and nobody has accepted that",
     remedy="if this is intended: redstart verify --accept 'tests/test_a.py::test'",
-    require=Requirement.no_worse,
+    require=ProofRequirement.no_worse,
     level=Level.standard,
     base=CodeVersion(name="main", commit="0123456789abcdef", tree="1"),
     head=CodeVersion(name="working tree", tree="2"),
-    files=(ChangedFile(path="shop.py", role=FileRole.source, change=FileChange.edited),),
+    files=(SortedFile(path="shop.py", role=FileRole.source, change=ChangeType.edited),),
     matrix=tuple(
         MatrixRun(
             new_tests=tests, new_code=code, counts=OutcomeCounts(passed=1200, failed=2), seconds=1.5, partial=tests
