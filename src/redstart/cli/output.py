@@ -63,6 +63,11 @@ def style_line(*parts: tuple[str, str], **layout: Any) -> Text:
     return line
 
 
+def print_styled(console: Console, text: str, style: str = "") -> None:
+    """Print one line of any origin in a style, with control characters escaped."""
+    console.print(style_line((text, style)))
+
+
 def print_defect(kind: type[BaseException], error: BaseException, trace: TracebackType | None) -> None:
     """Print the traceback of a defect of Redstart. For use as `sys.excepthook`."""
     echo("".join(traceback.format_exception(kind, error, trace)), err=True, nl=False)

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from redstart.cli import options
-from redstart.cli.output import confirm, create_console, echo, echo_json, style_line
+from redstart.cli.output import confirm, create_console, echo, echo_json, print_styled
 from redstart.cli.repo_commands import load_settings
 
 if TYPE_CHECKING:
@@ -167,7 +167,7 @@ def _print(result: Verification, *, json: bool, verbose: bool) -> None:
         return
     console = create_console()
     for line in format_report(result, console.width if console.is_terminal else None, shows_all=verbose):
-        console.print(style_line((line.text, line.style)))
+        print_styled(console, line.text, line.style)
 
 
 def _write(path: Path, text: str, option: str) -> None:
