@@ -12,7 +12,7 @@ from typing import NamedTuple
 from redstart.app.run_choices import build_run_options
 from redstart.app.run_status import ALIKE, list_child_ids, load_row, resolve_row_status
 from redstart.app.wire import AppContext, create_question_options, load_profile
-from redstart.app.workspace import Choose, MayLend, equip, prepare_run_setup
+from redstart.app.workspace import Choose, MayLend, RunGround, equip, prepare_run_setup
 from redstart.core.change import Snapshot
 from redstart.core.chat import Tier
 from redstart.core.errors import ConfigError
@@ -181,14 +181,7 @@ def take_folder(
     )
     setup = setup if request.junit else equip(app, setup, may_lend)
     folder = setup.root / setup.folder
-    suite = Suite(
-        runner=setup.runner,
-        command=setup.command,
-        environment=keep_environment(app, setup.environment),
-        folder=setup.folder,
-        junit=request.junit,
-        detailed=True,
-    )
+    suite = create_suite(app, setup, request.junit)
     spec = RunSpec(
         task=FixTask(
             targets=tuple(_to_runner_target(target, folder) for target in request.targets),
@@ -385,6 +378,18 @@ def choose_question_options(app: AppContext, request: RunRequest, tier: Tier = T
     uses_session = profile.session if request.session is None else request.session
     limit = SESSION_CALLS if request.max_tool_calls is None else request.max_tool_calls
     return options.model_copy(update={"session_calls": min(limit, MOST_LOOKS) if uses_session else 0})
+
+
+def create_suite(app: AppContext, ground: RunGround, junit: str) -> Suite:
+    """Describe the suite that was detected, with its environment stored."""
+    return Suite(
+        runner=ground.runner,
+        command=ground.command,
+        environment=keep_environment(app, ground.environment),
+        folder=ground.folder,
+        junit=junit,
+        detailed=True,
+    )
 
 
 def keep_environment(app: AppContext, environment: Environment) -> str:

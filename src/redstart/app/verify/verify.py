@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import NamedTuple, TypeVar
 
 from redstart.app.exit_codes import verification_exit_code
-from redstart.app.runs import find_test_files, keep_environment
+from redstart.app.runs import create_suite, find_test_files
 from redstart.app.verify.changed_files import sort_changed_files
 from redstart.app.verify.matrix import MatrixOutcome, VerifiedChange, repeat_failures, run_matrix
 from redstart.app.verify.proof_checks import ProofChecks, check_proof
@@ -24,7 +24,7 @@ from redstart.core.change import Snapshot
 from redstart.core.errors import ConfigError
 from redstart.core.events import Progress
 from redstart.core.report import Case
-from redstart.core.run import Level, RunSpec, Suite
+from redstart.core.run import Level, RunSpec
 from redstart.core.tasks import FixTask
 from redstart.core.verification import (
     ASKING,
@@ -168,14 +168,7 @@ def _choose_suite(files: Sequence[SortedFile], folders: Sequence[str]) -> str:
 
 
 def _create_spec(app: AppContext, setup: RunGround, head: Snapshot, request: VerifyRequest) -> RunSpec:
-    suite = Suite(
-        runner=setup.runner,
-        command=setup.command,
-        environment=keep_environment(app, setup.environment),
-        folder=setup.folder,
-        junit=request.junit,
-        detailed=True,
-    )
+    suite = create_suite(app, setup, request.junit)
     return RunSpec(task=FixTask(), base=head, suite=suite, sandbox=setup.limits, repo=setup.root.name)
 
 
