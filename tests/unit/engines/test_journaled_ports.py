@@ -139,6 +139,18 @@ def test_run_that_follows_another_does_not_read_its_messages(desk: Desk) -> None
     assert read_messages(desk, store, make_state(spec=make_spec(parent="run-0"))) == ()
 
 
+def test_answer_of_a_person_is_the_same_when_the_step_runs_again(desk: Desk) -> None:
+    run = make_state(version=7)
+    messages = Messages(**{run.run_id.replace("-", "_"): [create_message(PersonWord.accept, "yes", run.version)]})
+
+    def read_answer(store: Messages) -> PersonReply | None:
+        return asyncio.run(JournaledPerson(cast(Any, store), run, desk.recorder()).answer())
+
+    reply = read_answer(messages)
+    assert reply == PersonReply(accepts=True, text="yes")
+    assert read_answer(Messages()) == reply
+
+
 def test_newest_answer_to_the_question_counts() -> None:
     run = make_state(version=7)
     answers = [

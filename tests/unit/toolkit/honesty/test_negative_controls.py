@@ -12,6 +12,7 @@ from redstart.core.report import Case, CheckEvidence, Outcome
 from redstart.core.run import Suite
 from redstart.core.shell import Completed, Environment
 from redstart.testing.states import make_snapshot, report
+from redstart.toolkit.honesty.controls.alteration import Alteration, AlterationKind
 from redstart.toolkit.honesty.controls.negative_controls import examine_controls
 from redstart.toolkit.honesty.examination import GreenPatch, PatchDoubt
 from redstart.toolkit.suites.execute import SuiteRun
@@ -44,6 +45,11 @@ SWALLOW = """class raises:
             raise AssertionError("nothing is raised")
         return SWALLOWED
 """
+
+
+def test_inserted_statement_asks_a_person_only_if_it_may_be_unreached():
+    certain = Alteration(AlterationKind.inserted, 1, 0, 0, b"fail()", "a failing statement stands there")
+    assert (certain.asks, certain._replace(conditional=True).asks) == (False, True)
 
 
 class ExecutedRuns:
