@@ -6,7 +6,7 @@ from collections.abc import Callable, Set
 from typing import NamedTuple, Protocol
 
 from redstart.core.chat import Answer, AnswerFault, Ask, Message, Role, Tool, ToolCall
-from redstart.core.frozen import clip
+from redstart.core.frozen import clip, format_count
 from redstart.ports.model.port import Model
 from redstart.toolkit.base.text import wrap_untrusted
 from redstart.toolkit.model_tools.tool_calls import CallIds, parse_written_calls
@@ -104,6 +104,8 @@ class _Session:
         last = self.messages[-1]
         count = f"({remaining} more tool {'call is' if remaining == 1 else 'calls are'} possible.)"
         suffix = _NONE_LEFT if self._was_last else count
+        if unserved := len(requested_calls) - len(calls):
+            suffix = f"Not served: {format_count(unserved, 'further call')}; at most {AT_ONCE} at once. {suffix}"
         self.messages = (*self.messages[:-1], last.model_copy(update={"text": f"{last.text}\n\n{suffix}"}))
         return True
 

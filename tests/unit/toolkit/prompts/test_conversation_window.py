@@ -51,3 +51,16 @@ def test_one_cut_halves_a_conversation_that_is_too_long():
 def test_newest_result_and_the_question_stay_whole():
     messages = build_conversation(60_000)
     assert shorten(1000, messages) == (messages, [])
+
+
+def test_results_that_the_model_has_not_seen_stay_while_they_fit():
+    *messages, last = build_conversation(*[3000] * 9)
+    unseen = [last.model_copy(update={"reply_to": f"new {number}"}) for number in range(4)]
+    conversation = (*messages, *unseen)
+    shortened, _ = shorten(12_000, conversation)
+    assert shortened[-4:] == conversation[-4:]
+    assert all(message.text != "r" * 3000 for message in shortened[:-4])
+    crowded, _ = shorten(6_000, conversation)
+    assert count_tokens(crowded) <= 6_000
+    assert crowded[-1] == last.model_copy(update={"reply_to": "new 3"})
+    assert crowded[-4].text.endswith("(There is no room for the rest of this result: ask for less at once.)")
