@@ -154,7 +154,7 @@ def test_there_are_eight_secrets_and_twenty_leak_channels():
 @pytest.mark.parametrize("ground", [pytest.param(TOGETHER, id="together"), *EACH], indirect=True)
 def test_no_secret_leaks(ground: Ground, request: pytest.FixtureRequest):
     result, sent_text = ground.fix()
-    assert result.code in (0, 1, 3, 4), result.out + result.err
+    assert result.code in (0, 1, 3, 4, 9), result.out + result.err
     assert {
         kind: locations
         for kind, secret in ground.secrets.items()

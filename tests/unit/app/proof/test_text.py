@@ -147,7 +147,7 @@ def test_json_is_ascii_and_preserves_all_text(text):
 
 
 def test_published_schema_matches_the_model():
-    command = "python -c 'from redstart.app.proof.evidence import schema; print(schema(), end=\"\")'"
+    command = "python -c 'from redstart.app.proof.evidence import render_schema; print(render_schema(), end=\"\")'"
     assert SCHEMA.read_text() == render_schema(), f"write the output of this command to {SCHEMA.name}: {command}"
 
 
