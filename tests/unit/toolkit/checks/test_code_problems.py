@@ -4,6 +4,8 @@ import pytest
 
 from redstart.toolkit.checks.code_problems import has_more_problems
 
+pytestmark = pytest.mark.slow
+
 USED = b"import os\n\nSEP = os.sep\n"
 UNUSED = b"import os\n\nSEP = '/'\n"
 
