@@ -8,7 +8,7 @@ from typing import NamedTuple
 from redstart.core.frozen import clip
 from redstart.core.report import Case, Outcome
 from redstart.core.verification import ASKING, Claim, ClaimKind, VerificationEnd
-from redstart.toolkit.honesty.changes.edited_tests import EditedTests, count_cases
+from redstart.toolkit.honesty.changes.edited_tests import EditedTests, count_cases, get_function
 from redstart.toolkit.honesty.changes.missing_names import ChangedWords, find_missing_name
 from redstart.toolkit.honesty.changes.suite_results import ResultMatrix, SuiteResults
 
@@ -149,12 +149,12 @@ class _Derivation:
 
     def _has_unsteady_id(self, id_: str) -> bool:
         """Return whether the ID alone is new, as that of parameters with the current time: the test did not change."""
-        function = next(iter(count_cases((id_,))))
+        function = get_function(id_)
         return self._new_counts[function] <= self._old_counts[function] and not self._tests.is_edited(id_)
 
     def _keeps_cases(self, id_: str) -> bool:
         """Return whether the test's function has at least as many cases as before."""
-        function = next(iter(count_cases((id_,))))
+        function = get_function(id_)
         return self._new_counts[function] >= self._old_counts[function]
 
 
