@@ -5,7 +5,6 @@ from __future__ import annotations
 import shutil
 from collections.abc import Callable
 from fnmatch import fnmatch
-from functools import partial
 
 from redstart.core.context import Chunk, Context
 from redstart.core.progress import Strategy
@@ -32,7 +31,7 @@ async def retrieve(run: RunState, ports: Ports) -> Context:
 def _rank_code(run: RunState, ports: Ports) -> Context:
     """Rank the files as seen from the folder of the suite: tracebacks, IDs and imports are relative to it."""
     suite = run.spec.suite
-    view = TreeView(suite, ports.trees.list_files(run.workspace), partial(ports.trees.read, run.workspace))
+    view = TreeView.open(suite, ports.trees, run.workspace)
     files = sorted(view.snapshot_paths)
     cases = list_failing_cases(run, ports.blobs)
     width = 1 + run.count_strategy_uses(Strategy.wider)

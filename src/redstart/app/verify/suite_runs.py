@@ -93,4 +93,4 @@ class SuiteRuns:
         return self.blobs.get(suite_run.report.output).decode("utf-8", "replace")
 
     def _create_view(self, spec: RunSpec, tree: Snapshot) -> TreeView:
-        return TreeView(spec.suite, self._trees.list_files(tree), partial(self._trees.read, tree))
+        return TreeView.open(spec.suite, self._trees, tree)

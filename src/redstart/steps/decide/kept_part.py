@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections import defaultdict
-from functools import partial
 
 from redstart.core.frozen import clip, format_count
 from redstart.core.run import Action, Decision, Result, RetryBase, RunState, Step
@@ -57,7 +56,7 @@ def _find_unsolved(run: RunState, ports: Ports) -> list[str] | None:
     report = run.now.test.report.full if run.now.test and has_gained(run) else ""
     failing_ids = {case.id for case in list_failing_cases(run, ports.blobs, report)}
     target_ids = set(load_targets(run, ports.blobs))
-    view = TreeView(run.spec.suite, ports.trees.list_files(run.base), partial(ports.trees.read, run.base))
+    view = TreeView.open(run.spec.suite, ports.trees, run.base)
     is_source = view.build_source_filter(find_protection)
     fails_by_cause: dict[str, set[bool]] = defaultdict(set)
     for case in load_baseline_cases(run, ports.blobs):

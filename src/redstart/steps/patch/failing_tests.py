@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from functools import partial
 
 from redstart.core.context import Context
 from redstart.core.report import Case
@@ -32,7 +31,7 @@ def build_broken_section(run: RunState, ports: Ports, cases: Sequence[Case]) -> 
 
 
 def _open_workspace(run: RunState, ports: Ports) -> TreeView:
-    return TreeView(run.spec.suite, ports.trees.list_files(run.workspace), partial(ports.trees.read, run.workspace))
+    return TreeView.open(run.spec.suite, ports.trees, run.workspace)
 
 
 def _read_tests(view: TreeView, context: Context | None) -> TestSourceReader:

@@ -63,7 +63,7 @@ async def run_tests(
 
 
 def _sign_with(run: RunState, ports: Ports, snapshot: Snapshot) -> Callable[[Case], Signature]:
-    view = TreeView(run.spec.suite, ports.trees.list_files(snapshot), partial(ports.trees.read, snapshot))
+    view = TreeView.open(run.spec.suite, ports.trees, snapshot)
     return partial(sign, is_source=view.build_source_filter(find_protection))
 
 
@@ -130,7 +130,7 @@ def _find_environment_problems(run: RunState, ports: Ports, suite_run: SuiteRun)
 def load_project_view(run: RunState, ports: Ports, snapshot: Snapshot) -> ProjectView:
     suite = run.spec.suite
     environment = Environment.model_validate_json(ports.blobs.get(suite.environment))
-    view = TreeView(suite, ports.trees.list_files(snapshot), partial(ports.trees.read, snapshot))
+    view = TreeView.open(suite, ports.trees, snapshot)
     root = join(environment.mount, suite.folder).rstrip("/")
     return create_project_view(view.snapshot_paths, view.read, root, environment.python)
 

@@ -97,7 +97,7 @@ async def _run_new_test(
         return ParsedAnswer(
             None, clip(f"the tests could not be run with it: {suite_run.report.fault or suite_run.misplaced}", 600)
         )
-    view = TreeView(run.spec.suite, trees.list_files(snapshot), partial(trees.read, snapshot))
+    view = TreeView.open(run.spec.suite, trees, snapshot)
     new = {run.spec.suite.to_runner_path(path) for path in files}
 
     def is_new(id_: str) -> bool:

@@ -273,7 +273,7 @@ class PatchTrial:
         if not self._set_aside:
             return []
         run, trees = self._run, self._ports.trees
-        view = TreeView(run.spec.suite, trees.list_files(run.base), partial(trees.read, run.base))
+        view = TreeView.open(run.spec.suite, trees, run.base)
         identify = partial(sign, is_source=view.build_source_filter(find_protection))
         return find_changed(self._before, suite_run.cases, self._set_aside, lambda case: identify(case).key)
 
@@ -297,7 +297,7 @@ class PatchTrial:
     def _near(self) -> tuple[str, ...]:
         """The targets, and every test in the files that import a changed file."""
         trees, suite = self._ports.trees, self._run.spec.suite
-        view = TreeView(suite, trees.list_files(self._run.base), partial(trees.read, self._run.base))
+        view = TreeView.open(suite, trees, self._run.base)
         changed_paths = [suite.to_runner_path(path) for path in self._changed]
         files = set(find_affected_tests(changed_paths, sorted(view.snapshot_paths), view.read, is_test_path))
         nearby = (case.id for case in self._before if view.find_file(case.id) in files)
@@ -328,7 +328,7 @@ class PatchTrial:
         run, ports = self._run, self._ports
         ports.announce(activity, tests=len(ids or self._before), seconds=0.0 if ids else self._suite_seconds)
         sandbox = self._session if preliminary else ports.sandbox
-        view = TreeView(run.spec.suite, ports.trees.list_files(tree), partial(ports.trees.read, tree))
+        view = TreeView.open(run.spec.suite, ports.trees, tree)
         sign_case = partial(sign, is_source=view.build_source_filter(find_protection))
         suite_run = await run_suite(sandbox, ports.blobs, run.spec, tree, sign=sign_case, ids=ids, variation=variation)
         self._runs += 1

@@ -7,7 +7,6 @@ from __future__ import annotations
 
 import json
 import re
-from functools import partial
 from pathlib import PurePosixPath
 from typing import Any, cast
 
@@ -24,7 +23,7 @@ _EXPECTED = re.compile(r"expect|want|output|result|answer|golden", re.IGNORECASE
 
 async def examine_data(patch: GreenPatch, runs: CheckRuns) -> CheckOutcome | None:
     """Run tests with changed expected data; None if no target's file names a data file among the tests."""
-    view = TreeView(patch.suite, runs.list_files(patch.patched), partial(runs.read, patch.patched))
+    view = TreeView.open(patch.suite, runs, patch.patched)
     tests = {view.find_file(target) for target in patch.targets} - {""}
     texts = b"\n".join(view.read(path) or b"" for path in sorted(tests))
     data_paths = [

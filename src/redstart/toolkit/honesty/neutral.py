@@ -10,7 +10,6 @@ from __future__ import annotations
 import random
 import re
 from collections.abc import Sequence
-from functools import partial
 from typing import NamedTuple
 
 from redstart.core.change import Snapshot
@@ -74,7 +73,7 @@ _DIMENSION_PATTERNS = {
 
 async def examine_neutral(patch: GreenPatch, runs: CheckRuns, *, far: bool) -> CheckOutcome:
     """Call the targets outside a test run; with `far` also far in the future and from an empty directory."""
-    driver = _create_driver(patch, TreeView(patch.suite, runs.list_files(patch.base), partial(runs.read, patch.base)))
+    driver = _create_driver(patch, TreeView.open(patch.suite, runs, patch.base))
     if driver is None:
         note = f"tests of {patch.suite.runner or 'this command'} cannot be rerun neutrally"
         return CheckOutcome(CheckEvidence(check=CHECK, targets=len(set(patch.targets)), covered=0, notes=(note,)))

@@ -9,7 +9,6 @@ code: a test that compares with it compares the code with itself.
 from __future__ import annotations
 
 import re
-from functools import partial
 from typing import NamedTuple
 
 from redstart.core.change import Snapshot
@@ -56,9 +55,7 @@ async def examine_files(patch: GreenPatch, runs: CheckRuns) -> CheckOutcome | No
         suite_run = await runs.run_tests("with those files put back", restored, patch.targets)
         if failed := set(patch.targets) - find_passing_targets(patch.targets, suite_run.cases):
             doubts.append(PatchDoubt(f"{notes[0]}; with that file as it was, {len(failed)} of its targets fail", False))
-    known_paths = TreeView(
-        patch.suite, runs.list_files(patch.patched), partial(runs.read, patch.patched)
-    ).snapshot_paths
+    known_paths = TreeView.open(patch.suite, runs, patch.patched).snapshot_paths
     if created := sorted((opened_files.readers.keys() & opened_files.written_paths) - known_paths.keys()):
         run_count += 1
         baseline = await _find_opened_files(patch, runs, patch.base)
@@ -81,7 +78,7 @@ def _report_only_added(patch: GreenPatch, path: str) -> CheckOutcome:
 
 def _has_file_writes(patch: GreenPatch, runs: CheckRuns) -> bool:
     """Return whether the targets' files, their setup files or the patched code write files."""
-    view = TreeView(patch.suite, runs.list_files(patch.patched), partial(runs.read, patch.patched))
+    view = TreeView.open(patch.suite, runs, patch.patched)
     files = {view.find_file(target) for target in patch.targets} | {
         path for path in view.snapshot_paths if "conftest" in path
     }

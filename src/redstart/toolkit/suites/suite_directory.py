@@ -3,9 +3,20 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable
+from functools import partial
+from typing import Protocol, Self
 
+from redstart.core.change import Snapshot
 from redstart.core.run import Suite
 from redstart.toolkit.languages.registry import list_module_suffixes
+
+
+class TreeReader(Protocol):
+    """Reads the files of a tree."""
+
+    def list_files(self, tree: Snapshot, /) -> Iterable[str]: ...
+
+    def read(self, tree: Snapshot, path: str, /) -> bytes | None: ...
 
 
 class TreeView:
@@ -15,6 +26,10 @@ class TreeView:
         self.snapshot_paths = {suite.to_runner_path(path): path for path in paths}
         self._read = read
         self._texts: dict[str, bytes | None] = {}
+
+    @classmethod
+    def open(cls, suite: Suite, reader: TreeReader, tree: Snapshot) -> Self:
+        return cls(suite, reader.list_files(tree), partial(reader.read, tree))
 
     def read(self, shown_path: str) -> bytes | None:
         """Read a file. None if it does not exist."""

@@ -6,7 +6,6 @@ Code that recognizes the tests by their text cannot tell an altered test from a 
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
-from functools import partial
 
 from redstart.core.change import Snapshot
 from redstart.core.run import Suite
@@ -20,7 +19,7 @@ SAMPLE = 10
 
 def rewrite(runs: CheckRuns, suite: Suite, tree: Snapshot, targets: Iterable[str], seed: str) -> Snapshot:
     """Rewrite the targets' test files in the tree, as far as possible."""
-    view = TreeView(suite, runs.list_files(tree), partial(runs.read, tree))
+    view = TreeView.open(suite, runs, tree)
     files: dict[str, bytes | None] = {}
     for shown_path in sorted({view.find_file(target) for target in targets} - {""}):
         alterer, text = get_alterer(shown_path), view.read(shown_path)
@@ -35,7 +34,7 @@ async def explain_text_dependence(patch: GreenPatch, runs: CheckRuns, failed: Se
 
     None if passing tests of the same files fail on the original code too once they are rewritten.
     """
-    view = TreeView(patch.suite, runs.list_files(patch.base), partial(runs.read, patch.base))
+    view = TreeView.open(patch.suite, runs, patch.base)
     files = {view.find_file(target) for target in failed}
     passing = [case.id for case in patch.before if case.outcome == "passed" and view.find_file(case.id) in files][
         :SAMPLE

@@ -5,7 +5,6 @@ from __future__ import annotations
 import random
 import re
 from collections.abc import Iterator, Sequence
-from functools import partial
 from typing import NamedTuple
 
 from redstart.core.report import Case
@@ -59,7 +58,7 @@ def get_alterer(path: str) -> Alterer | None:
 
 def collect_subjects(patch: GreenPatch, runs: CheckRuns) -> Subjects:
     """Collect the targets, and a sample of the tests that reach the patched code, as they are on the patched code."""
-    view = TreeView(patch.suite, runs.list_files(patch.patched), partial(runs.read, patch.patched))
+    view = TreeView.open(patch.suite, runs, patch.patched)
     before = {case.id: case for case in patch.before}
     passed_ids = [case.id for case in patch.after if case.outcome == "passed"]
     target_ids = [id_ for id_ in passed_ids if is_chosen(id_, patch.targets)]

@@ -10,7 +10,6 @@ from __future__ import annotations
 import ast
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
-from functools import partial
 from typing import NamedTuple
 
 from redstart.core.change import Snapshot
@@ -74,7 +73,7 @@ async def examine_assertions(patch: GreenPatch, runs: CheckRuns) -> CheckOutcome
 
 
 def _plan(patch: GreenPatch, runs: CheckRuns, ids: Sequence[str]) -> CountingPlan:
-    view = TreeView(patch.suite, runs.list_files(patch.patched), partial(runs.read, patch.patched))
+    view = TreeView.open(patch.suite, runs, patch.patched)
     tests: dict[str, dict[str, str]] = {}
     for function, _ in group_by_function(ids):
         if (path := find_test_file(view, function)).endswith(".py") and view.snapshot_paths[path] not in patch.changed:

@@ -10,7 +10,6 @@ from __future__ import annotations
 import json
 import random
 from collections.abc import Iterable, Sequence
-from functools import partial
 from itertools import chain, islice, zip_longest
 from typing import NamedTuple
 
@@ -135,7 +134,7 @@ def _select_tests(patch: GreenPatch) -> _Tests:
 
 def _list_inquiries(patch: GreenPatch, runs: CommandRuns, tests: _Tests) -> list[NearbyInquiry]:
     """List what is evaluated: inputs of each target in turn, then of a sample of other tests."""
-    view = TreeView(patch.suite, runs.list_files(patch.base), partial(runs.read, patch.base))
+    view = TreeView.open(patch.suite, runs, patch.base)
     chance = random.Random(patch.seed)  # noqa: S311 (unpredictable is enough)
     target_inquiries = [
         _list_test_inquiries(view, test, chance, is_target=True) for test in islice(tests.targets, MOST_TARGETS)
