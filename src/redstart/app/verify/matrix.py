@@ -37,16 +37,9 @@ class VerifiedChange(NamedTuple):
     def list_paths(self, *roles: FileRole) -> list[str]:
         return [file.path for file in self.files if file.role in roles]
 
-
-class MatrixOutcome(NamedTuple):
-    """The runs of the matrix. A run that would repeat another one is that one."""
-
-    old: SuiteRun
-    new: SuiteRun
-    results: ResultMatrix
-    restored: SuiteResults | None
-    table: tuple[MatrixRun, ...]
-    notes: tuple[str, ...] = ()
+    def list_shown_paths(self, *roles: FileRole) -> list[str]:
+        """List the files as the runner of the new tests names them."""
+        return [self.new_spec.suite.to_runner_path(path) for path in self.list_paths(*roles)]
 
 
 class MatrixTrees(NamedTuple):
@@ -60,7 +53,19 @@ class MatrixTrees(NamedTuple):
     """The new code and the new tests with the old test configuration."""
 
 
-def combine_trees(runs: SuiteRuns, change: VerifiedChange) -> MatrixTrees:
+class MatrixOutcome(NamedTuple):
+    """The runs of the matrix. A run that would repeat another one is that one."""
+
+    old: SuiteRun
+    new: SuiteRun
+    trees: MatrixTrees
+    results: ResultMatrix
+    restored: SuiteResults | None
+    table: tuple[MatrixRun, ...]
+    notes: tuple[str, ...] = ()
+
+
+def _combine_trees(runs: SuiteRuns, change: VerifiedChange) -> MatrixTrees:
     """Write the trees that combine the tests of one side with the code of the other."""
     base, head = change.base, change.head
     tests, configuration = change.list_paths(*_TEST_ROLES), change.list_paths(FileRole.configuration)
@@ -81,12 +86,13 @@ class _MatrixRunner:
         self._runs, self._change, self._old, self._new = runs, change, old, new
         self._view = runs.create_test_view(change.head)
         self._old_view = runs.create_test_view(change.base)
+        self._changed = frozenset(change.list_shown_paths(FileRole.tests))
         self._notes: list[str] = []
         self._table = [_describe_run(old, new_tests=False, new_code=False)]
 
     async def run(self) -> MatrixOutcome:
         change, old, new = self._change, SuiteResults(self._old.cases), SuiteResults(self._new.cases)
-        trees = combine_trees(self._runs, change)
+        trees = _combine_trees(self._runs, change)
         without, former, restored = old, new, None
         if trees.former != change.head:
             former = await self._run_cell("old tests on the new code", trees.former, new_tests=False)
@@ -101,7 +107,7 @@ class _MatrixRunner:
             )
             restored = self._read_results(suite_run, "with the old test configuration")
         matrix = ResultMatrix(old, new, without, former)
-        return MatrixOutcome(self._old, self._new, matrix, restored, tuple(self._table), tuple(self._notes))
+        return MatrixOutcome(self._old, self._new, trees, matrix, restored, tuple(self._table), tuple(self._notes))
 
     async def _run_cell(self, activity: str, tree: Snapshot, *, new_tests: bool) -> SuiteResults:
         """Run the tests of one side on the code of the other: only those of changed files, if no other can differ."""
@@ -135,19 +141,14 @@ class _MatrixRunner:
         """
         if self._change.list_paths(FileRole.configuration) or self._change.old_spec != self._change.new_spec:
             return None
-        changed = self._list_changed_test_files()
         holding = {self._find_file(case.id) for case in (*self._old.cases, *self._new.cases)}
-        if not changed <= holding:
+        if not self._changed <= holding:
             return None
-        ids = [case.id for case in cases if self._find_file(case.id) in changed]
+        ids = [case.id for case in cases if self._is_in_changed_file(case.id)]
         return list(dict.fromkeys(id_.partition("::")[0] if "::" in id_ else id_ for id_ in ids))
 
     def _is_in_changed_file(self, id_: str) -> bool:
-        return self._find_file(id_) in self._list_changed_test_files()
-
-    def _list_changed_test_files(self) -> set[str]:
-        suite = self._change.new_spec.suite
-        return {suite.to_runner_path(path) for path in self._change.list_paths(FileRole.tests)}
+        return self._find_file(id_) in self._changed
 
     def _find_file(self, id_: str) -> str:
         return self._view.find_file(id_) or self._old_view.find_file(id_)
@@ -190,8 +191,7 @@ async def repeat_failures(
             flaky |= {id_ for id_ in remaining if SuiteResults(without.cases).is_red(id_)}
     former = outcome.results.former
     if 0 < len(demanding) <= FIRST:
-        tree = combine_trees(runs, change).former
-        again = await runs.run_suite("the old tests again", tree, change.old_spec, demanding)
+        again = await runs.run_suite("the old tests again", outcome.trees.former, change.old_spec, demanding)
         former = former.with_run(_select_passed(demanding, again.cases), again.cases)
     return Steadiness(frozenset(flaky), former)
 

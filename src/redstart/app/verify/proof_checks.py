@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from typing import NamedTuple
 
-from redstart.app.verify.matrix import MatrixOutcome, VerifiedChange, combine_trees
+from redstart.app.verify.matrix import MatrixOutcome, VerifiedChange
 from redstart.app.verify.suite_runs import SuiteRuns
 from redstart.core.frozen import clip
 from redstart.core.report import Case, CheckEvidence
@@ -48,7 +48,7 @@ class _ProofExaminer:
     ) -> None:
         self._runs, self._change, self._outcome, self._seed = runs, change, outcome, seed
         self._measures = MEASURES[level]
-        self._without = combine_trees(runs, change).without
+        self._without = outcome.trees.without
 
     async def examine(self, claims: Sequence[Claim]) -> ProofChecks:
         steady = await self._find_flaky(claims)
@@ -104,7 +104,7 @@ class _ProofExaminer:
 
     def _build_patch(self, targets: Sequence[str]) -> GreenPatch:
         change, runs = self._change, self._runs
-        changed = change.list_paths(FileRole.source, FileRole.generated)
+        changed = (FileRole.source, FileRole.generated)
         return GreenPatch(
             base=self._without,
             patched=change.head,
@@ -112,17 +112,16 @@ class _ProofExaminer:
             environment=load_environment(runs.blobs, change.new_spec),
             targets=tuple(targets),
             before=tuple(self._outcome.results.without.cases.values()),
-            nearby=self._find_nearby(changed),
-            changed=tuple(changed),
+            nearby=self._find_nearby(change.list_shown_paths(*changed)),
+            changed=tuple(change.list_paths(*changed)),
             seed=self._seed,
             after=self._outcome.new.cases,
         )
 
-    def _find_nearby(self, changed: Iterable[str]) -> tuple[str, ...]:
+    def _find_nearby(self, changed: Sequence[str]) -> tuple[str, ...]:
         """Return the tests in files that import a changed file."""
-        view, suite = self._runs.create_test_view(self._change.head), self._change.new_spec.suite
-        shown = [suite.to_runner_path(path) for path in changed]
-        files = frozenset(find_affected_tests(shown, sorted(view.snapshot_paths), view.read, is_test_path))
+        view = self._runs.create_test_view(self._change.head)
+        files = frozenset(find_affected_tests(changed, sorted(view.snapshot_paths), view.read, is_test_path))
         return tuple(case.id for case in self._outcome.new.cases if view.find_file(case.id) in files)
 
     def _list_findings(self) -> list[str]:

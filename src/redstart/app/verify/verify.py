@@ -259,15 +259,13 @@ def _explain_missing_results(runs: SuiteRuns, change: VerifiedChange, old: Suite
 
 def _collect_evidence(runs: SuiteRuns, change: VerifiedChange, outcome: MatrixOutcome) -> ChangeEvidence:
     before, after = runs.create_test_view(change.base), runs.create_test_view(change.head)
-    suite = change.new_spec.suite
-    tests = [suite.to_runner_path(path) for path in change.list_paths(FileRole.tests)]
     source = [
         FileVersions(path, runs.read(change.base, path) or b"", runs.read(change.head, path) or b"")
         for path in change.list_paths(FileRole.source, FileRole.generated)
     ]
     return ChangeEvidence(
         outcome.results,
-        EditedTests(before, after, tests),
+        EditedTests(before, after, change.list_shown_paths(FileRole.tests)),
         collect_changed_words(source),
         _find_problems(runs, change.head, outcome.new.cases),
         outcome.restored,
