@@ -29,7 +29,7 @@ def _render_verdict(result: Verification) -> Iterator[str]:
 
 
 def _render_claims(result: Verification) -> Iterator[str]:
-    claims = [claim for claim in result.claims if claim.kind not in SUMMARIZED_KINDS]
+    claims = result.list_claims(kind for kind in KINDS if kind not in SUMMARIZED_KINDS)
     if not claims:
         return
     yield "| | test | what the runs show |"

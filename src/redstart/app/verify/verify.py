@@ -91,11 +91,13 @@ async def verify(
     draft = _Draft(root, request, revisions, files, app.adapters.world.generate_id())
     if all(file.role in _NO_TESTS_READ for file in files):
         return draft.finish(describe_end(VerificationEnd.unproven, files, ()))
-    new_setup = _prepare(app, path, request, revisions.head.snapshot, files, may_lend)
+    new_setup = _prepare(app, path, request, revisions.head.snapshot, files)
     try:
-        old_setup = _prepare(app, path, request, revisions.base.snapshot, files, may_lend)
+        old_setup = _prepare(app, path, request, revisions.base.snapshot, files)
     except ConfigError:  # the project has no suite yet
         old_setup = new_setup
+    if not request.junit:
+        new_setup = equip(app, new_setup, may_lend)
     new_spec = _create_spec(app, new_setup, revisions.head.snapshot, request)
     old_suite = new_spec.suite.model_copy(
         update={"runner": old_setup.runner, "command": old_setup.command, "folder": old_setup.folder}
@@ -148,13 +150,11 @@ def _prepare(
     request: VerifyRequest,
     snapshot: Snapshot,
     files: Sequence[SortedFile],
-    may_lend: MayLend | None,
 ) -> RunGround:
     choose = partial(_choose_suite, files)
-    setup = prepare_run_setup(
+    return prepare_run_setup(
         app, path, command=request.command, python=request.python, choose=choose, snapshot=snapshot
     )
-    return setup if request.junit else equip(app, setup, may_lend)
 
 
 def _choose_suite(files: Sequence[SortedFile], folders: Sequence[str]) -> str:

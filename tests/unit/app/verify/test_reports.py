@@ -73,6 +73,13 @@ def test_unchanged_tests_have_one_row():
     assert "tests      2 fail, 1,200 pass     2 fail, 1,200 pass *" in lines
 
 
+def test_markdown_lists_what_counts_against_the_change_first():
+    kinds = (ClaimKind.proven, ClaimKind.weakened, ClaimKind.hidden)
+    claims = tuple(Claim(test=f"tests/test_a.py::{kind.value}", kind=kind) for kind in kinds)
+    rows = as_markdown(RESULT.model_copy(update={"claims": claims})).splitlines()
+    assert [row.split("**")[1] for row in rows if row.startswith("| **")] == ["Hidden", "Weakened", "Proven"]
+
+
 def test_markdown_is_short_and_keeps_hostile_names_in_their_cells():
     text = as_markdown(RESULT)
     assert text.startswith("### ❌ Weakened: 2 tests demand less than before")
