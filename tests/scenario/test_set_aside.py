@@ -108,7 +108,9 @@ def test_word_of_a_model_ends_partial_until_a_person_accepts(user, repo):
         user.uses(server, Wire.openai)
         result = user.redstart("fix", folder, "--json")
         assert (result.code, result.ending["result"]) == (9, "partial"), result.out + result.err
+        refused = user.redstart("resume", "--max-attempts", "1", cwd=folder)
         accepted = user.redstart("resume", "--accept", cwd=folder)
+    assert (refused.code, "accept its patch with" in refused.err) == (2, True), "there is nothing left to fix"
     assert (accepted.code, "GREEN  you accepted the patch" in accepted.out) == (0, True), accepted.out + accepted.err
     assert "The colors come from the terminal" in " ".join(accepted.out.split())
 

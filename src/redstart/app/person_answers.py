@@ -26,8 +26,8 @@ from redstart.steps.decide.retry import get_next_step
 from redstart.toolkit.learning.stuck_runs import count_fruitless
 from redstart.toolkit.repo.trees import is_alive
 
-RETRYABLE_RESULTS = (Result.unsolved, Result.stuck, Result.capped, Result.refused, Result.partial)
-"""Results that a further attempt may change."""
+RETRYABLE_RESULTS = (Result.unsolved, Result.stuck, Result.capped, Result.refused)
+"""Results that a further attempt may change. One that is partial can change only if some test was not fixed."""
 
 
 class ResumeWish(NamedTuple):
@@ -141,7 +141,8 @@ async def _find_asking_run(app: AppContext, state: RunState) -> RunState:
 
 async def _go_further(app: AppContext, state: RunState, request: ResumeWish, text: str | None) -> ResumeAnswer:
     """Store a new run that continues after this one's last attempt, with the person's messages to this one."""
-    if state.result not in RETRYABLE_RESULTS or state.spec.mode is Mode.improve:
+    is_retryable = state.result in RETRYABLE_RESULTS or state.has_unsolved
+    if not is_retryable or state.spec.mode is Mode.improve:
         raise ConfigError(f"run {state.run_id} has finished: {state.reason}", remedy=_suggest_alternative(state))
     if state.spec.candidates is not None:
         raise ConfigError(

@@ -20,6 +20,7 @@ from redstart.core.run import (
     HINT_LIMIT,
     MOST_LOOKS,
     MOST_TESTS,
+    RESULTS_WITH_PATCH,
     Attempt,
     Level,
     Limits,
@@ -38,7 +39,6 @@ from redstart.engines.port import Engine
 from redstart.engines.replay import ReplayResult
 from redstart.engines.replay import replay as replay_run
 from redstart.engines.step_driver import drive
-from redstart.flow.child_runs import WITH_PATCH
 from redstart.flow.loop import StepAdvance
 from redstart.flow.modes import MODES
 from redstart.toolkit.suites.detection.command import require_results
@@ -299,7 +299,7 @@ def get_result_snapshot(state: RunState) -> Snapshot | None:
     """
     if state.spec.has_cycles:
         return state.draft if state.work.kept else None
-    return state.now.made if state.result in WITH_PATCH else None
+    return state.now.made if state.result in RESULTS_WITH_PATCH else None
 
 
 def write_patch(app: AppContext, state: RunState, to: Path | None = None) -> Path | None:

@@ -19,7 +19,7 @@ from redstart.core.packages import Installed, Packages
 from redstart.core.progress import AttemptOutcome, CourseChange, Strategy, Trend
 from redstart.core.report import PatchTestResult, ReproductionResult
 from redstart.core.run_preferences import QuestionOptions
-from redstart.core.set_aside import SetAside, SetAsidePolicy
+from redstart.core.set_aside import SetAside, SetAsidePolicy, SetAsideSource
 from redstart.core.shell import SandboxLimits
 from redstart.core.suite import Suite
 from redstart.core.tasks import (
@@ -75,6 +75,10 @@ class Result(StrEnum):
     """An audit whose findings stay below the risk that the user does not accept."""
     found = "found"
     """An audit with new findings that reach that risk."""
+
+
+RESULTS_WITH_PATCH = (Result.verified, Result.unproven, Result.partial)
+"""Results of runs that end with a patch, best first."""
 
 
 class Limits(FrozenValue):
@@ -505,6 +509,11 @@ class RunState(RunValue):
     def packages(self) -> tuple[str, ...]:
         """Packages that a new program may import besides the standard library."""
         return self.installed.packages if self.installed else ()
+
+    @property
+    def has_unsolved(self) -> bool:
+        """Whether tests are set aside only because no attempt fixed them: another attempt may."""
+        return any(entry.source is SetAsideSource.unsolved for entry in self.set_aside)
 
     @property
     def workspace(self) -> Snapshot:

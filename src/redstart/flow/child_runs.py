@@ -4,14 +4,23 @@ from __future__ import annotations
 
 from redstart.core.frozen import clip
 from redstart.core.learning import Plan
-from redstart.core.run import Attempt, ChildResult, ChildTask, Mode, Result, RunState, Spend, Status, Step
+from redstart.core.run import (
+    RESULTS_WITH_PATCH,
+    Attempt,
+    ChildResult,
+    ChildTask,
+    Mode,
+    Result,
+    RunState,
+    Spend,
+    Status,
+    Step,
+)
 from redstart.core.set_aside import SetAsidePolicy
 from redstart.core.tasks import TASKS, CandidatePlan, Task
 from redstart.flow.modes import MODES
 
 MAX_SUMMARY_LENGTH = 200
-WITH_PATCH = (Result.verified, Result.unproven, Result.partial)
-"""Results of runs that end with a patch."""
 WARMTH = 0.6
 """The temperature of a candidate's first question: at 0, a model gives every candidate much the same answer."""
 
@@ -106,7 +115,7 @@ def get_stopped_result(child: RunState, spend: Spend) -> ChildResult:
 
 def _get_attempt(child: RunState) -> Attempt | None:
     """Return the last attempt of a candidate that ended with a patch, without the parts that its parent has."""
-    if not child.spec.rivals or child.result not in WITH_PATCH:
+    if not child.spec.rivals or child.result not in RESULTS_WITH_PATCH:
         return None
     return child.now.model_copy(update={"reproduce": None, "reflect": None, "remember": None, "decide": None})
 

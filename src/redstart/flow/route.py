@@ -23,7 +23,6 @@ from redstart.core.run import (
     Status,
     Step,
 )
-from redstart.core.set_aside import list_claims
 from redstart.flow.modes import MODES
 from redstart.toolkit.honesty.verdict.set_aside import describe_answer_to_set_aside
 from redstart.toolkit.learning.stuck_runs import compute_outcome, has_gained
@@ -102,7 +101,7 @@ def can_accept_answer(state: RunState) -> bool:
 
     Nobody can accept that tests which no attempt fixed are fixed.
     """
-    is_acceptable = state.result in ACCEPTABLE and list_claims(state.set_aside) == state.set_aside
+    is_acceptable = state.result in ACCEPTABLE and not state.has_unsolved
     may_be_accepted = state.status is Status.finished and is_acceptable and not state.spec.errand
     return may_be_accepted or is_waiting_for_person(state)
 

@@ -7,7 +7,19 @@ from typing import NamedTuple
 
 from redstart.core.change import Snapshot
 from redstart.core.frozen import clip, format_count
-from redstart.core.run import Action, ChildResult, ChildTask, Decision, Limits, Mode, Result, RunState, Spend, Step
+from redstart.core.run import (
+    RESULTS_WITH_PATCH,
+    Action,
+    ChildResult,
+    ChildTask,
+    Decision,
+    Limits,
+    Mode,
+    Result,
+    RunState,
+    Spend,
+    Step,
+)
 from redstart.core.tasks import CandidatePlan
 from redstart.ports.bundle import Ports
 from redstart.steps.decide.child_runs import get_child_results, is_waiting_for_child_runs
@@ -16,8 +28,6 @@ from redstart.steps.decide.patch_comparison import find_difference
 from redstart.steps.decide.person import decide_with_person
 from redstart.toolkit.child_runs import divide_limits, sum_spend
 
-_RANKS = (Result.verified, Result.unproven, Result.partial)
-"""Results of candidates that end with a patch, best first."""
 _LONGEST_REASON = 600
 _LONGEST_QUESTION = 900
 
@@ -101,7 +111,7 @@ def _list_candidates(run: RunState, ports: Ports, results: Sequence[ChildResult]
     return sorted(
         candidates,
         key=lambda item: (
-            _RANKS.index(item.result.result or Result.partial),
+            RESULTS_WITH_PATCH.index(item.result.result or Result.partial),
             item.lines if smallest else 0,
             item.result.number,
         ),

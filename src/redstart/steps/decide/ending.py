@@ -28,11 +28,18 @@ def accept_passing_patch(run: RunState, test_result: PatchTestResult) -> Decisio
     return accept(Result.verified, describe_fix(test_result.verdict.fixed.count))
 
 
+def time_limit_reached(run: RunState) -> str:
+    minutes = run.spec.limits.minutes
+    if minutes is None or run.spend.seconds < minutes * 60:
+        return ""
+    return f"the time limit of {minutes:g} minutes is reached"
+
+
 def limit_reached(run: RunState) -> str:
     limits, spend = run.spec.limits, run.spend
     artifacts = (run.now.patch, run.now.reproduce, run.now.plan)
-    if limits.minutes is not None and spend.seconds >= limits.minutes * 60:
-        return f"the time limit of {limits.minutes:g} minutes is reached"
+    if limit := time_limit_reached(run):
+        return limit
     if any(artifact.over_budget for artifact in artifacts if artifact is not None):
         return "the next model call could exceed the money, token or time limit"
     if limits.usd is not None and spend.usd >= limits.usd:

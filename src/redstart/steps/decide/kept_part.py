@@ -8,7 +8,7 @@ from redstart.core.frozen import clip, format_count
 from redstart.core.run import Action, Decision, Result, RetryBase, RunState, Step
 from redstart.core.set_aside import SetAsideSource, list_claims
 from redstart.ports.bundle import Ports
-from redstart.steps.decide.ending import end
+from redstart.steps.decide.ending import end, time_limit_reached
 from redstart.toolkit.honesty.verdict.baseline import list_failing_cases, load_baseline_cases, load_targets
 from redstart.toolkit.honesty.verdict.remaining_failures import describe_failing_tests
 from redstart.toolkit.honesty.verdict.set_aside import add, build_set_aside
@@ -25,11 +25,10 @@ def settle_for_part(run: RunState, ports: Ports, ending: Decision) -> Decision:
 
     No model is asked for that. If it cannot be proven, the run ends with all tests as targets again.
     """
-    claims = list_claims(run.set_aside)
-    if claims != run.set_aside:
+    if run.has_unsolved:
         reason = f"{run.history[-1].reason}, but it could not be proven: {describe_failing_tests(run)}"
-        return end(Result.unsolved, clip(reason, 600)).model_copy(update={"set_aside": claims})
-    if ending.result not in _ENDINGS or not run.spec.set_aside_policy.allows or _is_time_up(run):
+        return end(Result.unsolved, clip(reason, 600)).model_copy(update={"set_aside": list_claims(run.set_aside)})
+    if ending.result not in _ENDINGS or not run.spec.set_aside_policy.allows or time_limit_reached(run):
         return ending
     keeps_patch = run.spec.keeps_gain and (run.draft is not None or has_gained(run))
     unsolved_ids = _find_unsolved(run, ports) if keeps_patch else None
@@ -64,8 +63,3 @@ def _find_unsolved(run: RunState, ports: Ports) -> list[str] | None:
             fails_by_cause[sign(case, is_source=is_source).family].add(case.id in failing_ids)
     is_half_fixed = any(len(outcomes) > 1 for outcomes in fails_by_cause.values())
     return None if is_half_fixed or failing_ids - target_ids else sorted(failing_ids)
-
-
-def _is_time_up(run: RunState) -> bool:
-    minutes = run.spec.limits.minutes
-    return minutes is not None and run.spend.seconds >= minutes * 60
