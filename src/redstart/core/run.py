@@ -280,7 +280,7 @@ class RunSpec(RunValue):
         return self.task.candidates if isinstance(self.task, FixTask) else None
 
     @property
-    def rivals(self) -> tuple[str, ...]:
+    def sibling_ids(self) -> tuple[str, ...]:
         """The IDs that other candidates for the same fix may have; empty if the run is no candidate."""
         is_candidate = isinstance(self.task, FixTask) and self.errand > 0
         return tuple(f"{self.parent}.{number}" for number in range(1, MOST_CANDIDATES + 1)) if is_candidate else ()

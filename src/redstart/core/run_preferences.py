@@ -51,7 +51,7 @@ class QuestionOptions(FrozenValue):
     the model is told so in the same attempt, as in runs from before this existed."""
     session_calls: int = Field(default=0, ge=0, exclude_if=lambda count: not count)
     """Maximum tool calls of a working session; 0 if the model answers with all its edits at once."""
-    warmth: float = Field(default=0.0, ge=0, exclude_if=lambda warmth: not warmth)
+    first_temperature: float = Field(default=0.0, ge=0, exclude_if=lambda value: not value)
     """The temperature of the first question for edits."""
     fast: bool = Field(default=False, exclude_if=lambda flag: not flag)
     """Whether the fast model writes the edits."""

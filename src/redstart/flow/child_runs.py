@@ -21,7 +21,7 @@ from redstart.core.tasks import TASKS, CandidatePlan, Task
 from redstart.flow.modes import MODES
 
 MAX_SUMMARY_LENGTH = 200
-WARMTH = 0.6
+CANDIDATE_TEMPERATURE = 0.6
 """The temperature of a candidate's first question: at 0, a model gives every candidate much the same answer."""
 
 
@@ -60,7 +60,7 @@ def _make_candidate(parent: RunState, child: RunState, plan: CandidatePlan) -> R
     asks = fast.asks if fast is not None and is_fast else child.spec.asks
     first = fast.count + 1 if fast is not None and not is_fast else 1
     update = {
-        "asks": asks.model_copy(update={"warmth": 0.0 if number == first else WARMTH}),
+        "asks": asks.model_copy(update={"first_temperature": 0.0 if number == first else CANDIDATE_TEMPERATURE}),
         "looks": fast.looks if fast is not None and is_fast else child.spec.looks,
     }
     return child.model_copy(
@@ -115,7 +115,7 @@ def get_stopped_result(child: RunState, spend: Spend) -> ChildResult:
 
 def _get_attempt(child: RunState) -> Attempt | None:
     """Return the last attempt of a candidate that ended with a patch, without the parts that its parent has."""
-    if not child.spec.rivals or child.result not in RESULTS_WITH_PATCH:
+    if not child.spec.sibling_ids or child.result not in RESULTS_WITH_PATCH:
         return None
     return child.now.model_copy(update={"reproduce": None, "reflect": None, "remember": None, "decide": None})
 

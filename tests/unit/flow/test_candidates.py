@@ -20,7 +20,7 @@ from redstart.core.tasks import CandidatePlan, FastCandidates
 from redstart.engines.inline import run_inline
 from redstart.engines.replay import replay
 from redstart.engines.step_driver import drive
-from redstart.flow.child_runs import WARMTH, make_child_run_id
+from redstart.flow.child_runs import CANDIDATE_TEMPERATURE, make_child_run_id
 from redstart.ports.store.port.runs import PersonWord
 from support.rig import CODE, GARBAGE, RIGHT, TAMPER, WRONG, Rig, block, create_computed_suite, make_rig
 
@@ -109,7 +109,7 @@ def test_first_verified_candidate_ends_the_others(rig):
     assert "candidate 2 of 3" in state.reason
     assert sorted(children) == [1, 2], "the third had not begun"
     assert first_status is Status.cancelled
-    assert [ask.temperature for ask in model.questions if ask.question == "patch"] == [0.0, WARMTH]
+    assert [ask.temperature for ask in model.questions if ask.question == "patch"] == [0.0, CANDIDATE_TEMPERATURE]
     assert state.now.made == children[2].now.made
     assert state.now.test == children[2].now.test
     assert state.spend.calls == children[2].spend.calls > 0

@@ -40,7 +40,7 @@ async def patch_in_session(run: RunState, ports: Ports) -> Patch:
         tier=Tier.fast if asks.fast else Tier.strong,
         messages=messages,
         max_tokens=asks.answer(ANSWER),
-        temperature=FREELY if run.turn is not None else asks.warmth,
+        temperature=FREELY if run.turn is not None else asks.first_temperature,
         stuck=run.turn is not None and not asks.fast,
     )
     end = await work(

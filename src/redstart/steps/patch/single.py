@@ -125,7 +125,7 @@ def _choose_shape(run: RunState) -> type[PatchAnswer]:
 
 def _temperature(run: RunState) -> float:
     if not _is_again(run):
-        return run.spec.asks.warmth
+        return run.spec.asks.first_temperature
     if run.spec.asks.ends_unchanged and (unchanged_count := _count_unchanged(run)):
         return AFTER_UNCHANGED[min(unchanged_count, len(AFTER_UNCHANGED)) - 1]
     is_free = run.turn is not None and run.turn.strategy in (Strategy.hypothesis, Strategy.plan)

@@ -15,7 +15,7 @@ from redstart.core.progress import Strategy
 from redstart.core.run import MOST_CRITERIA, RunState
 from redstart.ports.bundle import Ports
 from redstart.toolkit.honesty.verdict.baseline import list_failing_cases
-from redstart.toolkit.learning.failures import MAX_FIXES, leave_out_rivals
+from redstart.toolkit.learning.failures import MAX_FIXES, leave_out_siblings
 from redstart.toolkit.learning.lessons import draw_lessons_for_run
 from redstart.toolkit.model_tools.conversation import converse
 from redstart.toolkit.model_tools.toolset import create_toolset
@@ -49,9 +49,9 @@ async def _recall(run: RunState, ports: Ports) -> tuple[RecalledCard, ...]:
     if reproduction is None or reproduction.report.signature is None:
         return ()
     spec = run.spec
-    limit = MAX_FIXES + len(spec.rivals)
+    limit = MAX_FIXES + len(spec.sibling_ids)
     fixes = await ports.memory.recall(reproduction.report.signature, tenant=spec.tenant, repo=spec.repo, limit=limit)
-    return leave_out_rivals(run, fixes)
+    return leave_out_siblings(run, fixes)
 
 
 async def recall_patterns(run: RunState, ports: Ports) -> tuple[RecalledPattern, ...]:

@@ -39,13 +39,13 @@ async def recall_for_attempt(run: RunState, ports: Ports) -> KnownOfFailure:
     fixes: list[RecalledCard] = []
     if signatures:
         cases = run.now.reproduce.report.cases if run.now.reproduce else ()
-        excluded = (run.run_id, *filter(None, [run.spec.parent]), *run.spec.rivals)
+        excluded = (run.run_id, *filter(None, [run.spec.parent]), *run.spec.sibling_ids)
         query = FailureQuery(signatures=signatures, test_id=cases[0].id if cases else "", without=excluded)
         failures = await ports.memory.recall_failures(query, tenant=tenant, repo=repo, limit=MAX_SHOWN_ATTEMPTS)
     if is_other and last is not None:
-        limit = MAX_FIXES + len(run.spec.rivals)
+        limit = MAX_FIXES + len(run.spec.sibling_ids)
         fixes = list(
-            leave_out_rivals(run, await ports.memory.recall_again(last, tenant=tenant, repo=repo, limit=limit))
+            leave_out_siblings(run, await ports.memory.recall_again(last, tenant=tenant, repo=repo, limit=limit))
         )
     planned_scores = {item.card.id: item.score for item in run.now.plan.recalled} if run.now.plan else {}
     return KnownOfFailure(
@@ -53,9 +53,9 @@ async def recall_for_attempt(run: RunState, ports: Ports) -> KnownOfFailure:
     )
 
 
-def leave_out_rivals(run: RunState, fixes: Sequence[RecalledCard]) -> tuple[RecalledCard, ...]:
+def leave_out_siblings(run: RunState, fixes: Sequence[RecalledCard]) -> tuple[RecalledCard, ...]:
     """Leave out what other candidates for the same fix saved: candidates work independently."""
-    return tuple(fix for fix in fixes if fix.card.provenance.get("run") not in run.spec.rivals)[:MAX_FIXES]
+    return tuple(fix for fix in fixes if fix.card.provenance.get("run") not in run.spec.sibling_ids)[:MAX_FIXES]
 
 
 def get_first_failure(run: RunState) -> Signature | None:

@@ -124,9 +124,9 @@ async def repair_after_trial(
             Message(role=Role.assistant, text=shown_answer),
             Message(role=Role.user, text=note(f"{error}; be shorter" if is_truncated else error)),
         )
-        warmth = max(ask.temperature, RETRY_TEMPERATURE) if is_truncated else ask.temperature
+        temperature = max(ask.temperature, RETRY_TEMPERATURE) if is_truncated else ask.temperature
         answer = await model.ask(
-            ask.model_copy(update={"messages": (*ask.messages, *retry_messages), "temperature": warmth})
+            ask.model_copy(update={"messages": (*ask.messages, *retry_messages), "temperature": temperature})
         )
     return AnswerOutcome(None, answer, answer.fault.value if answer.fault else "", turn)
 
