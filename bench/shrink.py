@@ -23,6 +23,7 @@ from typing import NamedTuple
 
 from _figures import expect_at_least, expect_at_most, print_figures
 from honest.patches import Honest, find_data_folder, load_humaneval, load_quixbugs
+from redstart.toolkit.honesty.verdict.hunk_groups import group_hunks
 from redstart.toolkit.honesty.verdict.hunks import Files, compose, split_hunks
 from redstart.toolkit.honesty.verdict.shrink import ShrinkBudget, shrink
 
@@ -178,7 +179,14 @@ async def measure_shrink(case: Padded, folder: Path) -> Found:
         return await asyncio.to_thread(is_green, compose(before, hunks, kept_hunks), folder)
 
     began = time.monotonic()
-    result = await shrink(before, hunks, is_passing, budget=ShrinkBudget(runs=40, seconds=600), clock=time.monotonic)
+    result = await shrink(
+        before,
+        hunks,
+        is_passing,
+        budget=ShrinkBudget(runs=40, seconds=600),
+        clock=time.monotonic,
+        groups=group_hunks(before, hunks),
+    )
     remaining = compose(before, hunks, result.needed_hunks)
     is_same = all(
         remaining[path] == (case.true[path].encode() if path in case.true else None) for path in touched_paths

@@ -203,6 +203,7 @@ def take_folder(
         looks=resolve_max_tool_calls(app, request),
         reflect=app.settings.reflect,
         keep_clean=True,
+        keep_together=True,
         keep_related=app.settings.keep_related,
         asks=choose_question_options(app, request),
         checks=app.settings.checks.checks,

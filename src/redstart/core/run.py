@@ -205,6 +205,9 @@ class RunSpec(RunValue):
     keep_clean: bool = Field(default=False, exclude_if=lambda flag: not flag)
     """Whether shrinking keeps a hunk if the patch without it would have a finding more; False for runs from before
     the rule existed."""
+    keep_together: bool = Field(default=False, exclude_if=lambda flag: not flag)
+    """Whether shrinking keeps or leaves out as one the hunks that belong together; False for runs from before the rule
+    existed."""
     keep_related: bool = Field(default=False, exclude_if=lambda flag: not flag)
     """Whether shrinking keeps what the patch changes in stubs, changelogs and docs."""
     effort: Effort = Effort.lean

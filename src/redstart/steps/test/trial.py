@@ -20,6 +20,7 @@ from redstart.toolkit.honesty.all_checks import examine
 from redstart.toolkit.honesty.controls.rewritten_tests import explain_text_dependence, rewrite
 from redstart.toolkit.honesty.examination import GreenPatch
 from redstart.toolkit.honesty.verdict.baseline import load_baseline_cases, load_targets
+from redstart.toolkit.honesty.verdict.hunk_groups import group_hunks
 from redstart.toolkit.honesty.verdict.hunks import Files, compose, split_hunks
 from redstart.toolkit.honesty.verdict.levels import MEASURES, SHRINK_SECONDS
 from redstart.toolkit.honesty.verdict.related_files import find_related_files
@@ -117,8 +118,8 @@ class PatchTrial:
     async def shrink_patch(self) -> Snapshot | None:
         """Leave out the hunks that the patch does not need; None if there is none.
 
-        A hunk is needed if the nearest tests fail without it. It also stays if the patch without it would have a
-        finding more, or if the user wants to keep it because of its file.
+        A hunk is needed if the nearest tests fail without it, or without one that belongs to it. It also stays if the
+        patch without it would have a finding more, or if the user wants to keep it because of its file.
         """
         if not self._measures.shrink_runs or self._run.spec.task.makes_program:
             return None
@@ -146,7 +147,13 @@ class PatchTrial:
         # The clock adds up the recorded durations of the runs, so that a replay decides the same.
         budget = ShrinkBudget(max_runs, seconds)
         result = await shrink(
-            before, hunks, is_passing, budget=budget, clock=lambda: self._seconds, is_acceptable=is_clean
+            before,
+            hunks,
+            is_passing,
+            budget=budget,
+            clock=lambda: self._seconds,
+            is_acceptable=is_clean,
+            groups=group_hunks(before, hunks) if spec.keep_together else (),
         )
         self._dropped_hunks = len(hunks) - len(result.needed_hunks)
         self._shrink_end = ShrinkEnd.complete if result.is_complete else ShrinkEnd.limit

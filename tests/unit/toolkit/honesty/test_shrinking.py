@@ -4,6 +4,7 @@ from collections.abc import Iterable
 
 import pytest
 
+from redstart.toolkit.honesty.verdict.hunk_groups import group_hunks
 from redstart.toolkit.honesty.verdict.hunks import Files, compose, has_same_meaning, has_valid_syntax, split_hunks
 from redstart.toolkit.honesty.verdict.shrink import ShrinkBudget, ShrinkResult, shrink
 
@@ -146,3 +147,93 @@ def test_layout_change_keeps_the_meaning() -> None:
     assert not has_same_meaning(old, {"a.py": b"x = 2\n"})
     assert not has_same_meaning(old, {"t.txt": b"b"})
     assert not has_same_meaning(old, {"new.py": b""})
+
+
+SHOP = b"""import json
+
+
+class Cart:
+    def total(self, prices):
+        result = sum(prices)
+        self.seen = True
+        if result:
+            return result
+        return 0
+
+    def save(self, path):
+        return self.write(path)
+
+    def load(self, text):
+        return json.loads(text)
+
+
+class AsyncCart:
+    async def load(self, text):
+        return json.loads(text)
+
+
+def unrelated(path):
+    return path
+"""
+
+
+def group_edits(*edits: tuple[bytes, bytes], **other_files: bytes) -> list[list[bytes]]:
+    """Return the added text of the hunks of each group, after these replacements in a shop."""
+    after = SHOP
+    for old, new in edits:
+        assert old in after
+        after = after.replace(old, new)
+    paths = {name.replace("_", "."): text for name, text in other_files.items()}
+    before: dict[str, bytes | None] = {"shop.py": SHOP, **dict.fromkeys(paths)}
+    hunks = split_hunks(before, {"shop.py": after, **paths})
+    return [
+        [b"".join(hunks[number].lines or ()).strip() for number in sorted(group)]
+        for group in group_hunks(before, hunks)
+    ]
+
+
+GUARD = (b"    if result:\n", b"    if result > 0:\n")
+ROUND = (b"sum(prices)", b"round(sum(prices))")
+OTHER = (b"    return path\n", b"    return str(path)\n")
+
+
+def test_hunks_of_one_function_belong_together_and_those_of_others_do_not():
+    assert group_edits(GUARD, ROUND, OTHER) == [
+        [b"result = round(sum(prices))", b"if result > 0:"],
+        [b"return str(path)"],
+    ]
+
+
+def test_line_added_at_the_end_of_a_function_belongs_to_it():
+    note = (b"        return 0\n", b"        return 0\n        # never reached\n")
+    assert group_edits(ROUND, note) == [[b"result = round(sum(prices))", b"# never reached"]]
+
+
+def test_call_of_a_changed_function_belongs_to_it():
+    call = (b"self.write(path)", b"self.write(path, self.total())")
+    assert group_edits(ROUND, call, OTHER) == [
+        [b"result = round(sum(prices))", b"return self.write(path, self.total())"],
+        [b"return str(path)"],
+    ]
+
+
+def test_same_change_in_a_twin_belongs_together_but_short_lines_are_no_sign():
+    assert group_edits((b"json.loads(text)", b'json.loads(text or "{}")')) == [
+        [b'return json.loads(text or "{}")', b'return json.loads(text or "{}")']
+    ]
+    short = [(b"self.write(path)", b"1"), (b"return path", b"return 1")]
+    assert group_edits(*short) == [[b"return 1"], [b"return 1"]]
+
+
+def test_imports_new_files_and_docs_are_on_their_own():
+    sizes = (b"import json\n", b"import json\n\nSIZES = (1, 2)\n")
+    groups = group_edits(ROUND, sizes, new_py=b"from shop import total\n", notes_md=b"- `total` rounds\n")
+    assert sorted(map(len, groups)) == [1, 1, 1, 1]
+
+
+async def test_group_is_kept_or_left_out_as_one():
+    hunks, oracle = split_hunks(BEFORE, change_lines(1, 5, 9, 13)), Oracle({1})
+    groups = [frozenset({0, 1}), frozenset({2, 3})]
+    result = await shrink(BEFORE, hunks, oracle, clock=lambda: 0.0, groups=groups)
+    assert (result.needed_hunks, result.is_complete) == (frozenset({0, 1}), True)
+    assert all(part in (frozenset({0, 1}), frozenset({2, 3})) for part in oracle.asked)
