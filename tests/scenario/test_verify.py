@@ -265,9 +265,29 @@ def test_accepted_test_names_the_person_and_other_names_are_reported(verify):
     ran = verify(files, "--json", "--accept", "tests/test_shop.py::test_count", "--accept", "tests/test_other.py")
     result = json.loads(ran.out)
     assert (ran.code, result["end"]) == (0, "verified"), ran.out + ran.err
+    assert [(run["new_tests"], run["new_code"]) for run in result["matrix"] if run["kept"]] == []
     accepted = {claim["test"]: claim["accepted"] for claim in result["claims"] if claim["accepted"]}
     assert accepted == {"tests/test_shop.py::test_count": "Ann <ann@example.org>"}
     assert "--accept tests/test_other.py names no test that demands less" in result["notes"]
+
+
+def test_results_of_the_base_are_kept_for_the_next_verification_but_never_for_a_recheck(
+    user: User, repo: Path, tmp_path: Path, verify
+):
+    git(repo, "checkout", "-qb", "feature")
+    write(repo, FIX)
+    git(repo, "commit", "-qam", "fix")
+    statement = tmp_path / "statement.json"
+    for is_kept in (False, True):
+        result = json.loads(verify({}, "--head", "feature", "--json", "--attest", statement).out)
+        assert result["end"] == "verified"
+        kept = {(run["new_tests"], run["new_code"]): run["kept"] for run in result["matrix"]}
+        assert kept == {(False, False): is_kept, (False, True): False, (True, False): False, (True, True): False}
+    screen = verify({}, "--head", "feature").out
+    assert "old tests  2 pass °" in screen
+    assert "° kept from an earlier verification" in screen
+    ran = verify({}, "--recheck", statement, "--json")
+    assert (ran.code, any(run["kept"] for run in json.loads(ran.out)["matrix"])) == (0, False), ran.out + ran.err
 
 
 def test_default_level_reruns_and_alters_the_proving_test(user: User, verify):

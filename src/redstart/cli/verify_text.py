@@ -92,11 +92,13 @@ def _format_matrix(matrix: Sequence[MatrixRun]) -> Iterator[ReportLine]:
         yield ReportLine(f"{name:<{LABEL_WIDTH + 2}}{old:<{column}}{new}".rstrip())
     if any(run.partial for run in matrix):
         yield ReportLine(f"{'':<{LABEL_WIDTH + 2}}* only the changed test files", "dim")
+    if any(run.kept for run in matrix):
+        yield ReportLine(f"{'':<{LABEL_WIDTH + 2}}° kept from an earlier verification", "dim")
 
 
 def _format_cell(run: MatrixRun) -> str:
     counts = "no result" if run.problem else _format_counts(run.counts)
-    return f"{counts}{' *' if run.partial else ''}"
+    return f"{counts}{' *' if run.partial else ''}{' °' if run.kept else ''}"
 
 
 def _format_counts(counts: OutcomeCounts) -> str:

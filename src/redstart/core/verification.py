@@ -135,6 +135,8 @@ class MatrixRun(VerificationPart):
     seconds: float
     partial: bool = False
     """Whether only the tests of changed test files ran; the other results are those of another cell."""
+    kept: bool = False
+    """Whether the results are those of an earlier verification, with the same files in the same environment."""
     problem: str = ""
     """Why there are no results per test; empty if there are."""
 

@@ -18,13 +18,17 @@ APART = 0.2
 
 
 class StepWatch:
-    """Follows one step and reports its progress, at most a few times per second."""
+    """Follows one step and reports its progress, at most a few times per second.
+
+    Of executions that run at the same time, the one that began first is reported.
+    """
 
     def __init__(self, idle: Progress, report: Callable[[Progress], None]) -> None:
         """`idle` names the step and has no activity."""
         self._report, self._idle = report, idle
         self._announced_progress = self._idle
         self._reported = 0.0
+        self._reported_counter: OutcomeCounter | None = None
 
     def announce(self, activity: str, *, tests: int = 0, seconds: float = 0.0) -> None:
         self._announced_progress = self._idle._replace(activity=activity, total=tests, seconds=seconds)
@@ -34,12 +38,14 @@ class StepWatch:
         """Report the progress of an execution while it runs: its output shows how many tests have ended."""
         progress = self._announced_progress
         counter = OutcomeCounter(progress.total)
-        if progress.activity:
+        self._reported_counter = self._reported_counter or counter
+        if progress.activity and self._reported_counter is counter:
             self._report(progress)
 
         def handle_output(chunk: bytes) -> None:
             moment = time.monotonic()
-            if counter.feed(chunk) and progress.activity and moment - self._reported >= APART:
+            is_reported = progress.activity and self._reported_counter is counter
+            if counter.feed(chunk) and is_reported and moment - self._reported >= APART:
                 self._reported = moment
                 self._report(progress._replace(done=counter.finished, total=counter.total))
 
@@ -47,7 +53,9 @@ class StepWatch:
             with listen_to_output(handle_output):
                 yield
         finally:
-            self._report(self._idle)
+            if self._reported_counter is counter:
+                self._reported_counter = None
+                self._report(self._idle)
 
     @contextmanager
     def report_question(self, model: str, tokens: int) -> Generator[None]:

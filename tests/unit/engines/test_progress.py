@@ -50,6 +50,21 @@ async def test_execution_reports_nothing_after_its_end(tmp_path):
     assert len(reports) == report_count
 
 
+def test_of_simultaneous_executions_the_first_is_reported_until_it_ends():
+    reports: list[Progress] = []
+    watch = StepWatch(Progress("run", 1, "test"), reports.append)
+    watch.announce("old tests")
+    with watch.report_execution():
+        watch.announce("new tests")
+        with watch.report_execution():
+            pass
+        assert [report.activity for report in reports] == ["old tests"]
+    assert [report.activity for report in reports] == ["old tests", ""]
+    watch.announce("next")
+    with watch.report_execution():
+        assert reports[-1].activity == "next"
+
+
 @pytest.fixture
 def rig(tmp_path) -> Iterator[Rig]:
     new_rig = make_rig(tmp_path)

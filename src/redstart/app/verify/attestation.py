@@ -78,6 +78,7 @@ def repeat_request(claimed: Verification, request: VerifyRequest) -> VerifyReque
         revisions=RevisionRequest(claimed.base.commit, head) if head else revisions._replace(base=claimed.base.commit),
         require=claimed.require,
         level=claimed.level,
+        reuses_base=False,
         accept=tuple(claim.test for claim in claimed.claims if claim.accepted),
     )
 

@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable, Sequence
-from typing import NamedTuple
+from collections.abc import Collection, Coroutine, Iterable, Sequence
+from typing import Any, NamedTuple
 
 from redstart.app.verify.revisions import Revisions
-from redstart.app.verify.suite_runs import SuiteRuns
+from redstart.app.verify.suite_runs import SuiteRuns, run_together
 from redstart.core.change import Snapshot
 from redstart.core.frozen import clip
 from redstart.core.report import FIRST, Case, OutcomeCounts
@@ -88,26 +88,31 @@ class _MatrixRunner:
         self._old_view = runs.create_test_view(change.base)
         self._changed = frozenset(change.list_shown_paths(FileRole.tests))
         self._notes: list[str] = []
-        self._table = [_describe_run(old, new_tests=False, new_code=False)]
+        base_run = _describe_run(old, new_tests=False, new_code=False)
+        self._table = [base_run.model_copy(update={"kept": runs.has_kept_base})]
 
     async def run(self) -> MatrixOutcome:
         change, old, new = self._change, SuiteResults(self._old.cases), SuiteResults(self._new.cases)
         trees = _combine_trees(self._runs, change)
-        without, former, restored = old, new, None
+        cells: dict[str, Coroutine[Any, Any, SuiteResults]] = {}
         if trees.former != change.head:
-            former = await self._run_cell("old tests on the new code", trees.former, new_tests=False)
+            cells["former"] = self._run_cell("old tests on the new code", trees.former, new_tests=False)
         if trees.without != change.base:
-            without = await self._run_cell("new tests on the old code", trees.without, new_tests=True)
+            cells["without"] = self._run_cell("new tests on the old code", trees.without, new_tests=True)
+        if trees.restored not in (trees.former, change.head):
+            cells["restored"] = self._run_with_old_configuration(trees.restored)
+        results = dict(zip(cells, await run_together(cells.values()), strict=True))
+        former, without = results.get("former", new), results.get("without", old)
+        restored = results.get("restored", former) if trees.restored != change.head else None
         self._table.append(_describe_run(self._new, new_tests=True, new_code=True))
-        if trees.restored == trees.former and trees.restored != change.head:
-            restored = former
-        elif trees.restored != change.head:
-            suite_run = await self._runs.run_suite(
-                "the old test configuration", trees.restored, change.new_spec, tests=len(self._new.cases)
-            )
-            restored = self._read_results(suite_run, "with the old test configuration")
+        self._table.sort(key=lambda cell: (cell.new_tests, cell.new_code))
         matrix = ResultMatrix(old, new, without, former)
         return MatrixOutcome(self._old, self._new, trees, matrix, restored, tuple(self._table), tuple(self._notes))
+
+    async def _run_with_old_configuration(self, tree: Snapshot) -> SuiteResults:
+        activity = "the old test configuration"
+        suite_run = await self._runs.run_suite(activity, tree, self._change.new_spec, tests=len(self._new.cases))
+        return self._read_results(suite_run, f"with {activity}")
 
     async def _run_cell(self, activity: str, tree: Snapshot, *, new_tests: bool) -> SuiteResults:
         """Run the tests of one side on the code of the other: only those of changed files, if no other can differ."""

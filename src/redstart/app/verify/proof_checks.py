@@ -6,7 +6,7 @@ from collections.abc import Iterable, Sequence
 from typing import NamedTuple
 
 from redstart.app.verify.matrix import MatrixOutcome, VerifiedChange
-from redstart.app.verify.suite_runs import SuiteRuns
+from redstart.app.verify.suite_runs import SuiteRuns, run_together
 from redstart.core.frozen import clip
 from redstart.core.report import Case, CheckEvidence
 from redstart.core.run import Level
@@ -68,18 +68,29 @@ class _ProofExaminer:
     async def _find_flaky(self, claims: Sequence[Claim]) -> list[Claim]:
         """Run the proving tests again, with one varied condition each: those with another result prove nothing."""
         ids = [claim.test for claim in claims if claim.kind in (*PROVING, ClaimKind.absent_before)]
-        flaky: dict[str, str] = {}
-        repeats = self._measures.after if ids else ()
-        for number, (condition, variation) in enumerate(repeats, 1):
-            activity = f"rerun {number} of {len(repeats)}"
-            suite_run = await self._runs.run_suite(
-                activity, self._change.head, self._change.new_spec, ids, variation=variation, tests=len(ids)
-            )
-            flaky |= dict.fromkeys(_list_unless_passed(ids, suite_run.cases), f"it fails with another {condition}")
         red = [claim.test for claim in claims if claim.kind in PROVING]
+        change, runs = self._change, self._runs
+        repeats = self._measures.after if ids else ()
+        count = len(repeats)
+        reruns = [
+            runs.run_suite(
+                f"rerun {number} of {count}",
+                change.head,
+                change.new_spec,
+                ids,
+                variation=variation,
+                tests=len(ids),
+            )
+            for number, (_, variation) in enumerate(repeats, 1)
+        ]
         if self._measures.fail_again and red:
-            suite_run = await self._runs.run_tests("without the change again", self._without, red)
-            results = SuiteResults(suite_run.cases)
+            reruns.append(runs.run_tests("without the change again", self._without, red))
+        suite_runs = await run_together(reruns)
+        flaky: dict[str, str] = {}
+        for suite_run, (condition, _) in zip(suite_runs, repeats, strict=False):
+            flaky |= dict.fromkeys(_list_unless_passed(ids, suite_run.cases), f"it fails with another {condition}")
+        if len(suite_runs) > len(repeats):
+            results = SuiteResults(suite_runs[-1].cases)
             flaky |= {id_: "it also passes without the change" for id_ in red if results.is_passed(id_)}
         return [
             Claim(test=claim.test, kind=ClaimKind.flaky, note=flaky[claim.test]) if claim.test in flaky else claim

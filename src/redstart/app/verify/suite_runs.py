@@ -2,10 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+import asyncio
+import os
+from collections.abc import Coroutine, Iterable, Sequence
 from functools import partial
 from posixpath import join
+from typing import Any, TypeVar
 
+from redstart.app.settings.store import find_tenant_folder
+from redstart.app.verify.kept_results import KeptResults
 from redstart.app.wire import AppContext
 from redstart.core.change import Snapshot
 from redstart.core.errors import SandboxUnavailable
@@ -19,9 +24,16 @@ from redstart.toolkit.suites.problems.project import ProjectView, create_project
 from redstart.toolkit.suites.request import SuiteRequest
 from redstart.toolkit.suites.suite_directory import TreeView
 
+T = TypeVar("T")
+MOST_AT_ONCE = 4
+"""The most suites that run at the same time: each of them needs memory of its own."""
+
 
 class SuiteRuns:
-    """Executes and reports the runs of one verification. Implements `CheckRuns`, with the suite of the new tests."""
+    """Executes and reports the runs of one verification. Implements `CheckRuns`, with the suite of the new tests.
+
+    As many suites run at the same time as there are processors, but only one if the tests share a service.
+    """
 
     def __init__(self, app: AppContext, spec: RunSpec, watch: StepWatch) -> None:
         """`spec` says how the new tests run. Raises `SandboxUnavailable` if `app` has no sandbox."""
@@ -30,6 +42,20 @@ class SuiteRuns:
         self._sandbox, self._trees = app.adapters.sandbox, app.trees
         self.blobs = app.adapters.blobs
         self._spec, self._watch = spec, watch
+        self._kept = KeptResults(find_tenant_folder(app.settings.home, app.settings.tenant), self.blobs)
+        shares_service = bool(load_environment(self.blobs, spec).services)
+        self._free = asyncio.Semaphore(1 if shares_service else min(os.cpu_count() or 1, MOST_AT_ONCE))
+        self.has_kept_base = False
+        """Whether the results of the base are those of an earlier verification."""
+
+    async def run_base(self, activity: str, tree: Snapshot, spec: RunSpec, *, reuses: bool) -> SuiteRun:
+        """Run the whole suite on the base, or return its kept results."""
+        if reuses and (kept := self._kept.find(tree, spec)):
+            self.has_kept_base = True
+            return kept
+        suite_run = await self.run_suite(activity, tree, spec)
+        self._kept.save(tree, spec, suite_run)
+        return suite_run
 
     async def run_suite(
         self,
@@ -48,18 +74,19 @@ class SuiteRuns:
         """
         language = find_runner_language(spec.suite.runner)
         paths = [path for path in self._create_view(spec, tree).snapshot_paths if not path.startswith("../")]
-        self._watch.announce(activity, tests=tests, seconds=seconds)
-        with self._watch.report_execution():
-            return await run_suite(
-                self._sandbox,
-                self.blobs,
-                spec,
-                tree,
-                sign=partial(sign, is_source=lambda _: False),
-                ids=ids,
-                packages=language.list_own_packages(paths) if language and not ids else (),
-                variation=variation,
-            )
+        async with self._free:
+            self._watch.announce(activity, tests=tests, seconds=seconds)
+            with self._watch.report_execution():
+                return await run_suite(
+                    self._sandbox,
+                    self.blobs,
+                    spec,
+                    tree,
+                    sign=partial(sign, is_source=lambda _: False),
+                    ids=ids,
+                    packages=language.list_own_packages(paths) if language and not ids else (),
+                    variation=variation,
+                )
 
     async def run_tests(self, activity: str, tree: Snapshot, ids: Sequence[str]) -> SuiteRun:
         return await self.run_suite(activity, tree, self._spec, ids, tests=len(ids))
@@ -94,3 +121,13 @@ class SuiteRuns:
 
     def _create_view(self, spec: RunSpec, tree: Snapshot) -> TreeView:
         return TreeView.open(spec.suite, self._trees, tree)
+
+
+async def run_together(runs: Iterable[Coroutine[Any, Any, T]]) -> list[T]:
+    """Await the runs at the same time. If one of them fails, cancel the others and raise its error."""
+    try:
+        async with asyncio.TaskGroup() as group:
+            tasks = [group.create_task(run) for run in runs]
+    except BaseExceptionGroup as failures:
+        raise failures.exceptions[0] from None
+    return [task.result() for task in tasks]

@@ -17,7 +17,7 @@ from redstart.app.verify.matrix import MatrixOutcome, VerifiedChange, repeat_fai
 from redstart.app.verify.proof_checks import ProofChecks, check_proof
 from redstart.app.verify.reasons import Ending, describe_end
 from redstart.app.verify.revisions import RevisionRequest, Revisions, resolve_revisions
-from redstart.app.verify.suite_runs import SuiteRuns
+from redstart.app.verify.suite_runs import SuiteRuns, run_together
 from redstart.app.wire import AppContext
 from redstart.app.workspace import MayLend, RunGround, equip, prepare_run_setup
 from redstart.core.change import Snapshot
@@ -68,6 +68,8 @@ class VerifyRequest(NamedTuple):
     python: str | None = None
     minutes: float | None = None
     """When to stop; None for no limit."""
+    reuses_base: bool = True
+    """Whether results of the base that an earlier verification kept may be used."""
 
 
 async def verify(
@@ -175,7 +177,7 @@ def _create_spec(app: AppContext, setup: RunGround, head: Snapshot, request: Ver
 async def _verify_change(runs: SuiteRuns, change: VerifiedChange, draft: _Draft) -> Verification:
     minutes = draft.request.minutes
     end_time = None if minutes is None else asyncio.get_running_loop().time() + 60 * minutes
-    outcome = await _finish_by(end_time, _run_both_sides(runs, change))
+    outcome = await _finish_by(end_time, _run_both_sides(runs, change, reuses_base=draft.request.reuses_base))
     if outcome is None:
         reason = f"the tests of both sides did not finish within {minutes:g} minutes"
         return draft.finish(Ending(VerificationEnd.environment, reason, "allow more with --max-minutes"))
@@ -204,14 +206,12 @@ async def _verify_change(runs: SuiteRuns, change: VerifiedChange, draft: _Draft)
     return _conclude(draft, outcome, checks._replace(notes=(*outcome.notes, *checks.notes, *late)))
 
 
-async def _run_both_sides(runs: SuiteRuns, change: VerifiedChange) -> MatrixOutcome | Ending:
-    old = await runs.run_suite("old tests on the old code", change.base, change.old_spec)
-    new = await runs.run_suite(
-        "new tests on the new code",
-        change.head,
-        change.new_spec,
-        tests=old.report.counts.total,
-        seconds=old.report.seconds,
+async def _run_both_sides(runs: SuiteRuns, change: VerifiedChange, *, reuses_base: bool) -> MatrixOutcome | Ending:
+    old, new = await run_together(
+        (
+            runs.run_base("old tests on the old code", change.base, change.old_spec, reuses=reuses_base),
+            runs.run_suite("new tests on the new code", change.head, change.new_spec),
+        )
     )
     return _explain_missing_results(runs, change, old, new) or await run_matrix(runs, change, old, new)
 

@@ -1,0 +1,97 @@
+"""Keep the results of the base of a change: the next verification against the same base need not run its tests."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import os
+from collections.abc import Iterator
+from contextlib import suppress
+from importlib.metadata import version
+from pathlib import Path
+
+from pydantic import ValidationError
+
+from redstart.core.change import Snapshot
+from redstart.core.errors import StoreError
+from redstart.core.frozen import FrozenValue
+from redstart.core.report import CaseList, Report
+from redstart.core.run import RunSpec
+from redstart.core.shell import Environment
+from redstart.ports.store.port.blobs import Blobs
+from redstart.toolkit.suites.execute import SuiteRun, load_environment
+from redstart.toolkit.suites.problems.run_problems import SuiteProblem
+
+FOLDER = "base-results"
+MOST_KEPT = 50
+_PACKAGES = ("*.dist-info", "*.egg-info", "*.egg-link", "*.pth")
+_HISTORY = frozenset(("git_objects", "git_head", "git_refs", "git_shallow"))
+
+
+class KeptResult(FrozenValue):
+    """A run of the base with results for each test."""
+
+    report: Report
+    unexplained: str = ""
+    misplaced: str = ""
+
+
+class KeptResults:
+    """The results by tree, suite and environment. An environment is another one as soon as a package in it changes."""
+
+    def __init__(self, home: Path, blobs: Blobs) -> None:
+        self._folder, self._blobs = home / FOLDER, blobs
+
+    def find(self, tree: Snapshot, spec: RunSpec) -> SuiteRun | None:
+        """Return the results of that suite on that tree; None if there are none, or not all of them any more."""
+        try:
+            kept = KeptResult.model_validate_json(self._get_path(tree, spec).read_bytes())
+            cases = CaseList.model_validate_json(self._blobs.get(kept.report.full)).cases
+            self._blobs.get(kept.report.output)
+        except (OSError, ValidationError, StoreError):
+            return None
+        return SuiteRun(kept.report, cases, SuiteProblem.none, kept.unexplained, kept.misplaced)
+
+    def save(self, tree: Snapshot, spec: RunSpec, suite_run: SuiteRun) -> None:
+        """Keep the results, unless there are none per test or services of this machine took part in them."""
+        if suite_run.problem or load_environment(self._blobs, spec).services:
+            return
+        kept = KeptResult(report=suite_run.report, unexplained=suite_run.unexplained, misplaced=suite_run.misplaced)
+        path = self._get_path(tree, spec)
+        self._folder.mkdir(parents=True, exist_ok=True)
+        part = path.with_suffix(f".{os.getpid()}")
+        part.write_text(kept.model_dump_json(), encoding="utf-8")
+        part.replace(path)
+        self._prune()
+
+    def _get_path(self, tree: Snapshot, spec: RunSpec) -> Path:
+        environment = load_environment(self._blobs, spec)
+        known = (
+            version("redstart"),
+            tree.tree,
+            environment.model_dump_json(exclude=set(_HISTORY)),
+            spec.suite.model_dump_json(exclude={"environment"}),
+            spec.sandbox.model_dump_json(),
+            *_list_installed(environment),
+        )
+        return self._folder / f"{hashlib.sha256(json.dumps(known).encode()).hexdigest()[:32]}.json"
+
+    def _prune(self) -> None:
+        files = sorted(self._folder.glob("*.json"), key=lambda file: file.stat().st_mtime, reverse=True)
+        for file in files[MOST_KEPT:]:
+            file.unlink(missing_ok=True)
+
+
+def _list_installed(environment: Environment) -> Iterator[str]:
+    """List what tells one state of the environment from another: its packages, and the files copied into each tree."""
+    roots = [Path(root) for root in (*environment.read_only, *environment.links.values())]
+    patterns = [f"lib/python*/site-packages/{pattern}" for pattern in _PACKAGES]
+    files = {Path(environment.python), *(root / ".package-lock.json" for root in roots)}
+    files |= {file for root in roots for pattern in patterns for file in root.glob(pattern)}
+    for copy in environment.copies:
+        path = Path(environment.mount, copy)
+        files |= {path, *(path.rglob("*") if path.is_dir() else ())}
+    for file in sorted(files):
+        with suppress(OSError):
+            state = file.stat()
+            yield f"{file} {state.st_size} {state.st_mtime_ns}"
