@@ -298,6 +298,19 @@ def test_default_level_reruns_and_alters_the_proving_test(user: User, verify):
     assert (control["targets"], control["covered"]) == (1, 1)
 
 
+def test_changed_lines_that_no_test_runs_and_changes_that_none_notices_are_listed(verify, tmp_path: Path):
+    guard = "    if discount > 100:\n        raise ValueError(discount)\n    return sum(prices) - discount\n"
+    files = {**FIX, "shop.py": SHOP.replace("    return sum(prices)\n", guard)}
+    report = tmp_path / "verify.xml"
+    result = json.loads(verify(files, "--json", "--mutants", "3", "--report-junit", report).out)
+    assert result["untested"] == [{"path": "shop.py", "lines": [3]}]
+    assert (result["mutants"]["sampled"], result["mutants"]["killed"] < 3) == (3, True)
+    assert all("in `total` (shop.py, line" in survivor for survivor in result["mutants"]["survivors"])
+    assert 'name="verdict"' in report.read_text()
+    unchecked = json.loads(verify({}, "--json", "--mutants", "0").out)
+    assert (unchecked["untested"], unchecked["mutants"]) == ([], None)
+
+
 def test_new_test_that_cannot_fail_is_named_and_proves_nothing(verify):
     hollow = "\n\ndef test_refund():\n    try:\n        assert refund([5]) == 1\n    except Exception:\n        pass\n"
     shop = SHOP + "\n\ndef refund(prices):\n    return -sum(prices)\n"

@@ -24,7 +24,8 @@ _FLAGS_BY_GROUP = {
         "--branch --cheat --online --yes --here --all --cassette --after --path --anew --workers --folder --pool "
         "--name --runs --memory --repo --by --skill --files --signature --types --export --database --html "
         "--count --most --hide-tests --demo --mode --version --install-completion --show-completion --older-than "
-        "--keep --partial --base --head --staged --require --level --markdown --attest --recheck"
+        "--keep --partial --base --head --staged --require --level --mutants --markdown --report-junit --attest "
+        "--recheck"
     ),
     LIMITS: (
         "--max-attempts --max-cycles --max-usd --max-minutes --until-green --no-limit "

@@ -60,6 +60,16 @@ def verify(
         float | None,
         typer.Option("--max-minutes", min=0, help="Stop after N minutes and report what was not checked."),
     ] = None,
+    mutants: Annotated[
+        int | None,
+        typer.Option(
+            "--mutants",
+            metavar="N",
+            min=0,
+            max=100,
+            help="Try N small changes of the changed lines (default: level).",
+        ),
+    ] = None,
     test_cmd: options.TestCommand = None,
     junit: options.Junit = "",
     test_files: options.TestFiles = None,
@@ -69,6 +79,10 @@ def verify(
     markdown: Annotated[
         Path | None,
         typer.Option("--markdown", metavar="FILE", help="Write the result for a pull-request comment to this file."),
+    ] = None,
+    report_junit: Annotated[
+        Path | None,
+        typer.Option("--report-junit", metavar="FILE", help="Write the result as JUnit XML for a CI system."),
     ] = None,
     attest: Annotated[
         Path | None,
@@ -107,6 +121,7 @@ def verify(
         (*settings.tests.files, *(test_files or ())),
         python,
         max_minutes,
+        mutants,
     )
     from redstart.app.verify.attestation import as_statement, list_differences, read_statement, repeat_request
 
@@ -118,6 +133,10 @@ def verify(
         from redstart.app.verify.markdown import as_markdown
 
         _write(markdown, as_markdown(result), "--markdown")
+    if report_junit is not None:
+        from redstart.app.verify.junit import as_junit
+
+        _write(report_junit, as_junit(result), "--report-junit")
     if attest is not None:
         _write(attest, as_statement(result), "--attest")
     if claimed:

@@ -7,7 +7,7 @@ from typing import NamedTuple
 
 from rich.cells import cell_len
 
-from redstart.app.verify.kinds import KINDS, KindText
+from redstart.app.verify.kinds import KINDS, KindText, describe_lines
 from redstart.cli.text_wrap import wrap
 from redstart.core.frozen import format_count
 from redstart.core.report import OutcomeCounts
@@ -48,6 +48,7 @@ def format_report(result: Verification, width: int | None, *, shows_all: bool = 
     for kind, text in KINDS.items():
         if claims := result.list_claims([kind]):
             yield from _format_claims(claims, text, KIND_STYLES.get(kind, ""), width, shows_all=shows_all)
+    yield from _format_unnoticed(result, width)
     for note in result.notes:
         yield from _wrap(f"note: {note}", width, "", hang=6)
     yield ReportLine("")
@@ -123,6 +124,21 @@ def _format_claims(
         yield from _wrap(f"      {note}", width, "dim", hang=6)
     if len(listed) < len(claims):
         yield ReportLine(f"  and {len(claims) - len(listed):,} more: --verbose lists them", "dim")
+
+
+def _format_unnoticed(result: Verification, width: int | None) -> Iterator[ReportLine]:
+    if result.untested:
+        yield ReportLine("")
+        yield from _wrap("Untested: no test that imports the file runs these changed lines", width, "", hang=2)
+        for item in result.untested:
+            yield from _wrap(f"  {escape_line(item.path)}, {describe_lines(item.lines)}", width, "", hang=6)
+    if result.mutants and result.mutants.survivors:
+        mutants = result.mutants
+        count = f"{mutants.sampled - mutants.killed} of {format_count(mutants.sampled, 'small change')}"
+        yield ReportLine("")
+        yield from _wrap(f"Unnoticed: no test fails after {count} of the changed lines", width, "", hang=2)
+        for survivor in mutants.survivors:
+            yield from _wrap(f"  {escape_line(survivor)}", width, "", hang=6)
 
 
 def _label(label: str, text: str, width: int | None) -> Iterator[ReportLine]:

@@ -15,8 +15,8 @@ Count = Annotated[int, Field(ge=0)]
 class Spectrum(FrozenValue):
     """Line counts from a rerun of the failing tests and some passing tests."""
 
-    red: Annotated[int, Field(ge=1)]
-    """Traced tests that fail; `green` counts those that pass."""
+    red: Count
+    """Traced tests that fail; `green` counts those that pass. If none fails, `files` has every line that a test ran."""
     green: Count
     files: dict[str, tuple[tuple[int, Count, Count], ...]]
     """By path as the runner shows it: a line, how many failing tests ran it, and how many passing tests."""

@@ -8,7 +8,7 @@ from enum import StrEnum
 from pydantic import ConfigDict
 
 from redstart.core.frozen import FrozenValue
-from redstart.core.report import CheckEvidence, OutcomeCounts
+from redstart.core.report import CheckEvidence, Mutants, OutcomeCounts
 from redstart.core.run import Level
 
 
@@ -141,6 +141,13 @@ class MatrixRun(VerificationPart):
     """Why there are no results per test; empty if there are."""
 
 
+class UntestedLines(VerificationPart):
+    """Changed lines of a file that none of the tests ran which import the file."""
+
+    path: str
+    lines: tuple[int, ...]
+
+
 class CodeVersion(VerificationPart):
     """One side of the change."""
 
@@ -174,6 +181,10 @@ class Verification(VerificationPart):
     claims: tuple[Claim, ...] = ()
     evidence: tuple[CheckEvidence, ...] = ()
     """The checks of the tests that prove the change."""
+    untested: tuple[UntestedLines, ...] = ()
+    """What no test runs; empty also if that was not checked."""
+    mutants: Mutants | None = None
+    """Whether tests notice small changes of the changed lines; None if that was not checked."""
     notes: tuple[str, ...] = ()
     """What a reviewer should know besides, and what was not checked, one sentence each."""
 

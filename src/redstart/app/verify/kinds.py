@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import NamedTuple
 
 from redstart.core.verification import ClaimKind
@@ -35,3 +36,13 @@ SUMMARIZED_KINDS = frozenset(
     (ClaimKind.outdated, ClaimKind.replaced, ClaimKind.edited, ClaimKind.red_before, ClaimKind.flaky)
 )
 """What a short report only counts."""
+
+
+def describe_lines(lines: Sequence[int]) -> str:
+    """Describe sorted line numbers: `lines 3, 7-9`."""
+    ranges: list[tuple[int, int]] = []
+    for line in lines:
+        start = ranges.pop()[0] if ranges and ranges[-1][1] == line - 1 else line
+        ranges.append((start, line))
+    texts = [f"{first}-{last}" if last > first else str(first) for first, last in ranges]
+    return f"{'lines' if len(lines) > 1 else 'line'} {', '.join(texts)}"

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 
 from redstart.app.markdown import escape_markdown
-from redstart.app.verify.kinds import KINDS, SUMMARIZED_KINDS
+from redstart.app.verify.kinds import KINDS, SUMMARIZED_KINDS, describe_lines
 from redstart.core.frozen import format_count
 from redstart.core.verification import Claim, ClaimKind, MatrixRun, Verification, VerificationEnd
 
@@ -62,6 +62,10 @@ def _render_details(result: Verification) -> Iterator[str]:
             yield f"- **{KINDS[kind].title}** ({len(claims)}): {KINDS[kind].meaning}: {names}"
     for evidence in result.evidence:
         yield f"- Check `{evidence.check}`: {evidence.covered} of {format_count(evidence.targets, 'test')}"
+    for item in result.untested:
+        yield f"- Not run by any test that imports it: {escape_markdown(item.path)}, {describe_lines(item.lines)}"
+    for survivor in result.mutants.survivors if result.mutants else ():
+        yield f"- No test notices a small change: {escape_markdown(survivor)}"
     for note in result.notes:
         yield f"- {escape_markdown(note)}"
     yield ""

@@ -13,9 +13,12 @@ from redstart.core.report import FIRST, Case, OutcomeCounts
 from redstart.core.run import RunSpec
 from redstart.core.verification import FileRole, MatrixRun, SortedFile
 from redstart.toolkit.honesty.changes.suite_results import ResultMatrix, SuiteResults
+from redstart.toolkit.languages.registry import is_test_path
+from redstart.toolkit.retrieval.affected_tests import find_affected_tests
 from redstart.toolkit.suites.execute import SuiteRun
 
 _TEST_ROLES = (FileRole.tests, FileRole.configuration)
+CODE_ROLES = (FileRole.source, FileRole.generated)
 
 
 class VerifiedChange(NamedTuple):
@@ -63,6 +66,13 @@ class MatrixOutcome(NamedTuple):
     restored: SuiteResults | None
     table: tuple[MatrixRun, ...]
     notes: tuple[str, ...] = ()
+
+
+def find_nearby(runs: SuiteRuns, change: VerifiedChange, cases: Iterable[Case]) -> tuple[str, ...]:
+    """Return those of the tests on the new code that are in files which import a changed file."""
+    view, changed = runs.create_test_view(change.head), change.list_shown_paths(*CODE_ROLES)
+    files = frozenset(find_affected_tests(changed, sorted(view.snapshot_paths), view.read, is_test_path))
+    return tuple(case.id for case in cases if view.find_file(case.id) in files)
 
 
 def _combine_trees(runs: SuiteRuns, change: VerifiedChange) -> MatrixTrees:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from typing import NamedTuple
 
-from redstart.app.verify.matrix import MatrixOutcome, VerifiedChange
+from redstart.app.verify.matrix import CODE_ROLES, MatrixOutcome, VerifiedChange, find_nearby
 from redstart.app.verify.suite_runs import SuiteRuns, run_together
 from redstart.core.frozen import clip
 from redstart.core.report import Case, CheckEvidence
@@ -18,8 +18,6 @@ from redstart.toolkit.honesty.changes.suite_results import SuiteResults
 from redstart.toolkit.honesty.controls.negative_controls import examine_controls
 from redstart.toolkit.honesty.examination import GreenPatch
 from redstart.toolkit.honesty.verdict.levels import MEASURES
-from redstart.toolkit.languages.registry import is_test_path
-from redstart.toolkit.retrieval.affected_tests import find_affected_tests
 from redstart.toolkit.suites.execute import load_environment
 
 MOST_NOTES = 10
@@ -115,7 +113,6 @@ class _ProofExaminer:
 
     def _build_patch(self, targets: Sequence[str]) -> GreenPatch:
         change, runs = self._change, self._runs
-        changed = (FileRole.source, FileRole.generated)
         return GreenPatch(
             base=self._without,
             patched=change.head,
@@ -123,17 +120,11 @@ class _ProofExaminer:
             environment=load_environment(runs.blobs, change.new_spec),
             targets=tuple(targets),
             before=tuple(self._outcome.results.without.cases.values()),
-            nearby=self._find_nearby(change.list_shown_paths(*changed)),
-            changed=tuple(change.list_paths(*changed)),
+            nearby=find_nearby(runs, change, self._outcome.new.cases),
+            changed=tuple(change.list_paths(*CODE_ROLES)),
             seed=self._seed,
             after=self._outcome.new.cases,
         )
-
-    def _find_nearby(self, changed: Sequence[str]) -> tuple[str, ...]:
-        """Return the tests in files that import a changed file."""
-        view = self._runs.create_test_view(self._change.head)
-        files = frozenset(find_affected_tests(changed, sorted(view.snapshot_paths), view.read, is_test_path))
-        return tuple(case.id for case in self._outcome.new.cases if view.find_file(case.id) in files)
 
     def _list_findings(self) -> list[str]:
         """List what the linters newly find in the changed source, one sentence each."""

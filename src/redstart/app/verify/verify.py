@@ -18,6 +18,7 @@ from redstart.app.verify.proof_checks import ProofChecks, check_proof
 from redstart.app.verify.reasons import Ending, describe_end
 from redstart.app.verify.revisions import RevisionRequest, Revisions, resolve_revisions
 from redstart.app.verify.suite_runs import SuiteRuns, run_together
+from redstart.app.verify.unnoticed import find_unnoticed
 from redstart.app.wire import AppContext
 from redstart.app.workspace import MayLend, RunGround, equip, prepare_run_setup
 from redstart.core.change import Snapshot
@@ -50,6 +51,7 @@ from redstart.toolkit.suites.selection import build_selector
 
 T = TypeVar("T")
 STEP = "verify"
+MUTANTS = {Level.quick: 0, Level.standard: 4, Level.strict: 10}
 _NO_TESTS_READ = (FileRole.docs, FileRole.other)
 
 
@@ -68,6 +70,8 @@ class VerifyRequest(NamedTuple):
     python: str | None = None
     minutes: float | None = None
     """When to stop; None for no limit."""
+    mutants: int | None = None
+    """The most small changes of the changed lines that are tried; None for what the level tries."""
     reuses_base: bool = True
     """Whether results of the base that an earlier verification kept may be used."""
 
@@ -196,14 +200,20 @@ async def _verify_change(runs: SuiteRuns, change: VerifiedChange, draft: _Draft)
         else:
             matrix = evidence.matrix._replace(former=steadiness.former)
             claims = derive_claims(evidence._replace(matrix=matrix, flaky=steadiness.flaky))
-    checks = ProofChecks(claims)
+    checks, unnoticed = ProofChecks(claims), None
     if decide_end(claims) not in (VerificationEnd.tampered, VerificationEnd.worse):
         request = draft.request
         finished = await _finish_by(end_time, check_proof(runs, change, outcome, claims, request.level, draft.seed))
         checks = finished or checks
         unchecked += [] if finished else ["whether the proof stands in reruns, and whether altered tests fail"]
+        mutants = MUTANTS[request.level] if request.mutants is None else request.mutants
+        unnoticed = await _finish_by(end_time, find_unnoticed(runs, change, outcome.new.cases, mutants, draft.seed))
+        unchecked += [] if unnoticed else ["what no test notices"]
     late = (f"not checked, because {minutes:g} minutes were over: {text}" for text in unchecked)
-    return _conclude(draft, outcome, checks._replace(notes=(*outcome.notes, *checks.notes, *late)))
+    notes = (*outcome.notes, *checks.notes, *(unnoticed.notes if unnoticed else ()), *late)
+    result = _conclude(draft, outcome, checks._replace(notes=notes))
+    found = {"untested": unnoticed.untested, "mutants": unnoticed.mutants} if unnoticed else {}
+    return result.model_copy(update=found)
 
 
 async def _run_both_sides(runs: SuiteRuns, change: VerifiedChange, *, reuses_base: bool) -> MatrixOutcome | Ending:

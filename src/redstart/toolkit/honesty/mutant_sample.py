@@ -37,7 +37,7 @@ def sample_mutants(files: Mapping[str, ProgramFile], seed: str, limit: int = MAX
         for path, file in sorted(files.items())
         if len(file.after) <= MAX_FILE_BYTES
         for mutant in _create_mutants(path, file.after)
-        if mutant.line in _find_new_lines(file)
+        if mutant.line in find_new_lines(file)
     ]
     random.Random(seed).shuffle(pool)  # noqa: S311  (nothing is kept secret by it)
     selected: list[Mutant] = []
@@ -70,7 +70,8 @@ def _create_mutants(path: str, text: bytes) -> list[Mutant]:
     return language.create_mutants(path, text) if language else []
 
 
-def _find_new_lines(file: ProgramFile) -> frozenset[int]:
+def find_new_lines(file: ProgramFile) -> frozenset[int]:
+    """Find the lines of the file that were added or changed."""
     old, new = file.before.splitlines(), file.after.splitlines()
     if not old:
         return frozenset(range(1, len(new) + 1))

@@ -106,6 +106,10 @@ class ChangeReader(Protocol):
         """List the names that these lines define or import; None if the lines do anything else."""
         ...
 
+    def list_function_lines(self, text: bytes) -> frozenset[int]:
+        """List the lines that run when functions are called; empty if the text cannot be parsed."""
+        ...
+
     def describe_lost_tests(self, before: bytes, after: bytes, ids: Collection[str]) -> str:
         """Return a sentence that names which of the collected tests `ids` differs; empty if none differs."""
         ...

@@ -52,6 +52,12 @@ def build_spectrum_request(
     return runner.build_coverage_request(suite, environment, failing_ids, ids) if runner and ids else None
 
 
+def build_line_request(suite: Suite, environment: Environment, ids: Sequence[str]) -> SuiteRequest | None:
+    """Build the request that records every line which these passing tests run. None if that is impossible."""
+    runner = get_suite_runner(suite)
+    return runner.build_coverage_request(suite, environment, (), ids) if runner and ids else None
+
+
 def read_spectrum(completed: Completed) -> Spectrum | None:
     """Read what the run recorded. None if it left nothing readable."""
     try:

@@ -2,11 +2,16 @@
 
 from __future__ import annotations
 
+from xml.etree import ElementTree
+
+import pytest
 from rich.cells import cell_len
 
+from redstart.app.verify.junit import as_junit
+from redstart.app.verify.kinds import describe_lines
 from redstart.app.verify.markdown import as_markdown
 from redstart.cli.verify_text import format_report
-from redstart.core.report import CheckEvidence, OutcomeCounts
+from redstart.core.report import CheckEvidence, Mutants, OutcomeCounts
 from redstart.core.run import Level
 from redstart.core.verification import (
     ChangeType,
@@ -17,6 +22,7 @@ from redstart.core.verification import (
     MatrixRun,
     ProofRequirement,
     SortedFile,
+    UntestedLines,
     Verification,
     VerificationEnd,
 )
@@ -91,3 +97,49 @@ def test_markdown_is_short_and_keeps_hostile_names_in_their_cells():
     visible = text[: text.index("<details>")]
     assert len(visible.splitlines()) < 12
     assert text.count("<details>") == text.count("</details>") == 1
+
+
+UNNOTICED = RESULT.model_copy(
+    update={
+        "untested": (UntestedLines(path="shop[x].py", lines=(3, 7, 8)),),
+        "mutants": Mutants(sampled=4, killed=2, survivors=("in `total`, a condition is negated",)),
+    }
+)
+
+
+def test_reports_list_what_no_test_notices():
+    lines = [line.text for line in format_report(UNNOTICED, 80)]
+    assert lines[lines.index("Untested: no test that imports the file runs these changed lines") + 1] == (
+        "  shop[x].py, lines 3, 7-8"
+    )
+    assert lines[lines.index("Unnoticed: no test fails after 2 of 4 small changes of the changed lines") + 1] == (
+        "  in `total`, a condition is negated"
+    )
+    text = as_markdown(UNNOTICED)
+    assert "- Not run by any test that imports it: shop&#91;x&#93;.py, lines 3, 7-8" in text
+    assert "No test notices a small change: in" in text
+
+
+@pytest.mark.parametrize(
+    ("lines", "text"), [((4,), "line 4"), ((1, 2, 3, 5, 8, 9), "lines 1-3, 5, 8-9"), ((1, 3), "lines 1, 3")]
+)
+def test_line_numbers_are_joined_to_ranges(lines: tuple[int, ...], text: str):
+    assert describe_lines(lines) == text
+
+
+def test_junit_report_fails_for_what_counts_against_the_change():
+    accepted = Claim(test="tests/test_a.py::gone", kind=ClaimKind.removed, accepted="Ann")
+    missing = Claim(test="tests/test_a.py::net", kind=ClaimKind.environment, note="no network")
+    result = RESULT.model_copy(update={"claims": (*RESULT.claims[:2], accepted, missing)})
+    suite = ElementTree.fromstring(as_junit(result))
+    ends = {case.get("name"): [child.tag for child in case] for case in suite}
+    assert ends == {
+        "verdict": ["failure"],
+        HOSTILE.replace("\x1b", "\ufffd"): ["failure"],
+        f"{LONG}0": ["system-out"],
+        "tests/test_a.py::gone": ["system-out"],
+        "tests/test_a.py::net": ["error"],
+    }
+    assert (suite.get("tests"), suite.get("failures"), suite.get("errors")) == ("5", "2", "1")
+    passed = ElementTree.fromstring(as_junit(result.model_copy(update={"exit_code": 0})))
+    assert passed[0].find("failure") is None

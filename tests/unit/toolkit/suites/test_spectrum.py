@@ -214,7 +214,9 @@ def test_nothing_runs_if_recording_is_impossible(suite: Suite, failing_ids: list
     )
 
 
-@pytest.mark.parametrize("text", ["", "{", '{"red": 0, "green": 1, "files": {}}', '{"red": 1, "green": 1, "files": 3}'])
+@pytest.mark.parametrize(
+    "text", ["", "{", '{"red": -1, "green": 1, "files": {}}', '{"red": 1, "green": 1, "files": 3}']
+)
 def test_invalid_spectrum_yields_none(text: str) -> None:
     completed = Completed(exit_code=0, cause=ExitCause.ok, output="", files={ANSWER: text})
     assert read_spectrum(completed) is None

@@ -10,6 +10,7 @@ from collections.abc import Collection, Iterator
 from redstart.toolkit.languages.python.syntax import Function, is_python, iter_functions, parse_source
 
 Example = tuple[str, str, str]
+_UNREPORTED = (Function, ast.ClassDef, ast.Global, ast.Nonlocal, ast.Pass, ast.Break, ast.Continue, ast.Try)
 
 can_parse = is_python
 
@@ -32,6 +33,22 @@ def list_added_names(lines: bytes) -> frozenset[str] | None:
         else:
             return None
     return frozenset(names)
+
+
+def list_function_lines(text: bytes) -> frozenset[int]:
+    """List the first lines of the statements in functions that an interpreter reports when it runs them."""
+    tree = parse_source(text)
+    bodies = (node.body for node in ast.walk(tree) if isinstance(node, Function)) if tree else ()
+    statements = (item for body in bodies for statement in body for item in ast.walk(statement))
+    return frozenset(node.lineno for node in statements if isinstance(node, ast.stmt) and _is_reported(node))
+
+
+def _is_reported(node: ast.stmt) -> bool:
+    """Return whether every interpreter reports the line: some leave out what does nothing but jump."""
+    if isinstance(node, _UNREPORTED) or (isinstance(node, ast.AnnAssign) and node.value is None):
+        return False
+    value = node.value if isinstance(node, ast.Expr) else node.test if isinstance(node, ast.While) else None
+    return not isinstance(value, ast.Constant)
 
 
 def describe_lost_tests(before: bytes, after: bytes, ids: Collection[str]) -> str:

@@ -2,7 +2,8 @@
 
 This file is run by the interpreter of the code under test, as a plugin that `redstart_pytest.py` beside it adds: with
 nothing but the standard library and pytest, Python 3.8 or later. `spectrum_asked.json` says what is asked: the folder
-of the project and the red tests. Those come first; when the time is up, what was seen until then is the answer.
+of the project and the red tests. Those come first; when the time is up, what was seen until then is the answer. If no
+test is red, every line counts that a test runs.
 """
 
 import json
@@ -27,7 +28,7 @@ colours = {}
 """Of each test that has ended: whether it was red."""
 tests = [0, 0]
 counts = {}
-"""By file and line, how many green and how many red tests ran it; only what a red one ran."""
+"""By file and line, how many green and how many red tests ran it; only what a red one ran, if there are any."""
 seen = set()
 names = {}
 
@@ -121,7 +122,7 @@ def pytest_runtest_protocol(item):
 def add(is_red):
     tests[is_red] += 1
     for file, line in {(shown(file), line) for file, line in seen}:
-        if is_red or (file, line) in counts:
+        if is_red or not red or (file, line) in counts:
             counts.setdefault((file, line), [0, 0])[is_red] += 1
 
 
