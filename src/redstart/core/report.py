@@ -17,6 +17,8 @@ from redstart.core.shell import ExitCause
 
 FIRST = 8
 """Maximum test IDs or cases in the run state. The blob holds all of them."""
+CAPTURED_LIMIT = 2000
+"""Bytes of standard output, and of standard error, that a case keeps: head and tail."""
 LEAST_KILLED = 0.6
 """Minimum share of the small changes to a new program that its tests must detect."""
 

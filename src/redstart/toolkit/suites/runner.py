@@ -114,8 +114,12 @@ def read(suite: Suite, completed: Completed) -> ParsedRun:
 
 def _create_parsed_run(suite: Suite, completed: Completed, cases: list[Case] | None, has_report: bool) -> ParsedRun:
     if cases:
-        return ParsedRun(cases)
+        return ParsedRun(cases if suite.detailed else [_without_output(case) for case in cases])
     return ParsedRun([], *_find_fault(suite, completed, has_report, cases is not None))
+
+
+def _without_output(case: Case) -> Case:
+    return case.model_copy(update={"stdout": "", "stderr": ""}) if case.stdout or case.stderr else case
 
 
 def find_contradiction(suite: Suite, cases: Sequence[Case], completed: Completed) -> str:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Callable, Mapping
 from pathlib import Path
 
@@ -114,6 +115,15 @@ def test_incomplete_reports_are_not_a_result() -> None:
     )
     assert (parsed.cases, parsed.kind) == ([], "no_results")
     assert "too large" in parsed.fault
+
+
+@pytest.mark.parametrize("detailed", [True, False])
+def test_output_in_a_report_is_read_if_it_is_wanted(detailed: bool) -> None:
+    testcase = '<testcase name="a"><failure/><system-out>total 8</system-out></testcase>'
+    files = {REPORTS: json.dumps({"whole": True, "reports": {"a.xml": f"<testsuite>{testcase}</testsuite>"}})}
+    completed = Completed(exit_code=1, cause=ExitCause.failed, output="", files=files)
+    (case,) = runner.read(create_suite().model_copy(update={"detailed": detailed}), completed).cases
+    assert case.stdout == ("total 8" if detailed else "")
 
 
 def test_tests_with_the_same_name_are_distinguished() -> None:

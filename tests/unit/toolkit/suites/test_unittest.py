@@ -289,3 +289,61 @@ def test_another_order_gives_the_same_results(
         assert {case.id: case.outcome for case in parsed.cases} == {item: case.outcome for item, case in cases.items()}
         orders.append([case.id for case in parsed.cases])
     assert orders[0] == orders[1] != list(cases)
+
+
+PRINTING = """
+    import logging
+    import sys
+    import unittest
+    from contextlib import redirect_stdout
+    from io import StringIO
+
+
+    class CartTest(unittest.TestCase):
+        def setUp(self):
+            print("set up")
+
+        def test_red(self):
+            print("the total is", 8)
+            sys.stderr.write("complaint \\x07\\n")
+            logging.getLogger("cart").warning("logged")
+            with redirect_stdout(StringIO()) as text:
+                print("redirected")
+            self.assertEqual(text.getvalue(), "")
+
+        def test_red_too(self):
+            print("x" * 50_000 + "end")
+            for number in range(2):
+                with self.subTest(number=number):
+                    print("subtest", number)
+                    self.fail()
+
+        def test_green(self):
+            print("nobody asks")
+            self.assertIs(sys.stdout, sys.__stdout__)
+
+        def test_silent(self):
+            self.fail()
+"""
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("detailed", [True, False])
+def test_failing_tests_have_their_own_output_if_it_is_wanted(
+    detailed: bool, tmp_path: Path, execute: Execute, write: Write, environment: Environment
+) -> None:
+    write(tmp_path, {"test_cart.py": PRINTING})
+    suite = Suite(runner="unittest", detailed=detailed)
+    completed = execute(tmp_path, runner.request(suite, environment))
+    cases = {case.id.rpartition(".")[2]: case for case in runner.read(suite, completed).cases}
+    assert [name for name, case in cases.items() if not case.is_red] == ["test_green"]
+    assert "the total is 8" in completed.output
+    printed = {name: (case.stdout, case.stderr) for name, case in cases.items() if case.stdout or case.stderr}
+    if not detailed:
+        assert printed == {}
+        return
+    assert printed.pop("test_red") == ("set up\nthe total is 8", "complaint \N{REPLACEMENT CHARACTER}\nlogged")
+    assert printed.pop("test_silent") == ("set up", "")
+    stdout, stderr = printed.pop("test_red_too")
+    assert (stdout.endswith("xend\nsubtest 0\nsubtest 1"), stderr) == (True, "")
+    assert printed == {}

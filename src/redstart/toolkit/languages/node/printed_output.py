@@ -1,4 +1,8 @@
-"""Read from Vitest's own output what each failing test printed. The other runners do not tell tests apart there."""
+"""Read from Vitest's own output what each failing test printed.
+
+With Mocha, Redstart's reporter records it (`inside/redstart_mocha_output.cjs`). Jest and node's own runner report what
+a file prints, but not which of its tests printed it.
+"""
 
 from __future__ import annotations
 
@@ -7,10 +11,7 @@ from collections import defaultdict
 from collections.abc import Sequence
 
 from redstart.core.frozen import clip
-from redstart.core.report import Case
-
-PRINTED_LIMIT = 2000
-"""Bytes of standard output, and of standard error, that a case keeps: head and tail."""
+from redstart.core.report import CAPTURED_LIMIT, Case
 
 _HEADING = re.compile(r"^(?P<stream>stdout|stderr) \| (?P<test>\S.*)$")
 _END = re.compile(r"^(?: [❯✓×↓✗] |⎯{3,}| FAIL | RUN | Test Files )")
@@ -34,4 +35,4 @@ def add_printed_output(cases: Sequence[Case], output: str) -> list[Case]:
 
 
 def _join(lines: Sequence[str]) -> str:
-    return clip("\n".join(lines).strip("\n"), PRINTED_LIMIT)
+    return clip("\n".join(lines).strip("\n"), CAPTURED_LIMIT)

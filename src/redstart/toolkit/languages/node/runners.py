@@ -19,7 +19,7 @@ from typing import NamedTuple
 from pydantic import ValidationError
 
 from redstart.core.frozen import FrozenValue, clip
-from redstart.core.report import Case, Outcome
+from redstart.core.report import CAPTURED_LIMIT, Case, Outcome
 from redstart.core.run import Suite
 from redstart.core.shell import IN, OUT, PINNED, Completed, Environment, Variation
 from redstart.toolkit.languages.node import CASE_MARK
@@ -86,6 +86,8 @@ class NodeCase(FrozenValue):
     actual: str | None = None
     detail: str = ""
     seconds: float = 0.0
+    stdout: str = ""
+    stderr: str = ""
 
 
 class NodeReport(FrozenValue):
@@ -127,7 +129,8 @@ def build_node_request(suite: Suite, *, ids: Sequence[str] = (), variation: Vari
     selected_files = files if len(files) <= FILES_LIMIT else ()
     if variation.order == "reversed":
         selected_files = selected_files[::-1]
-    arguments, names = _ARGUMENTS[start.runner](_Asked(options, selected_files, _list_patterns(ids), variation))
+    task = _Asked(options, selected_files, _list_patterns(ids), variation, suite.detailed)
+    arguments, names = _ARGUMENTS[start.runner](task)
     variables = {
         **variation.variables,
         "REDSTART_CASES": f"{OUT}/{CASES}",
@@ -195,6 +198,8 @@ def _build_case(node_case: NodeCase, id_: str) -> Case:
         actual=node_case.actual,
         detail=clip(node_case.detail, DETAIL_LIMIT),
         seconds=round(node_case.seconds, 3),
+        stdout=clip(node_case.stdout.strip("\n"), CAPTURED_LIMIT),
+        stderr=clip(node_case.stderr.strip("\n"), CAPTURED_LIMIT),
     )
 
 
@@ -235,6 +240,8 @@ class _Asked(NamedTuple):
     files: tuple[str, ...]
     patterns: tuple[tuple[str, ...], ...]
     variation: Variation
+    detailed: bool
+    """`Suite.detailed`."""
 
 
 Arguments = tuple[tuple[str, ...], tuple[str, ...]]
@@ -304,9 +311,11 @@ def _build_vitest_arguments(task: _Asked) -> Arguments:
 
 def _build_mocha_arguments(task: _Asked) -> Arguments:
     reporter, load = "redstart_mocha.cjs", "redstart_mocha_load.cjs"
-    own_options = ("--no-parallel", "--no-bail", f"--require={IN}/{load}", f"--reporter={IN}/{reporter}")
+    names = (reporter, load, *(("redstart_mocha_output.cjs",) if task.detailed else ()))
+    start = names[2] if task.detailed else reporter
+    own_options = ("--no-parallel", "--no-bail", f"--require={IN}/{load}", f"--reporter={IN}/{start}")
     own_options += (f"--grep={_join_titles(task.patterns)}",) if task.patterns else ()
-    return (*task.options, *own_options, *task.files), (reporter, load)
+    return (*task.options, *own_options, *task.files), names
 
 
 _ARGUMENTS = {

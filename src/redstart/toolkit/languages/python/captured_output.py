@@ -12,10 +12,7 @@ from collections.abc import Iterator, Sequence
 from typing import NamedTuple
 
 from redstart.core.frozen import clip
-from redstart.core.report import Case
-
-CAPTURED_LIMIT = 2000
-"""Bytes of standard output, and of standard error, that a case keeps: head and tail."""
+from redstart.core.report import CAPTURED_LIMIT, Case
 
 _TITLE = re.compile(r"^_+ (?P<title>\S.*?) _+$")
 _PHASE = re.compile(r"^ERROR at (?:setup|teardown) of ")

@@ -12,10 +12,10 @@ from pathlib import PurePosixPath
 from typing import NamedTuple
 
 from redstart.core.run import Suite
-from redstart.core.shell import IN, PINNED, Environment, Variation
+from redstart.core.shell import PINNED, Environment, Variation
 from redstart.toolkit.languages.python import unittest
 from redstart.toolkit.languages.python.sentinel import with_sentinel
-from redstart.toolkit.suites.request import JUNIT, SuiteRequest, read_sandbox_file
+from redstart.toolkit.suites.request import JUNIT, SuiteRequest
 
 RUNNER = "redstart_django.py"
 MANAGE = "manage.py"
@@ -87,10 +87,11 @@ def build_django_request(
     if manage_command is None:
         return SuiteRequest(suite.command, variation.variables, {}, (JUNIT,))
     own_options, files = unittest.report_options(ids, variation)
-    start = (environment.python, *manage_command.interpreter_options, f"{IN}/{RUNNER}", *own_options)
+    script, own_files = unittest.choose_script(suite, RUNNER)
+    start = (environment.python, *manage_command.interpreter_options, *script, *own_options)
     argv = (*start, "--", manage_command.manage, "test", *manage_command.arguments)
-    files |= {RUNNER: read_sandbox_file(RUNNER), unittest.RUNNER: read_sandbox_file(unittest.RUNNER)}
-    request = SuiteRequest(argv, {**manage_command.variables, **variation.variables}, files, (JUNIT,))
+    variables = {**manage_command.variables, **variation.variables}
+    request = SuiteRequest(argv, variables, {**files, **own_files}, (JUNIT,))
     return with_sentinel(request, sentinel, environment) if sentinel else request
 
 

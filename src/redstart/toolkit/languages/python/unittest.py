@@ -12,6 +12,7 @@ from redstart.toolkit.suites.request import JUNIT, SuiteRequest, read_sandbox_fi
 
 RUNNER = "unittest_junit.py"
 IDS = "ids.txt"
+_OUTPUT = "redstart_output.py"
 
 
 def build_unittest_request(
@@ -32,10 +33,18 @@ def build_unittest_request(
         return SuiteRequest(suite.command, variation.variables, {}, (JUNIT,))
     python, options = arguments
     own_options, files = report_options(ids, variation)
-    start = (python or environment.python, f"{IN}/{RUNNER}", *own_options)
-    argv = (*start, *(("--", *options) if options else ()))
-    request = SuiteRequest(argv, variation.variables, {**files, RUNNER: read_sandbox_file(RUNNER)}, (JUNIT,))
+    script, own_files = choose_script(suite, RUNNER)
+    argv = (python or environment.python, *script, *own_options, *(("--", *options) if options else ()))
+    request = SuiteRequest(argv, variation.variables, {**files, **own_files}, (JUNIT,))
     return with_sentinel(request, sentinel, environment) if sentinel else request
+
+
+def choose_script(suite: Suite, runner: str) -> tuple[tuple[str, ...], dict[str, str]]:
+    """Return the words that start a runner of ours, and its files: those that record what tests print if wanted."""
+    files = {name: read_sandbox_file(name) for name in (runner, RUNNER)}
+    if not suite.detailed:
+        return (f"{IN}/{runner}",), files
+    return (f"{IN}/{_OUTPUT}", runner.removesuffix(".py")), {**files, _OUTPUT: read_sandbox_file(_OUTPUT)}
 
 
 def report_options(ids: Sequence[str], variation: Variation) -> tuple[tuple[str, ...], dict[str, str]]:

@@ -11,7 +11,7 @@ from typing import NamedTuple, cast
 from junitparser import Attr, Error, Failure, JUnitXml, JUnitXmlError, TestCase
 
 from redstart.core.frozen import clip
-from redstart.core.report import Case, Outcome
+from redstart.core.report import CAPTURED_LIMIT, Case, Outcome
 from redstart.toolkit.suites.reading.assertion_values import parse_comparison
 
 SIZE_LIMIT = 64 << 20
@@ -49,12 +49,20 @@ class CaseResult(NamedTuple):
     detail: str = ""
 
 
+class CapturedOutput(NamedTuple):
+    """What a report says that a test printed."""
+
+    stdout: str = ""
+    stderr: str = ""
+
+
 class ReportedCase(NamedTuple):
     """A test case as a report lists it."""
 
     address: TestAddress
     entries: list[CaseResult]
     seconds: float
+    output: CapturedOutput
     suite: str = ""
     """The name of the enclosing suite."""
 
@@ -117,7 +125,8 @@ def _read(xml: str) -> list[ReportedCase] | None:
         pairs = [(case, "") for case in top_level]
         pairs += [(case, _get_text(suite, "name")) for suite in document for case in suite]
         return [
-            ReportedCase(_get_address(case), _list_results(case), _get_seconds(case), suite) for case, suite in pairs
+            ReportedCase(_get_address(case), _list_results(case), _get_seconds(case), _get_output(case), suite)
+            for case, suite in pairs
         ]
     except (SyntaxError, ValueError, RecursionError, JUnitXmlError):
         return None
@@ -126,10 +135,17 @@ def _read(xml: str) -> list[ReportedCase] | None:
 def _merge_cases(ids: Sequence[str], reported: Sequence[ReportedCase]) -> list[Case]:
     entries: dict[str, list[CaseResult]] = {}
     seconds: dict[str, float] = {}
+    outputs: dict[str, CapturedOutput] = {}
     for case_id, case in zip(ids, reported, strict=True):
         entries.setdefault(case_id, []).extend(case.entries)
         seconds[case_id] = seconds.get(case_id, 0.0) + case.seconds
-    return [_merge_results(case_id, results, seconds[case_id]) for case_id, results in entries.items()]
+        if any(case.output):
+            outputs.setdefault(case_id, case.output)
+    cases = [_merge_results(case_id, results, seconds[case_id]) for case_id, results in entries.items()]
+    return [
+        case.model_copy(update=outputs[case.id]._asdict()) if case.is_red and case.id in outputs else case
+        for case in cases
+    ]
 
 
 def _build_foreign_id(case: ReportedCase) -> str:
@@ -159,6 +175,11 @@ def _get_address(case: TestCase) -> TestAddress:
 def _get_seconds(case: TestCase) -> float:
     value = float(_get_text(case, "time") or 0.0)
     return value if math.isfinite(value) else 0.0
+
+
+def _get_output(case: TestCase) -> CapturedOutput:
+    texts = (_get_text(case, name).strip("\n") for name in ("system_out", "system_err"))
+    return CapturedOutput(*(clip(text, CAPTURED_LIMIT) for text in texts))
 
 
 def _list_results(case: TestCase) -> list[CaseResult]:

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from redstart.core.report import Outcome
+from redstart.core.report import CAPTURED_LIMIT, Outcome
 from redstart.testing.states import make_case
-from redstart.toolkit.languages.node.printed_output import PRINTED_LIMIT, add_printed_output
+from redstart.toolkit.languages.node.printed_output import add_printed_output
 
 OUTPUT = """
  RUN  v3.2.4 /project
@@ -41,4 +41,4 @@ def test_failing_test_has_its_own_output_and_no_other_has_any():
 def test_output_is_clipped():
     (case,) = add_printed_output([make_case(RED)], f"stdout | {RED.replace('::', ' > ')}\nstart{'x' * 9000}end\n")
     assert (case.stdout[:5], case.stdout[-3:]) == ("start", "end")
-    assert len(case.stdout.encode()) <= PRINTED_LIMIT
+    assert len(case.stdout.encode()) <= CAPTURED_LIMIT

@@ -8,9 +8,9 @@ from pathlib import Path
 
 import pytest
 
-from redstart.core.report import Case, Outcome
+from redstart.core.report import CAPTURED_LIMIT, Case, Outcome
 from redstart.testing.states import make_case
-from redstart.toolkit.languages.python.captured_output import CAPTURED_LIMIT, add_captured_output
+from redstart.toolkit.languages.python.captured_output import add_captured_output
 from redstart.toolkit.languages.python.node_ids import pytest_ids
 from redstart.toolkit.suites.reading.junit import read_cases
 

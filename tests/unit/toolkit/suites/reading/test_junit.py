@@ -133,3 +133,19 @@ def test_declared_encoding_cannot_hide_a_document_type() -> None:
 def test_oversized_report_yields_none(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("redstart.toolkit.suites.reading.junit.SIZE_LIMIT", 10)
     assert read_cases("<testsuites/>", pytest_ids) is None
+
+
+def test_output_of_a_failing_test_is_kept() -> None:
+    printed = "<system-out>\ntotal 8\n</system-out><system-err>oops</system-err>"
+    cases = read_cases(
+        wrap_xml(
+            format_case("a.py", "a", "test_red", f'<failure message="no"/>{printed}')
+            + format_case("a.py", "a", "test_green", printed)
+        ),
+        build_dotted_ids,
+    )
+    assert cases is not None
+    assert [(case.id, case.stdout, case.stderr) for case in cases] == [
+        ("a.test_red", "total 8", "oops"),
+        ("a.test_green", "", ""),
+    ]
