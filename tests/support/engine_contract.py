@@ -6,14 +6,17 @@ Subclass it as `Test...` and define the fixtures `engine` and `rig`.
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Sequence
+import json
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from typing import NamedTuple
 
 import pytest
 
 from redstart.core.errors import Fenced, ModelError
+from redstart.core.events import Phase
 from redstart.core.run import Action, Decision, Level, Limits, Mode, Result, RunState, Status, Step
+from redstart.core.run_preferences import QuestionOptions
 from redstart.core.run_status import Control, HaltReason
 from redstart.engines.port import Engine
 from redstart.engines.replay import replay
@@ -193,24 +196,43 @@ class EngineContract:
 
     def test_two_drivers_alternate_between_thinking_and_acting(self, engine: Engine, rig: Rig) -> None:
         model = rig.with_model([play.WRONG, play.RIGHT, play.CARD])
-        all_adapters = rig.adapters
-        model_adapters, sandbox_adapters = replace(all_adapters, sandbox=None), replace(all_adapters, model=None)
-        run_id = asyncio.run(rig.begin())
-
-        async def serve() -> tuple[RunState, list[str]]:
-            handovers: list[str] = []
-            adapters = sandbox_adapters
-            while True:
-                report = await drive(adapters, await all_adapters.store.claim(run_id), engine)
-                if report.state.status is Status.finished:
-                    return report.state, handovers
-                handovers.append(report.halt)
-                adapters = model_adapters if report.halt is HaltReason.needs_think else sandbox_adapters
-
-        state, handovers = asyncio.run(serve())
+        state, handovers = asyncio.run(_drive_by_two(rig, asyncio.run(rig.begin()), engine))
         assert handovers == ["needs:think", "needs:act", "needs:think", "needs:act", "needs:think"]
         assert len(model.questions) == 3
         assert mask_run(state) == mask_run(_run_undisturbed(rig, engine, [play.WRONG, play.RIGHT, play.CARD]))
+
+    def test_each_execution_of_a_session_hands_the_run_over_and_is_counted(self, engine: Engine, rig: Rig) -> None:
+        edit = {"path": play.CODE, "text": play.BUGGY.replace(" + 1", "")}
+        run_tests, submit = _call_tool("run_tests", {}), _call_tool("submit", {})
+        answers = [run_tests, _call_tool("edit", edit), _call_tool("read", {"path": play.CODE}), run_tests, submit]
+        model = rig.with_model([*answers, play.CARD])
+        run_id = asyncio.run(rig.begin(asks=QuestionOptions(session_calls=9)))
+        state, handovers = asyncio.run(_drive_by_two(rig, run_id, engine))
+        assert state.result is Result.verified
+        think, act = HaltReason.needs_think, HaltReason.needs_act
+        # The session begins, runs tests twice, and ends; the patch is tested, and the fix is remembered.
+        assert handovers == [think, act, think, act, think, act, think]
+        assert len(model.questions) == len(answers) + 1
+        assert state.spend.handovers == len(handovers)
+        ends = [event for event in rig.events if event.phase is Phase.end and event.name != "run"]
+        assert {event.name: event.data["handovers"] for event in ends if "handovers" in event.data} == {
+            "patch": 5,
+            "test": 1,
+            "remember": 1,
+        }
+        replayed = asyncio.run(replay(rig.adapters, run_id))
+        assert (replayed.state, replayed.calls) == (state, _count_calls(rig, run_id))
+
+    def test_driver_that_comes_to_a_call_in_vain_again_counts_no_further_handover(
+        self, engine: Engine, rig: Rig
+    ) -> None:
+        rig.with_model([play.RIGHT, play.CARD])
+        run_id, all_adapters = asyncio.run(rig.begin()), rig.adapters
+        rig.adapters = replace(all_adapters, model=None)
+        for _ in range(3):
+            assert asyncio.run(_drive(rig, run_id, engine)).last is Step.audit
+        rig.adapters = all_adapters
+        assert asyncio.run(_drive(rig, run_id, engine)).spend.handovers == 1
 
     def test_infrastructure_error_is_raised_and_the_run_can_continue(self, engine: Engine, rig: Rig) -> None:
         rig.with_model([ModelError("the endpoint is down")])
@@ -363,11 +385,34 @@ async def ask_twice(run: RunState, ports: Ports) -> Decision:
     return Decision(action=Action.ask, reason="really?", result=Result.needs_human) if ask_again else decision
 
 
+def _call_tool(name: str, arguments: Mapping[str, str]) -> str:
+    """Write a tool call as text."""
+    return f"```json\n{json.dumps({'tool': name, 'arguments': arguments})}\n```"
+
+
+async def _drive_by_two(rig: Rig, run_id: str, engine: Engine) -> tuple[RunState, list[HaltReason]]:
+    """Drive a run by a driver without a model and one without a sandbox. Return each reason to hand it over."""
+    adapters = sandbox_adapters = replace(rig.adapters, model=None)
+    model_adapters = replace(rig.adapters, sandbox=None)
+    handovers: list[HaltReason] = []
+    while True:
+        report = await drive(adapters, await rig.adapters.store.claim(run_id), engine)
+        if report.state.status is Status.finished:
+            return report.state, handovers
+        handovers.append(report.halt)
+        adapters = model_adapters if report.halt is HaltReason.needs_think else sandbox_adapters
+
+
+def _count_calls(rig: Rig, run_id: str) -> int:
+    records = asyncio.run(rig.adapters.journal.list_records(run_id))
+    return sum(record.kind != "handover" for record in records)
+
+
 def mask_run(state: RunState) -> dict[str, object]:
-    """Mask what differs from run to run in a state: its ID and durations."""
+    """Mask what differs from run to run in a state: its ID, durations and hand-overs."""
     text = state.model_dump_json().replace(state.run_id, "RUN")
     masked = RunState.model_validate_json(text)
-    spend = masked.spend.model_copy(update={"seconds": 0.0})
+    spend = masked.spend.model_copy(update={"seconds": 0.0, "handovers": 0})
     spec = masked.spec.model_copy(update={"parent": ""})
     return masked.model_copy(update={"spend": spend, "spec": spec, "seq": 0}).model_dump(mode="json")
 

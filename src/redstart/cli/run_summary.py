@@ -236,11 +236,12 @@ async def _deliver_project(app: AppContext, state: RunState, ui: Display) -> Non
 def cost(state: RunState) -> str:
     spend = state.spend
     unpriced_text = f" + {format_count(spend.unpriced, 'call')} of unknown price" if spend.unpriced else ""
-    parts = (
+    parts = [
         format_count(state.now.number, "attempt"),
         format_count(spend.calls, "model call"),
         format_count(spend.tokens, "token"),
         f"${spend.usd:.3f}{unpriced_text}",
         f"{spend.seconds:.1f} s",
-    )
+    ]
+    parts += [format_count(spend.handovers, "hand-over")] if spend.handovers else []
     return " · ".join(parts)

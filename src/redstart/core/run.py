@@ -103,6 +103,8 @@ class Spend(FrozenValue):
     unpriced: int = 0
     """Calls whose price is unknown: `usd` does not count them."""
     seconds: float = 0.0
+    handovers: int = Field(default=0, exclude_if=lambda count: not count)
+    """How often a worker passed the run on, because the next call needed a model or a sandbox that it does not have."""
 
     @property
     def tokens(self) -> int:
@@ -128,6 +130,7 @@ class Spend(FrozenValue):
             usd=self.usd + other.usd,
             unpriced=self.unpriced + other.unpriced,
             seconds=round(self.seconds + other.seconds, 3),
+            handovers=self.handovers + other.handovers,
         )
 
 

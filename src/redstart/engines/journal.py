@@ -6,6 +6,7 @@ from __future__ import annotations
 
 import asyncio
 import hashlib
+import json
 from collections.abc import AsyncGenerator, Awaitable, Callable, Sequence
 from contextlib import AbstractContextManager, AsyncExitStack, asynccontextmanager, nullcontext
 from pathlib import Path
@@ -36,7 +37,7 @@ from redstart.ports.store.port.journal import (
     MadeKind,
     compute_digest,
 )
-from redstart.ports.store.port.ordinals import OutsideOrdinal
+from redstart.ports.store.port.ordinals import OutsideOrdinal, get_handover_ordinal, is_handover
 from redstart.ports.store.port.person import PersonReply
 from redstart.ports.store.port.runs import PersonMessage, PersonWord, Store
 
@@ -100,6 +101,11 @@ class JournalRecorder:
 
         return await self._call_or_replay(call, stored_record, kind, "", listen)
 
+    @property
+    def handovers(self) -> int:
+        """The hand-overs that the step has needed so far."""
+        return sum(is_handover(ordinal) for ordinal in self._stored_records or ())
+
     async def _find(self, call: CallPlace) -> JournalRecord | None:
         """Find the record of a call. One query reads those of the whole step: only this driver may add to them."""
         if self._stored_records is None:
@@ -115,7 +121,7 @@ class JournalRecorder:
         request: str,
         make: Callable[[CallPlace], Awaitable[str]],
     ) -> str:
-        request_hash = hashlib.sha256(f"{kind}\x1f{request}".encode()).hexdigest()
+        request_hash = _hash_request(kind, request)
         recorded = "" if stored_record is None else stored_record.upgrade_result()
         difference = _describe_difference(stored_record, kind, request_hash)
         if not difference:
@@ -126,13 +132,31 @@ class JournalRecorder:
             self._on_discard(str(call), await self._journal.discard(call, self._fence))
             kept = (self._stored_records or {}).items()
             self._stored_records = {ordinal: record for ordinal, record in kept if ordinal < call.ordinal}
-        result = await make(call)
+        try:
+            result = await make(call)
+        except Needs as error:
+            await self._record_handover(call, error.privilege)
+            raise
+        await self._add(call, kind, request, result)
+        return result
+
+    async def _record_handover(self, call: CallPlace, privilege: str) -> None:
+        """Record that another driver must make this call, once even if several drivers come to it in vain."""
+        handover = call._replace(ordinal=get_handover_ordinal(call.ordinal))
+        if await self._find(handover) is None:
+            await self._add(handover, "handover", "", json.dumps(privilege))
+
+    async def _add(self, call: CallPlace, kind: CallKind, request: str, result: str) -> None:
         stored = self._blobs.put(request.encode()) if request else ""
+        request_hash = _hash_request(kind, request)
         record = JournalRecord(call, kind, request_hash, stored, result, "", RECORD.version, get_current_version())
         record = record._replace(digest=compute_digest(record))
         await self._journal.add(record, self._fence)
         self._stored_records = {**(self._stored_records or {}), call.ordinal: record}
-        return result
+
+
+def _hash_request(kind: CallKind, request: str) -> str:
+    return hashlib.sha256(f"{kind}\x1f{request}".encode()).hexdigest()
 
 
 def _describe_difference(stored_record: JournalRecord | None, kind: str, request_hash: str) -> str:

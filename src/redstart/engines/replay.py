@@ -46,7 +46,7 @@ async def replay(adapters: Adapters, run_id: str) -> ReplayResult:
             f"{describe_recorded_version(get_current_version())} differs at {error}",
             remedy=f"replay it with {other_versions[-1]}",
         ) from error
-    return ReplayResult(state, steps, len(records))
+    return ReplayResult(state, steps, sum(record.kind != "handover" for record in records))
 
 
 async def _replay(adapters: Adapters, run_id: str) -> tuple[RunState, int]:

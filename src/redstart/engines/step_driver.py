@@ -344,8 +344,11 @@ class RunDriver:
         except Needs as error:
             return StepAdvance(state, HaltReason.needs_think if error.privilege == "think" else HaltReason.needs_act)
         seconds = self._measure_seconds(state, start_time)
-        new_state = self._settle_state(state, step, artifact, ledger.step_spend, seconds)
+        step_spend = ledger.step_spend.model_copy(update={"seconds": seconds, "handovers": recorder.handovers})
+        new_state = self._settle_state(state, step, artifact, step_spend)
         cost_data: dict[str, JsonValue] = {"tokens": new_state.spend.tokens, "usd": round(new_state.spend.usd, 6)}
+        if recorder.handovers:
+            cost_data["handovers"] = recorder.handovers
         stream.emit(step.value, Phase.end, seconds=seconds, **cost_data, **summarize_artifact(artifact))
         if new_state.status is not Status.running:
             stream.emit("run", Phase.end, **_summarize_ending(new_state))
@@ -419,9 +422,8 @@ class RunDriver:
         return round(self._adapters.world.monotonic() - start_time, 3)
 
     @staticmethod
-    def _settle_state(state: RunState, step: Step, artifact: BaseModel, step_spend: Spend, seconds: float) -> RunState:
-        spend = state.spend.add(step_spend.model_copy(update={"seconds": seconds}))
-        return settle(state.model_copy(update={"spend": spend}), step, artifact)
+    def _settle_state(state: RunState, step: Step, artifact: BaseModel, step_spend: Spend) -> RunState:
+        return settle(state.model_copy(update={"spend": state.spend.add(step_spend)}), step, artifact)
 
 
 def _summarize_ending(state: RunState) -> dict[str, JsonValue]:

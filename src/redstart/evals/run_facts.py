@@ -74,7 +74,8 @@ def collect_facts(past_run: PastRun) -> RunFacts:
     faults: list[str] = []
     for event in past_run.ends:
         if event.name != "run":
-            by_step[event.name] = by_step[event.name].add(Spend(seconds=_number(event.data.get("seconds"))))
+            seconds, handovers = (_number(event.data.get(name)) for name in ("seconds", "handovers"))
+            by_step[event.name] = by_step[event.name].add(Spend(seconds=seconds, handovers=int(handovers)))
     for record in past_run.answers:
         answer = _read(record)
         # An attempt that decides again has its version after the name of the step.

@@ -45,6 +45,7 @@ def format_stats(stats: Stats, results: Mapping[str, str] | None = None) -> list
     lines += _share("verified, of runs that made an attempt", stats.verified)
     lines += _format_spread("attempts", stats.attempts)
     lines += _format_spread("seconds of work to green", stats.seconds_to_green)
+    lines += [f"{'hand-overs between workers':<34} {stats.spent.handovers}"] if stats.spent.handovers else []
     lines += [f"{'all models':<34} {_format_spend(stats.spent)}"]
     for model, spend in stats.by_model.items():
         lines += _format_model(escape_line(model), _format_spend(spend))

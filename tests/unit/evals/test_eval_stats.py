@@ -256,3 +256,12 @@ def test_precision_is_unknown_if_no_verified_run_was_shown_a_card() -> None:
     stats = compute_stats([collect_facts(run)], {"own": "f"})
     assert stats.memory.precision is None
     assert not any("bug's family" in line.text for line in format_stats(stats))
+
+
+def test_handovers_between_workers_are_added_up_and_shown_only_if_there_are_any() -> None:
+    fleet_run = make_past_run("a", "verified", end("patch", seconds=1.0, handovers=5), end("test", handovers=1))
+    stats = count_stats(fleet_run, make_past_run("b", "verified", end("patch", seconds=1.0)))
+    assert (stats.spent.handovers, stats.by_step["patch"].handovers) == (6, 5)
+    (line,) = [line.text for line in format_stats(stats) if "hand-overs" in line.text]
+    assert line.split() == ["hand-overs", "between", "workers", "6"]
+    assert not [line for line in format_stats(count_stats(make_past_run("b"))) if "hand-overs" in line.text]

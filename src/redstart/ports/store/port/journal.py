@@ -33,7 +33,7 @@ HeardKind = Literal["said", "answer", "recall", "lessons", "failures", "patterns
 """The kinds of input that a step gets from outside its run."""
 
 
-CallKind = MadeKind | HeardKind
+CallKind = MadeKind | HeardKind | Literal["handover"]
 
 
 class JournalRecord(NamedTuple):

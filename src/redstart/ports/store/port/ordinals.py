@@ -1,8 +1,12 @@
-"""The journal ordinals of input that a step gets from outside its run, as opposed to the calls that it makes."""
+"""The journal ordinals of what a step records besides the calls that it makes."""
 
 from __future__ import annotations
 
 from enum import IntEnum
+
+FIRST_HANDOVER = -1000
+"""The ordinal of the hand-over before call 0. Each other hand-over has this ordinal less that of its call, so that a
+call has at most one."""
 
 
 class OutsideOrdinal(IntEnum):
@@ -33,4 +37,15 @@ _ORDINAL_NAMES: dict[int, str] = {
 
 
 def describe_ordinal(ordinal: int) -> str:
+    if is_handover(ordinal):
+        return f"the hand-over before {describe_ordinal(get_handover_ordinal(ordinal))}"
     return _ORDINAL_NAMES.get(ordinal, f"call {ordinal}")
+
+
+def get_handover_ordinal(ordinal: int) -> int:
+    """Return the ordinal of the hand-over before this call; for a hand-over, that of its call."""
+    return FIRST_HANDOVER - ordinal
+
+
+def is_handover(ordinal: int) -> bool:
+    return ordinal <= FIRST_HANDOVER - min(OutsideOrdinal)
