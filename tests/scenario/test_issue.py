@@ -86,6 +86,39 @@ def test_failing_test_is_written_first_and_stays_in_the_patch(user, repo, tmp_pa
     assert (proof["sure"], proof["written"]) == ("high: the issue says so", ["tests/test_empty.py"])
 
 
+def call_tool(name: str, **arguments: str) -> str:
+    """Write a tool call as text."""
+    return f"```json\n{json.dumps({'tool': name, 'arguments': arguments})}\n```"
+
+
+def test_model_with_sessions_looks_and_runs_a_snippet_before_it_writes_the_test(user, repo):
+    snippet = "from stats import mean\n\nprint('the mean is', mean([4, 6]))"
+    looks = [call_tool("read", path="stats.py"), call_tool("run", snippet=snippet)]
+    with ScriptedServer(create_model(*looks, format_answer(GOOD))) as server:
+        user.uses(server, Wire.openai)
+        result = user.redstart("fix", repo, "--issue", ISSUE, "--json", "--session", "--max-tool-calls", 3)
+        prompts = [request.text for request in server.requests if parse_question(request) == "reproduce"]
+    assert result.code == 0, result.out + result.err
+    assert "At most 3 tool calls are possible." in prompts[0]
+    assert "the mean is 5.0" not in prompts[1]
+    assert "exit code 0; it printed:\nthe mean is 5.0" in prompts[2]
+    assert "(1 more look is possible.)" in prompts[2]
+    served = [event["data"]["served"] for event in result.events if "look" in event["data"]]
+    assert served[:2] == [True, True]
+    replayed = user.redstart("runs", "replay", result.events[0]["run"])
+    assert replayed.code == 0, replayed.out + replayed.err
+
+
+def test_model_that_answers_at_once_is_offered_no_tool(user, repo):
+    with ScriptedServer(create_model(call_tool("read", path="stats.py"), format_answer(GOOD))) as server:
+        user.uses(server, Wire.openai)
+        result = user.redstart("fix", repo, "--issue", ISSUE, "--single", "--max-tool-calls", 3)
+        prompts = [request.text for request in server.requests if parse_question(request) == "reproduce"]
+    assert result.code == 0, result.out + result.err
+    assert "tool calls" not in prompts[0]
+    assert "could not be used" in prompts[1]
+
+
 NO_USE = [
     pytest.param(format_answer(OLD_TEST), "passes on the code as it is"),
     pytest.param(

@@ -11,12 +11,12 @@ from redstart.core.chat import ToolCall
 from redstart.core.frozen import clip, format_count
 from redstart.core.report import Case
 from redstart.core.run import RunState
-from redstart.core.shell import Environment
 from redstart.ports.bundle import Ports
 from redstart.toolkit.base.text import wrap_untrusted
 from redstart.toolkit.learning.signature import sign
 from redstart.toolkit.model_tools import probes
 from redstart.toolkit.model_tools.not_this_code import NotThisCode, find_not_this_code
+from redstart.toolkit.model_tools.snippets import run_snippet
 from redstart.toolkit.model_tools.tool_calls import (
     TOOLS,
     WORK_TOOLS,
@@ -37,7 +37,6 @@ MOST_IDS = 50
 MAX_RESULT = 8000
 DETAILED = 4
 """Failing tests that are shown in full after a run."""
-LONGEST_SNIPPET = 8000
 LONGEST_WHY = 400
 
 _NOTHING_CHANGED = "nothing differs from the original code: there is nothing to submit"
@@ -191,20 +190,12 @@ class ProjectCopy:
         return ToolResult(f"{format_count(len(suite_run.cases), 'test')} run", _describe_suite_run(suite_run, output))
 
     async def _run_snippet(self, snippet: str) -> ToolResult:
-        if not snippet.strip() or len(snippet) > LONGEST_SNIPPET or "\0" in snippet:
-            return refuse(f"give a snippet of at most {LONGEST_SNIPPET} characters")
-        return await self._probe(Probe(snippet=snippet))
+        return await run_snippet(self._run.suited, self._ports, self.snapshot, snippet)
 
     async def _probe(self, probe: Probe) -> ToolResult:
         if probe.ids:
             return await self._run_suite(probe.ids[:MOST_IDS], format_count(len(probe.ids[:MOST_IDS]), "test"))
-        spec, ports = self._run.suited, self._ports
-        ports.announce("a snippet of the model")
-        environment = Environment.model_validate_json(ports.blobs.get(spec.suite.environment))
-        paths = ports.trees.list_files(self.snapshot)
-        execution = probes.build_execution(probe, self.snapshot, environment, spec.suite, paths)
-        completed = await ports.sandbox.run(execution)
-        return ToolResult("snippet run", probes.describe_output(completed))
+        return await self._run_snippet(probe.snippet)
 
 
 def may_set_aside(run: RunState) -> bool:

@@ -22,8 +22,12 @@ from redstart.steps.reproduce.flakes import without_flakes
 from redstart.steps.reproduce.new_tests import ANSWER, build_test_request, read_new_tests
 from redstart.toolkit.base.search import walk_search
 from redstart.toolkit.languages.registry import find_test_language, is_test_path
+from redstart.toolkit.model_tools.conversation import converse
 from redstart.toolkit.model_tools.outline import outline
+from redstart.toolkit.model_tools.snippets import run_snippet
+from redstart.toolkit.model_tools.toolset import create_toolset
 from redstart.toolkit.model_tools.visible_files import Files
+from redstart.toolkit.patching.reading.parse import parse
 from redstart.toolkit.prompts.answers import ParsedAnswer
 from redstart.toolkit.prompts.ask_model import (
     WriterContext,
@@ -67,9 +71,18 @@ async def write_failing_test(run: RunState, ports: Ports, goal: str, baseline: S
     async def attempt(answer: Answer) -> ParsedAnswer[ReproductionResult]:
         return await _run_new_test(run, ports, baseline, answer)
 
-    request = build_test_request(run, _build_messages(run, ports, goal))
-    answer = await ports.model.ask(request)
-    outcome = await repair_after_trial(ports.model, request, answer, attempt, note=repair_note, repairs=MAX_REPAIRS)
+    conversation = await converse(
+        ports.model,
+        build_test_request(run, _build_messages(run, ports, goal)),
+        create_toolset(run, ports, run.spec.base),
+        _count_tool_calls(run),
+        is_answer=lambda text: bool(parse(text).edits),
+        note=lambda tool_call, result: ports.note(look=tool_call, served=result),
+        run_snippet=partial(run_snippet, run.suited, ports, run.spec.base),
+    )
+    outcome = await repair_after_trial(
+        ports.model, conversation.ask, conversation.answer, attempt, note=repair_note, repairs=MAX_REPAIRS
+    )
     if outcome.value is None:
         if outcome.answer.fault is AnswerFault.budget:
             return report_no_tests(run, outcome)
@@ -78,6 +91,11 @@ async def write_failing_test(run: RunState, ports: Ports, goal: str, baseline: S
     spec = run.spec.with_command(outcome.value.command).model_copy(update={"base": outcome.value.snapshot})
     updated_run = run.model_copy(update={"spec": spec})
     return await with_traced_lines(updated_run, ports, await without_flakes(updated_run, ports, outcome.value))
+
+
+def _count_tool_calls(run: RunState) -> int:
+    """Return how many tools the model may call before it answers: none if it gives its edits in one answer."""
+    return run.spec.looks if run.spec.asks.session_calls else 0
 
 
 async def _run_new_test(
@@ -141,6 +159,6 @@ def _build_messages(run: RunState, ports: Ports, goal: str) -> tuple[Message, ..
     )
     files = outline(Files(paths, read, partial(trees.get_size, base)), is_test_path, MAX_OUTLINE_LENGTH)
     example = find_example(filter(find_test_language, paths), read)
-    return build_test_question(
-        run, goal, WriterContext(files, context.with_paths(view.snapshot_paths), read, example), ANSWER, ports.note
-    )
+    code = context.with_paths(view.snapshot_paths)
+    writer_context = WriterContext(files, code, read, example, _count_tool_calls(run))
+    return build_test_question(run, goal, writer_context, ANSWER, ports.note)

@@ -95,6 +95,13 @@ WORK_TOOLS = (
     ),
 )
 """The tools of a working session, besides `TOOLS`."""
+RUN_TOOL = _define_tool(
+    "run",
+    "Run a snippet on the project as it is, and show what it prints. Nothing that it writes is kept.",
+    ("snippet",),
+    snippet=("string", "the code, in the project's language"),
+)
+"""The tool that runs a snippet outside a working session."""
 NAMES = frozenset(tool.name for tool in TOOLS)
 WORK_NAMES = frozenset(tool.name for tool in WORK_TOOLS)
 

@@ -20,11 +20,9 @@ from redstart.toolkit.model_tools.symbols import Symbol, list_symbols
 from redstart.toolkit.model_tools.tool_calls import (
     TOOLS,
     Arguments,
-    WrittenCalls,
     get_text,
     normalize_arguments,
     parse_arguments,
-    parse_written_calls,
 )
 from redstart.toolkit.model_tools.visible_files import Files, FileText, ReadRefusal, normalize_path
 
@@ -101,10 +99,6 @@ class Toolset:
         log: Callable[[str], str],
     ) -> None:
         self._files, self._find, self._read_attempts, self._log = files, find, read_attempts, log
-
-    def parse_calls(self, text: str) -> WrittenCalls:
-        """Parse the tool calls that a model wrote into its text."""
-        return parse_written_calls(text)
 
     def serve(self, call: ToolCall) -> ToolResult:
         """Answer any call with a result of bounded size, in bounded time."""

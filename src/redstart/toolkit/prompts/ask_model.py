@@ -159,6 +159,8 @@ class WriterContext(NamedTuple):
     read: Callable[[str], bytes | None]
     example: tuple[str, str] | None
     """Path and text of an existing test."""
+    tool_calls: int = 0
+    """How many tools the writer may call before it answers."""
 
 
 def describe_test_goal(run: RunState) -> str:
@@ -172,10 +174,13 @@ def build_test_question(
     run: RunState, goal: str, context: WriterContext, answer: int, note: ProgressNote
 ) -> tuple[Message, ...]:
     """Build the question about a goal in this section, with room for an answer of `answer_tokens` tokens."""
-    spec = run.spec
+    spec, question, tools = run.spec, "asked/reproduce", dict[str, str]()
+    if context.tool_calls:
+        question = "session/reproduce"
+        tools["ask"] = format_section("Now", f"At most {context.tool_calls} tool calls are possible.")
     return fit_messages(
         note,
-        "asked/reproduce",
+        question,
         spec.asks.compute_question_tokens(answer),
         goal=goal,
         hint=sections.build_hint_section(spec.hint),
@@ -185,4 +190,5 @@ def build_test_question(
         files=format_section("Files", wrap_untrusted("files", context.files, 40_000)),
         code=sections.build_code_section(context.code, context.read),
         example=format_section("A test of this project", wrap_untrusted(*context.example)) if context.example else "",
+        **tools,
     )
