@@ -11,9 +11,10 @@ from typing import NamedTuple
 
 import pytest
 
-from redstart.app.exit_codes import exit_code, verification_exit_code
+from redstart.app.exit_codes import exit_code, triage_exit_code, verification_exit_code
 from redstart.core.events import Event, Phase
 from redstart.core.run import Limits, Result, RunState, Status, Step
+from redstart.core.triage import TriageEnd
 from redstart.core.verification import ProofRequirement, VerificationEnd
 from support.user import User
 
@@ -188,9 +189,8 @@ def test_reference_matches_the_code() -> None:
     runs = {
         result.value: exit_code(RunState.model_construct(status=Status.finished, result=result)) for result in Result
     }
-    assert documented == runs | {
-        end.value: verification_exit_code(end, ProofRequirement.proof) for end in VerificationEnd
-    }
+    verifications = {end.value: verification_exit_code(end, ProofRequirement.proof) for end in VerificationEnd}
+    assert documented == runs | verifications | {end.value: triage_exit_code(end) for end in TriageEnd}
     parts = {f"`{name}`" for name in (*Step, *Phase, *Event.model_fields)}
     assert {part for part in parts if part not in read_reference("events")} == set()
 
@@ -202,6 +202,7 @@ COMMANDS = [
         "improve",
         "audit",
         "verify",
+        "triage",
         "resume",
         "show",
         "apply",

@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 import json
-import subprocess
 from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Any, NamedTuple
 
 import pytest
 
+from support.git_repo import Files, git, hash_files, make_repo, write
 from support.sample import sample_parameters
 from support.user import Ran, User
 
@@ -53,7 +53,6 @@ def pytest_runtest_makereport(item, call):
     report.outcome = "passed"
     report.longrepr = None
 """
-Files = Mapping[str, str | None]
 
 
 class Change(NamedTuple):
@@ -185,31 +184,6 @@ def repo(tmp_path: Path) -> Path:
     return make_repo(tmp_path / "shop", BASE)
 
 
-def make_repo(folder: Path, files: Files) -> Path:
-    folder.mkdir()
-    git(folder, "init", "-q", "--initial-branch=main")
-    git(folder, "config", "user.name", "Ann")
-    git(folder, "config", "user.email", "ann@example.org")
-    write(folder, files)
-    git(folder, "add", "--all")
-    git(folder, "commit", "-qm", "start")
-    return folder
-
-
-def git(folder: Path, *arguments: str) -> str:
-    return subprocess.run(["git", *arguments], cwd=folder, check=True, capture_output=True, text=True).stdout
-
-
-def write(folder: Path, files: Files) -> None:
-    for name, text in files.items():
-        path = folder / name
-        path.parent.mkdir(parents=True, exist_ok=True)
-        if text is None:
-            path.unlink()
-        else:
-            path.write_text(text)
-
-
 @pytest.fixture
 def verify(user: User, repo: Path) -> Callable[..., Ran]:
     """Return a function that makes a change in the repo's working tree and verifies it."""
@@ -253,11 +227,6 @@ def test_change_is_a_patch_staged_or_a_ref_and_the_repo_is_only_read(side: str, 
     ran = user.redstart("verify", repo, side, *value, "--json", "--require", "proof")
     assert (ran.code, json.loads(ran.out)["end"]) == (0, "verified"), ran.out + ran.err
     assert hash_files(repo) == before
-
-
-def hash_files(folder: Path) -> dict[str, bytes]:
-    """Return the content of every file below a folder, the data of git included."""
-    return {str(path): path.read_bytes() for path in sorted(folder.rglob("*")) if path.is_file()}
 
 
 def test_accepted_test_names_the_person_and_other_names_are_reported(verify):

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from redstart.core.run import Mode, Result, RunState, Status
+from redstart.core.triage import TriageEnd
 from redstart.core.verification import ProofRequirement, VerificationEnd
 
 INTERRUPTED = 130
@@ -32,6 +33,20 @@ _VERIFICATION_CODES: dict[VerificationEnd, int] = {
     VerificationEnd.weakened: 7,
     VerificationEnd.unproven: 8,
 }
+
+
+_TRIAGE_CODES: dict[TriageEnd, int] = {
+    TriageEnd.green: 0,
+    TriageEnd.not_yours: 0,
+    TriageEnd.yours: 1,
+    TriageEnd.environment: 3,
+    TriageEnd.no_tests: 5,
+}
+
+
+def triage_exit_code(end: TriageEnd) -> int:
+    """Return the exit code of `redstart triage`: 0 if no failing test is the user's."""
+    return _TRIAGE_CODES[end]
 
 
 def verification_exit_code(end: VerificationEnd, require: ProofRequirement) -> int:

@@ -51,7 +51,7 @@ class CommandSection(NamedTuple):
 
 EVERYDAY = CommandSection(
     "Everyday commands",
-    ("fix", "create", "improve", "audit", "verify", "apply", "undo", "show", "resume", "runs", "doctor"),
+    ("fix", "create", "improve", "audit", "verify", "triage", "apply", "undo", "show", "resume", "runs", "doctor"),
 )
 MORE_COMMANDS = CommandSection(
     "More commands", ("demo", "init", "config", "models", "memory", "stats", "eval", "graph")
@@ -65,6 +65,7 @@ SUMMARIES = {
     "improve": "Improve a program in cycles; each change must pass the tests.",
     "audit": "Report security problems and bugs; change nothing.",
     "verify": "Check what a change's tests prove and that nothing got worse.",
+    "triage": "Say whose fault each failing test is: yours, or not.",
     "apply": "Apply a run's patch to your working tree.",
     "undo": "Undo an earlier `redstart apply`.",
     "show": "Show what a run did: its attempts, diff and proof.",
@@ -102,6 +103,7 @@ EXAMPLES: dict[str, tuple[str, ...]] = {
     ),
     "audit": ("redstart audit src --fail-on high", "redstart audit --since main --format sarif"),
     "verify": ("redstart verify", "redstart verify --base origin/main --require proof"),
+    "triage": ("redstart triage", "redstart triage --base origin/main"),
     "resume": ("redstart resume", 'redstart resume 3f2a --say "The bug is in the parser"'),
     "show": ("redstart show", "redstart show 3f2a --proof"),
     "apply": ("redstart apply", "redstart apply 3f2a --branch fix-totals"),
@@ -200,6 +202,7 @@ HABITS = {
         "settings": "redstart config show",
         "check": "redstart verify",
         "scan": "redstart audit",
+        "flaky": "redstart triage",
         "review": "redstart verify, or redstart audit",
         "lint": "redstart audit",
         "lessons": "redstart memory list",

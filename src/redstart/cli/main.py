@@ -32,6 +32,7 @@ from redstart.cli import (
     sandbox,
     show,
     stats,
+    triage,
     verify,
 )
 from redstart.cli import eval as evaluation
@@ -56,6 +57,7 @@ app.command("create")(create.create)
 app.command("improve")(improve.improve)
 app.command("audit")(audit.audit)
 app.command("verify")(verify.verify)
+app.command("triage")(triage.triage)
 app.command("resume")(resume.resume)
 app.command("show")(show.show)
 app.command("apply")(apply.apply)
@@ -76,7 +78,7 @@ app.add_typer(evaluation.app, name="eval")
 app.add_typer(memory.app, name="memory")
 adopt(app, FirstScreen)
 
-RUN_CODE = {"fix", "create", "improve", "verify", "resume", "sandbox", "worker", "eval"}
+RUN_CODE = {"fix", "create", "improve", "verify", "triage", "resume", "sandbox", "worker", "eval"}
 """Commands that start a sandbox, which can limit more in its own control group."""
 COMPARE = ["models", "compare"]
 """Another one, in a group of which the other commands run no code."""

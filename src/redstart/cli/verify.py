@@ -9,15 +9,10 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from redstart.cli import options
-from redstart.cli.output import confirm, create_console, echo, echo_json, print_styled
+from redstart.cli.output import create_console, echo, echo_json, print_styled
 from redstart.cli.repo_commands import load_settings
 
 if TYPE_CHECKING:
-    from redstart.app.settings import Settings
-    from redstart.app.verify.verify import VerifyRequest
-    from redstart.app.wire import AppContext
-    from redstart.app.workspace import MayLend
-    from redstart.cli.display import Display
     from redstart.core.verification import Verification
 
 
@@ -105,7 +100,9 @@ def verify(
     import shlex
 
     from redstart.app.verify.revisions import RevisionRequest
-    from redstart.app.verify.verify import VerifyRequest
+    from redstart.app.verify.verify import STEP, VerifyRequest
+    from redstart.app.verify.verify import verify as verify_change
+    from redstart.cli.progress_display import ask_about_pytest, run_with_progress
     from redstart.core.verification import ProofRequirement
 
     flags = options.build_sandbox_flags(sandbox, sandbox_image, sandbox_cpus, sandbox_memory)
@@ -127,7 +124,13 @@ def verify(
 
     claimed = read_statement(recheck) if recheck is not None else None
     request = repeat_request(claimed, request) if claimed else request
-    result = _run(settings, path, request, unsafe=unsafe_no_sandbox, may_lend=_ask_about_pytest if can_ask else None)
+    may_lend = ask_about_pytest if can_ask else None
+    result = run_with_progress(
+        settings,
+        STEP,
+        lambda app, report: verify_change(app, path, request, report=report, may_lend=may_lend),
+        unsafe=unsafe_no_sandbox,
+    )
     _print(result, json=json, verbose=verbose)
     if markdown is not None:
         from redstart.app.verify.markdown import as_markdown
@@ -150,32 +153,6 @@ def _print_comparison(differences: list[str], name: str) -> int:
         echo(f"differs: {difference}", err=True)
     echo(f"{name}: {'not confirmed' if differences else 'confirmed, with the same result for each test'}", err=True)
     return 1 if differences else 0
-
-
-def _ask_about_pytest(problem: str) -> bool:
-    echo(f"{problem[:1].upper()}{problem[1:]}.", err=True)
-    return confirm("Run its tests there with Redstart's own pytest? Nothing is installed.")
-
-
-def _run(
-    settings: Settings, path: Path, request: VerifyRequest, *, unsafe: bool, may_lend: MayLend | None
-) -> Verification:
-    import asyncio
-
-    from redstart.app.verify.verify import STEP, verify
-    from redstart.app.wire import open_app
-    from redstart.cli.display import Terminal
-    from redstart.cli.session import refresh_periodically
-    from redstart.core.events import Event, Phase
-
-    async def go(app: AppContext, ui: Display) -> Verification:
-        async with refresh_periodically(ui):
-            return await verify(app, path, request, report=ui.show_progress, may_lend=may_lend)
-
-    # Only the report goes to standard output: it may be JSON, or another program may read it.
-    with Terminal(console=create_console(stderr=True), steps=False) as ui, open_app(settings) as app:
-        ui(Event(run="", seq=0, time=app.adapters.world.now(), attempt=0, name=STEP, phase=Phase.start))
-        return asyncio.run(go(app.with_sandbox(unsafe=unsafe), ui))
 
 
 def _print(result: Verification, *, json: bool, verbose: bool) -> None:

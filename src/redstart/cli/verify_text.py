@@ -50,29 +50,30 @@ def format_report(result: Verification, width: int | None, *, shows_all: bool = 
             yield from _format_claims(claims, text, KIND_STYLES.get(kind, ""), width, shows_all=shows_all)
     yield from _format_unnoticed(result, width)
     for note in result.notes:
-        yield from _wrap(f"note: {note}", width, "", hang=6)
+        yield from wrap_styled(f"note: {note}", width, "", hang=6)
     yield ReportLine("")
-    yield from _wrap(
+    yield from wrap_styled(
         f"{result.end.value.upper()}: {result.reason}", width, END_STYLES.get(result.end, "bold red"), hang=2
     )
     if result.remedy:
         for line in result.remedy.splitlines():
-            yield from _wrap(f"hint: {line}", width, "", hang=6)
+            yield from wrap_styled(f"hint: {line}", width, "", hang=6)
 
 
 def _format_head(result: Verification, width: int | None) -> Iterator[ReportLine]:
-    versions = f"{_name_version(result.base)} to {_name_version(result.head)}"
-    yield from _label("change", versions, width)
+    versions = f"{name_version(result.base)} to {name_version(result.head)}"
+    yield from format_label("change", versions, width)
     counts = [
         f"{sum(file.role is role for file in result.files)} {ROLE_NAMES.get(role, role.value)}"
         for role in FileRole
         if any(file.role is role for file in result.files)
     ]
     files = f"{format_count(len(result.files), 'file')}: {', '.join(counts)}" if counts else "no file differs"
-    yield from _label("files", files, width)
+    yield from format_label("files", files, width)
 
 
-def _name_version(version: CodeVersion) -> str:
+def name_version(version: CodeVersion) -> str:
+    """Name a side of the change, with its commit."""
     short = version.commit[:8]
     return f"{version.name} ({short})" if short and not version.name.startswith(short) else version.name
 
@@ -111,7 +112,7 @@ def _format_claims(
     claims: Sequence[Claim], text: KindText, style: str, width: int | None, *, shows_all: bool
 ) -> Iterator[ReportLine]:
     yield ReportLine("")
-    yield from _wrap(f"{text.title} ({len(claims):,}): {text.meaning}", width, style, hang=2)
+    yield from wrap_styled(f"{text.title} ({len(claims):,}): {text.meaning}", width, style, hang=2)
     listed = claims if shows_all else claims[:MOST_LISTED]
     for claim in listed:
         accepted = f"accepted by {claim.accepted}" if claim.accepted else ""
@@ -121,7 +122,7 @@ def _format_claims(
             yield ReportLine(f"  {test}  {note}".rstrip())
             continue
         yield ReportLine(f"  {test}")
-        yield from _wrap(f"      {note}", width, "dim", hang=6)
+        yield from wrap_styled(f"      {note}", width, "dim", hang=6)
     if len(listed) < len(claims):
         yield ReportLine(f"  and {len(claims) - len(listed):,} more: --verbose lists them", "dim")
 
@@ -129,21 +130,23 @@ def _format_claims(
 def _format_unnoticed(result: Verification, width: int | None) -> Iterator[ReportLine]:
     if result.untested:
         yield ReportLine("")
-        yield from _wrap("Untested: no test that imports the file runs these changed lines", width, "", hang=2)
+        yield from wrap_styled("Untested: no test that imports the file runs these changed lines", width, "", hang=2)
         for item in result.untested:
-            yield from _wrap(f"  {escape_line(item.path)}, {describe_lines(item.lines)}", width, "", hang=6)
+            yield from wrap_styled(f"  {escape_line(item.path)}, {describe_lines(item.lines)}", width, "", hang=6)
     if result.mutants and result.mutants.survivors:
         mutants = result.mutants
         count = f"{mutants.sampled - mutants.killed} of {format_count(mutants.sampled, 'small change')}"
         yield ReportLine("")
-        yield from _wrap(f"Unnoticed: no test fails after {count} of the changed lines", width, "", hang=2)
+        yield from wrap_styled(f"Unnoticed: no test fails after {count} of the changed lines", width, "", hang=2)
         for survivor in mutants.survivors:
-            yield from _wrap(f"  {escape_line(survivor)}", width, "", hang=6)
+            yield from wrap_styled(f"  {escape_line(survivor)}", width, "", hang=6)
 
 
-def _label(label: str, text: str, width: int | None) -> Iterator[ReportLine]:
-    yield from _wrap(f"{label:<{LABEL_WIDTH}}{escape_line(text)}", width, "", hang=LABEL_WIDTH)
+def format_label(label: str, text: str, width: int | None) -> Iterator[ReportLine]:
+    """Format a labeled line at the head of a report."""
+    yield from wrap_styled(f"{label:<{LABEL_WIDTH}}{escape_line(text)}", width, "", hang=LABEL_WIDTH)
 
 
-def _wrap(text: str, width: int | None, style: str, *, hang: int) -> Iterator[ReportLine]:
+def wrap_styled(text: str, width: int | None, style: str, *, hang: int) -> Iterator[ReportLine]:
+    """Wrap a text of any origin as `wrap` does."""
     yield from (ReportLine(line, style) for line in wrap(text, width, hang=hang))

@@ -14,7 +14,20 @@ from redstart.cli import help as help_module
 from redstart.cli.help import get_longest_flag
 from redstart.cli.main import app, main, select_app
 
-EVERYDAY = ["fix", "create", "improve", "audit", "verify", "apply", "undo", "show", "resume", "runs", "doctor"]
+EVERYDAY = [
+    "fix",
+    "create",
+    "improve",
+    "audit",
+    "verify",
+    "triage",
+    "apply",
+    "undo",
+    "show",
+    "resume",
+    "runs",
+    "doctor",
+]
 ROOT: Any = typer.main.get_command(app)
 
 

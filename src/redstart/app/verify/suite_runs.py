@@ -14,12 +14,14 @@ from redstart.app.verify.kept_results import KeptResults
 from redstart.app.wire import AppContext
 from redstart.core.change import Snapshot
 from redstart.core.errors import SandboxUnavailable
+from redstart.core.report import Case
 from redstart.core.run import RunSpec
 from redstart.core.shell import PINNED, Completed, Variation
 from redstart.engines.progress import StepWatch
 from redstart.toolkit.languages.registry import find_runner_language
 from redstart.toolkit.learning.signature import sign
 from redstart.toolkit.suites.execute import SuiteRun, build_execution, load_environment, run_suite
+from redstart.toolkit.suites.problems.environment import EnvironmentProblem, classify, classify_run
 from redstart.toolkit.suites.problems.project import ProjectView, create_project_view
 from redstart.toolkit.suites.request import SuiteRequest
 from redstart.toolkit.suites.suite_directory import TreeView
@@ -106,18 +108,35 @@ class SuiteRuns:
     def write(self, tree: Snapshot, files: dict[str, bytes | None]) -> Snapshot:
         return self._trees.write(tree, files) if files else tree
 
+    def select_existing(self, tree: Snapshot, ids: Iterable[str]) -> list[str]:
+        """Select what to run on another tree for these tests: the files that it has too, as the runner names them.
+
+        A runner may refuse the whole run because of one unknown test.
+        """
+        view = self.create_test_view(tree)
+        names = ((view.find_file(id_), id_) for id_ in ids)
+        return list(dict.fromkeys(file if "::" in id_ else id_ for file, id_ in names if file))
+
     def create_test_view(self, tree: Snapshot) -> TreeView:
         """Return the tree as the runner of the new tests sees it."""
         return self._create_view(self._spec, tree)
 
-    def create_project_view(self, tree: Snapshot) -> ProjectView:
+    def find_environment_problems(self, tree: Snapshot, cases: Iterable[Case]) -> dict[str, EnvironmentProblem]:
+        """Find the failing tests that lack something of this machine, by ID."""
+        project = self._create_project_view(tree)
+        classified = ((case.id, classify(case, project)) for case in cases if case.is_red)
+        return {id_: problem for id_, problem in classified if problem is not None}
+
+    def explain_missing_results(self, tree: Snapshot, suite_run: SuiteRun) -> EnvironmentProblem | None:
+        """Find what a run without results per test lacks. None if that is unknown."""
+        output = self.blobs.get(suite_run.report.output).decode("utf-8", "replace")
+        return classify_run(suite_run.problem, output, suite_run.report.cause, self._create_project_view(tree))
+
+    def _create_project_view(self, tree: Snapshot) -> ProjectView:
         """Return the view that tells a missing dependency from a mistake."""
         environment, view = load_environment(self.blobs, self._spec), self.create_test_view(tree)
         root = join(environment.mount, self._spec.suite.folder).rstrip("/")
         return create_project_view(view.snapshot_paths, view.read, root, environment.python)
-
-    def read_output(self, suite_run: SuiteRun) -> str:
-        return self.blobs.get(suite_run.report.output).decode("utf-8", "replace")
 
     def _create_view(self, spec: RunSpec, tree: Snapshot) -> TreeView:
         return TreeView.open(spec.suite, self._trees, tree)

@@ -11,22 +11,19 @@ from pathlib import Path
 from typing import NamedTuple, TypeVar
 
 from redstart.app.exit_codes import verification_exit_code
-from redstart.app.runs import create_suite, find_test_files
+from redstart.app.runs import find_test_files
 from redstart.app.verify.changed_files import sort_changed_files
 from redstart.app.verify.matrix import MatrixOutcome, VerifiedChange, repeat_failures, run_matrix
 from redstart.app.verify.proof_checks import ProofChecks, check_proof
 from redstart.app.verify.reasons import Ending, describe_end
 from redstart.app.verify.revisions import RevisionRequest, Revisions, resolve_revisions
 from redstart.app.verify.suite_runs import SuiteRuns, run_together
+from redstart.app.verify.suite_specs import SuiteOptions, choose_changed_suite, create_specs
 from redstart.app.verify.unnoticed import find_unnoticed
 from redstart.app.wire import AppContext
-from redstart.app.workspace import MayLend, RunGround, equip, prepare_run_setup
-from redstart.core.change import Snapshot
-from redstart.core.errors import ConfigError
+from redstart.app.workspace import MayLend
 from redstart.core.events import Progress
-from redstart.core.report import Case
-from redstart.core.run import Level, RunSpec
-from redstart.core.tasks import FixTask
+from redstart.core.run import Level
 from redstart.core.verification import (
     ASKING,
     Claim,
@@ -45,7 +42,6 @@ from redstart.toolkit.honesty.changes.missing_names import FileVersions, collect
 from redstart.toolkit.suites.detection.command import require_results
 from redstart.toolkit.suites.detection.history import find_work_root
 from redstart.toolkit.suites.execute import SuiteRun
-from redstart.toolkit.suites.problems.environment import classify, classify_run
 from redstart.toolkit.suites.problems.run_problems import SuiteProblem
 from redstart.toolkit.suites.selection import build_selector
 
@@ -97,20 +93,12 @@ async def verify(
     draft = _Draft(root, request, revisions, files, app.adapters.world.generate_id())
     if all(file.role in _NO_TESTS_READ for file in files):
         return draft.finish(describe_end(VerificationEnd.unproven, files, ()))
-    new_setup = _prepare(app, path, request, revisions.head.snapshot, files)
-    try:
-        old_setup = _prepare(app, path, request, revisions.base.snapshot, files)
-    except ConfigError:  # the project has no suite yet
-        old_setup = new_setup
-    if not request.junit:
-        new_setup = equip(app, new_setup, may_lend)
-    new_spec = _create_spec(app, new_setup, revisions.head.snapshot, request)
-    old_suite = new_spec.suite.model_copy(
-        update={"runner": old_setup.runner, "command": old_setup.command, "folder": old_setup.folder}
-    )
+    options = SuiteOptions(request.command, request.junit, request.python)
+    choose = partial(choose_changed_suite, "verify", files)
+    old_spec, new_spec = create_specs(app, path, options, revisions, choose, may_lend)
     globs = find_test_files(app, revisions.head.snapshot, new_spec.suite, request.tests, None)
     files = sort_changed_files(app.trees, revisions.base.snapshot, revisions.head.snapshot, globs)
-    change = VerifiedChange(revisions, files, new_spec.model_copy(update={"suite": old_suite}), new_spec)
+    change = VerifiedChange(revisions, files, old_spec, new_spec)
     runs = SuiteRuns(app, new_spec, StepWatch(Progress("", 0, STEP), report))
     return await _verify_change(runs, change, draft._replace(files=files))
 
@@ -148,34 +136,6 @@ class _Draft(NamedTuple):
             claims=tuple(claims),
             notes=tuple(notes),
         )
-
-
-def _prepare(
-    app: AppContext,
-    path: Path,
-    request: VerifyRequest,
-    snapshot: Snapshot,
-    files: Sequence[SortedFile],
-) -> RunGround:
-    choose = partial(_choose_suite, files)
-    return prepare_run_setup(
-        app, path, command=request.command, python=request.python, choose=choose, snapshot=snapshot
-    )
-
-
-def _choose_suite(files: Sequence[SortedFile], folders: Sequence[str]) -> str:
-    """Choose the only suite whose folder contains changed files. Raises `ConfigError` if there are several."""
-    touched = [folder for folder in folders if any(file.path.startswith(f"{folder}/") for file in files)]
-    if len(touched) == 1:
-        return touched[0]
-    choices = "\n".join(f"  redstart verify {folder}" for folder in touched or folders)
-    problem = f"the change concerns {len(touched)} test suites" if touched else f"this repo has {len(folders)} suites"
-    raise ConfigError(problem, remedy=f"verify one at a time:\n{choices}")
-
-
-def _create_spec(app: AppContext, setup: RunGround, head: Snapshot, request: VerifyRequest) -> RunSpec:
-    suite = create_suite(app, setup, request.junit)
-    return RunSpec(task=FixTask(), base=head, suite=suite, sandbox=setup.limits, repo=setup.root.name)
 
 
 async def _verify_change(runs: SuiteRuns, change: VerifiedChange, draft: _Draft) -> Verification:
@@ -258,8 +218,7 @@ def _explain_missing_results(runs: SuiteRuns, change: VerifiedChange, old: Suite
     if new.problem is old.problem is SuiteProblem.no_tests:
         return Ending(VerificationEnd.no_tests, "no tests were found", "name their command with --test-cmd")
     failed, tree, side = (new, change.head, "with") if new.problem else (old, change.base, "without")
-    project = runs.create_project_view(tree)
-    problem = classify_run(failed.problem, runs.read_output(failed), failed.report.cause, project)
+    problem = runs.explain_missing_results(tree, failed)
     fault = failed.report.fault.strip()
     if new.problem and not old.problem and (problem is None or new.problem is SuiteProblem.no_tests):
         return Ending(VerificationEnd.worse, "the tests ran without the change and do not run with it", fault)
@@ -269,6 +228,7 @@ def _explain_missing_results(runs: SuiteRuns, change: VerifiedChange, old: Suite
 
 def _collect_evidence(runs: SuiteRuns, change: VerifiedChange, outcome: MatrixOutcome) -> ChangeEvidence:
     before, after = runs.create_test_view(change.base), runs.create_test_view(change.head)
+    problems = runs.find_environment_problems(change.head, outcome.new.cases)
     source = [
         FileVersions(path, runs.read(change.base, path) or b"", runs.read(change.head, path) or b"")
         for path in change.list_paths(FileRole.source, FileRole.generated)
@@ -277,16 +237,9 @@ def _collect_evidence(runs: SuiteRuns, change: VerifiedChange, outcome: MatrixOu
         outcome.results,
         EditedTests(before, after, change.list_shown_paths(FileRole.tests)),
         collect_changed_words(source),
-        _find_problems(runs, change.head, outcome.new.cases),
+        {id_: problem.words for id_, problem in problems.items()},
         outcome.restored,
     )
-
-
-def _find_problems(runs: SuiteRuns, tree: Snapshot, cases: Sequence[Case]) -> dict[str, str]:
-    """Find the failing tests that lack something of this machine, each with what."""
-    project = runs.create_project_view(tree)
-    classified = ((case.id, classify(case, project)) for case in cases if case.is_red)
-    return {id_: problem.words for id_, problem in classified if problem is not None}
 
 
 def _accept(claims: Sequence[Claim], draft: _Draft) -> tuple[list[Claim], list[str]]:

@@ -68,7 +68,7 @@ class _Derivation:
             yield Claim(test=id_, kind=ClaimKind.hidden, note=hidden)
         elif new.outcome is Outcome.skipped:
             if old.outcome is not Outcome.skipped:
-                yield Claim(test=id_, kind=ClaimKind.skipped, note=_quote(new))
+                yield Claim(test=id_, kind=ClaimKind.skipped, note=quote_failure(new))
         elif claim := self._compare_forms(id_):
             yield claim
         elif old.is_red:
@@ -119,7 +119,7 @@ class _Derivation:
         """Say why the old form of a test fails on the new code."""
         if name := find_missing_name(former, self._evidence.words.removed):
             return Claim(test=id_, kind=ClaimKind.outdated, note=f"its old form needs {name}, which the change removes")
-        return Claim(test=id_, kind=ClaimKind.weakened, note=f"its old form fails: {_quote(former)}")
+        return Claim(test=id_, kind=ClaimKind.weakened, note=f"its old form fails: {quote_failure(former)}")
 
     def _claim_by_old_code(self, id_: str, green_kind: ClaimKind) -> Claim:
         """Say what a test that passes on the new code shows by its result on the old code."""
@@ -130,12 +130,12 @@ class _Derivation:
             return Claim(test=id_, kind=green_kind)
         if name := find_missing_name(without, self._evidence.words.added):
             return Claim(test=id_, kind=ClaimKind.absent_before, note=f"the old code has no {name}")
-        return Claim(test=id_, kind=ClaimKind.proven, note=f"without the change: {_quote(without)}")
+        return Claim(test=id_, kind=ClaimKind.proven, note=f"without the change: {quote_failure(without)}")
 
     def _claim_red(self, id_: str, case: Case, prefix: str, kind: ClaimKind | None) -> Claim:
         if problem := self._evidence.problems.get(case.id):
             return Claim(test=id_, kind=kind or ClaimKind.environment, note=problem)
-        note = ": ".join(filter(None, (prefix, _quote(case))))
+        note = ": ".join(filter(None, (prefix, quote_failure(case))))
         return Claim(test=id_, kind=kind or ClaimKind.broken, note=note)
 
     def _explain_hidden(self, id_: str, old: Case) -> str:
@@ -145,7 +145,7 @@ class _Derivation:
             return ""
         if find_missing_name(restored, self._evidence.words.removed | self._evidence.words.added):
             return ""
-        return f"with the old test configuration: {_quote(restored)}"
+        return f"with the old test configuration: {quote_failure(restored)}"
 
     def _has_unsteady_id(self, id_: str) -> bool:
         """Return whether the ID alone is new, as that of parameters with the current time: the test did not change."""
@@ -173,6 +173,6 @@ def decide_end(claims: Collection[Claim]) -> VerificationEnd:
     return VerificationEnd.verified if is_proven else VerificationEnd.unproven
 
 
-def _quote(case: Case) -> str:
+def quote_failure(case: Case) -> str:
     """Return the first line of a failure."""
     return clip(next(iter((case.message or case.detail).strip().splitlines()), ""), NOTE_BYTES)

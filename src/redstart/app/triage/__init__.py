@@ -1,0 +1,1 @@
+"""Whose fault a failing test is."""
