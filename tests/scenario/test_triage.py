@@ -3,13 +3,16 @@
 from __future__ import annotations
 
 import json
+import os
+import subprocess
+import sys
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
 import pytest
 
-from support.git_repo import Files, git, hash_files, make_repo, write
+from support.git_repo import Files, commit_each, git, hash_files, make_repo, write
 from support.user import Ran, User
 
 SHOP = """\
@@ -127,3 +130,153 @@ def test_head_is_a_ref_and_text_names_each_test_in_one_line(user: User, repo: Pa
     lines = ran.out.splitlines()
     assert "yours        tests/test_shop.py::test_count  AssertionError: assert 3 == 2" in lines
     assert lines[-1] == "YOURS: 1 of 2 failing tests is yours: 1 green on main"
+
+
+FLAKY = {
+    ".gitignore": "*.cache\n",
+    "state.py": "STATE = []\n",
+    "tests/test_first.py": "import state\n\n\ndef test_fills():\n    state.STATE.append(1)\n",
+    "tests/test_order.py": "import state\n\n\ndef test_order():\n    assert state.STATE == []\n",
+    "tests/test_zone.py": "import time\n\n\ndef test_zone():\n    assert time.tzname[0] != 'UTC'\n",
+    "tests/test_hash.py": "def test_hash():\n    assert hash('redstart') != HASH\n",
+    "tests/test_file.py": "from pathlib import Path\n\n\ndef test_file():\n    assert not Path('old.cache').exists()\n",
+    "old.cache": "of an earlier run\n",
+}
+
+
+def test_flaky_failures_have_a_rate_and_a_cause(triage):
+    code = ["-c", "print(hash('redstart'))"]
+    value = subprocess.run([sys.executable, *code], env={"PYTHONHASHSEED": "0"}, capture_output=True, text=True).stdout
+    files = {**FLAKY, "tests/test_hash.py": FLAKY["tests/test_hash.py"].replace("HASH", value.strip())}
+    ran = triage({**files, "shop.py": WRONG_COUNT}, "--json")
+    tests = read_tests(ran)
+    assert (ran.code, read_origins(ran)) == (
+        1,
+        {
+            "test_count": "yours",
+            "test_discount": "already_red",
+            **dict.fromkeys(("test_order", "test_zone", "test_hash", "test_file"), "flaky"),
+        },
+    )
+    causes = {name: test["cause"] for name, test in tests.items() if test["cause"]}
+    assert causes == {
+        "test_order": "order",
+        "test_zone": "time",
+        "test_hash": "hash_seed",
+        "test_file": "leftover_file",
+    }
+    # Each has the first run, six reruns, and one that tells its cause: without the ignored files, or among the others
+    # after one more alone.
+    assert {name: (tests[name]["failures"], tests[name]["runs"]) for name in ("test_count", "test_order")} == {
+        "test_count": (8, 8),
+        "test_order": (2, 9),
+    }
+
+
+def test_failure_by_chance_is_told_from_one_that_depends_on_other_tests(tmp_path: Path, triage):
+    counter = tmp_path / "counter"
+    counter.touch()
+    text = f"""\
+from pathlib import Path
+
+
+def test_chance():
+    with Path({str(counter)!r}).open("a") as file:
+        file.write(".")
+    assert Path({str(counter)!r}).stat().st_size % 2 == 0
+"""
+    ran = triage({"tests/test_chance.py": text}, "--json", "--sandbox", "process", "--unsafe-no-sandbox")
+    test = read_tests(ran)["test_chance"]
+    runs = counter.stat().st_size
+    assert (ran.code, test["origin"], test["cause"]) == (0, "flaky", "chance")
+    assert (test["runs"], test["failures"]) == (runs, (runs + 1) // 2)
+
+
+@pytest.mark.parametrize("option", ["--junit", "--log"])
+def test_only_the_failures_of_a_ci_job_run(option: str, tmp_path: Path, repo: Path, triage):
+    gone = {"tests/test_gone.py": "def test_gone():\n    assert False\n"}
+    weather = {"tests/test_ci.py": "import os\n\n\ndef test_ci():\n    assert 'CI_ONLY' not in os.environ\n"}
+    write(repo, {**gone, **weather, "shop.py": WRONG_COUNT})
+    report = tmp_path / "report"
+    command = [sys.executable, "-m", "pytest", "-q", "-p", "no:cacheprovider", f"--junit-xml={report}"]
+    environment = {"PATH": os.environ["PATH"], "PYTHONPATH": ".", "PYTHONDONTWRITEBYTECODE": "1", "CI_ONLY": "yes"}
+    output = subprocess.run(command, cwd=repo, env=environment, capture_output=True, text=True).stdout
+    if option == "--log":
+        report.write_text("".join(f"2026-11-02T10:00:00.0000000Z {line}\n" for line in output.splitlines()))
+    ran = triage({"tests/test_gone.py": None, "tests/test_shop.py": TESTS + NEW_TEST}, option, report, "--json")
+    assert (ran.code, read_origins(ran)) == (
+        1,
+        {"test_count": "yours", "test_discount": "already_red", "test_ci": "not_reproduced"},
+    ), ran.err
+    assert json.loads(ran.out)["notes"] == ["1 test of report did not run here: tests/test_gone.py::test_gone"]
+
+
+@pytest.mark.parametrize(
+    ("text", "option", "code"),
+    [
+        ("<testsuite name='a'><testcase classname='tests.test_shop' name='test_total'/></testsuite>", "--junit", 0),
+        ("<html>", "--junit", 2),
+        ("all is well\n", "--log", 2),
+        ("FAILED tests/test_other.py::test_a - assert 1 == 2\n", "--log", 5),
+    ],
+    ids=["none failed", "no JUnit", "no log", "other tests"],
+)
+def test_report_without_a_failure_of_this_repo(text: str, option: str, code: int, tmp_path: Path, triage):
+    (tmp_path / "report").write_text(text)
+    ran = triage({}, option, tmp_path / "report")
+    assert ran.code == code, ran.out + ran.err
+
+
+def test_200_commits_with_one_culprit_are_bisected_in_at_most_9_runs(tmp_path: Path, repo: Path, triage):
+    counter = tmp_path / "counter"
+    conftest = f"""\
+from pathlib import Path
+
+
+def pytest_sessionstart():
+    with Path({str(counter)!r}).open("a") as file:
+        print(Path("number.txt").read_text(), file=file)
+"""
+    write(repo, {"conftest.py": conftest, "number.txt": "0"})
+    git(repo, "add", "--all")
+    git(repo, "commit", "-qm", "count the runs")
+    git(repo, "checkout", "-qb", "feature")
+    changes: list[dict[str, str]] = [{"number.txt": str(number)} for number in range(1, 201)]
+    changes[136]["shop.py"] = WRONG_COUNT
+    commit_each(repo, changes)
+    before = hash_files(repo)
+    ran = triage({}, "--bisect", "--json", "--sandbox", "process", "--unsafe-no-sandbox")
+    test = read_tests(ran)["test_count"]
+    assert (test["origin"], test["first_bad"]["subject"], test["first_bad"]["unknown"]) == ("yours", "commit 137", [])
+    commits = [line for line in counter.read_text().splitlines() if line not in ("0", "200")]
+    assert len(commits) <= 9
+    assert json.loads(ran.out)["bisection"]["suite_runs"] <= 9
+    assert hash_files(repo) == before
+
+
+def test_first_bad_commits_of_several_tests_with_one_commit_that_cannot_run(user: User, repo: Path, triage):
+    broken = "raise SystemExit(9)\n"
+    write(repo, {"tests/test_other.py": "from shop import total\n\n\ndef test_zero():\n    assert total([]) == 0\n"})
+    git(repo, "add", "--all")
+    git(repo, "commit", "-qm", "test the empty list")
+    git(repo, "checkout", "-qb", "feature")
+    changes: list[dict[str, str | None]] = [{"README.md": str(number)} for number in range(6)]
+    changes[1]["shop.py"] = SHOP.replace("sum(prices)", "sum(prices, 1)")
+    changes[3]["conftest.py"] = broken
+    changes[4] |= {"conftest.py": None, "shop.py": WRONG_COUNT.replace("sum(prices)", "sum(prices, 1)")}
+    changes[5]["tests/test_other.py"] = "def test_born_red():\n    assert False\n"
+    commit_each(repo, changes)
+    ran = triage({"tests/test_new.py": "def test_new():\n    assert False\n"}, "--bisect", "--json")
+    found = {name: test["first_bad"] for name, test in read_tests(ran).items()}
+    ids = git(repo, "rev-list", "--reverse", "HEAD").split()
+    assert {name: (first["subject"], first["added"]) for name, first in found.items()} == {
+        "test_total": ("commit 2", False),
+        "test_count": ("commit 5", False),
+        "test_born_red": ("commit 6", True),
+        "test_new": ("working tree", True),
+        "test_discount": ("start", True),
+    }
+    assert found["test_count"]["unknown"] == [ids[-3]]
+    assert [skipped["subject"] for skipped in json.loads(ran.out)["bisection"]["skipped"]] == ["commit 4"]
+    shown = user.redstart("triage", repo, "--bisect")
+    assert f"first bad {ids[-2][:8]} 2025-11-01 Ann: commit 5; or one of 1 commit before it" in shown.out

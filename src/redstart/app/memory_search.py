@@ -18,6 +18,7 @@ from redstart.core.report import Case, Outcome
 from redstart.ports.memory.hashing import HashingEmbedder, embed_text
 from redstart.toolkit.languages.registry import is_test_path
 from redstart.toolkit.learning.signature import sign
+from redstart.toolkit.suites.reading.log import list_logged_failures
 
 LONGEST = 200_000
 """The maximum length of a text to search for, in characters."""
@@ -25,7 +26,6 @@ LOOKED_THROUGH = 2_000
 """The number of newest cards, and of newest failed attempts, to compare."""
 MIN_WORD_OVERLAP = 0.6
 """The minimum share of the text's words that a card or an attempt must contain to count as similar."""
-_SUMMARY = re.compile(r"^(?:FAILED|ERROR) (?P<id>\S+?::\S+)(?: - (?P<message>.+))?$", re.MULTILINE)
 _ERROR_LINE = re.compile(
     r"^(?:E\s+)?(?P<line>(?:[A-Za-z_][\w.]*(?:Error|Exception|Warning|Exit|Interrupt)\b.*|assert .+))$"
 )
@@ -87,11 +87,11 @@ async def search_memory(
 def read_error(text: str) -> Case:
     """Read the failure from a pasted traceback, test output or line."""
     lines = [line.strip() for line in text.splitlines() if line.strip()]
-    summary = _SUMMARY.search(text)
+    summary = next(iter(list_logged_failures(text)), None)
     error_lines = [match["line"] for line in lines if (match := _ERROR_LINE.match(line))]
-    summary_message = summary["message"] if summary and summary["message"] else ""
+    summary_message = summary.message if summary else ""
     message = error_lines[-1] if error_lines else summary_message or lines[-1]
-    return Case(id=summary["id"] if summary else "", outcome=Outcome.failed, message=message, detail=text)
+    return Case(id=summary.id if summary else "", outcome=Outcome.failed, message=message, detail=text)
 
 
 class _Wanted:

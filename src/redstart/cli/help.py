@@ -25,7 +25,7 @@ _FLAGS_BY_GROUP = {
         "--name --runs --memory --repo --by --skill --files --signature --types --export --database --html "
         "--count --most --hide-tests --demo --mode --version --install-completion --show-completion --older-than "
         "--keep --partial --base --head --staged --require --level --mutants --markdown --report-junit --attest "
-        "--recheck"
+        "--recheck --log --bisect"
     ),
     LIMITS: (
         "--max-attempts --max-cycles --max-usd --max-minutes --until-green --no-limit "
@@ -103,7 +103,7 @@ EXAMPLES: dict[str, tuple[str, ...]] = {
     ),
     "audit": ("redstart audit src --fail-on high", "redstart audit --since main --format sarif"),
     "verify": ("redstart verify", "redstart verify --base origin/main --require proof"),
-    "triage": ("redstart triage", "redstart triage --base origin/main"),
+    "triage": ("redstart triage", "redstart triage --base origin/main --bisect"),
     "resume": ("redstart resume", 'redstart resume 3f2a --say "The bug is in the parser"'),
     "show": ("redstart show", "redstart show 3f2a --proof"),
     "apply": ("redstart apply", "redstart apply 3f2a --branch fix-totals"),
@@ -203,6 +203,8 @@ HABITS = {
         "check": "redstart verify",
         "scan": "redstart audit",
         "flaky": "redstart triage",
+        "blame": "redstart triage --bisect",
+        "bisect": "redstart triage --bisect",
         "review": "redstart verify, or redstart audit",
         "lint": "redstart audit",
         "lessons": "redstart memory list",

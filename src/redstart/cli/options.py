@@ -164,6 +164,16 @@ UnfinishedRunId = Annotated[
     str,
     typer.Argument(metavar="ID", help="Run ID, or its first characters.", autocompletion=complete_unfinished_run_id),
 ]
+BaseRef = Annotated[
+    str,
+    typer.Option(
+        "--base",
+        metavar="REF",
+        help="Branch, tag or commit that the change starts from (default: the main branch).",
+    ),
+]
+OneJson = Annotated[bool, typer.Option("--json", help="Print the result as one JSON object.")]
+ListAllTests = Annotated[bool, typer.Option("-v", "--verbose", help="List every test.")]
 TestCommand = Annotated[
     str | None, typer.Option("--test-cmd", help="Command that runs the tests, for example 'pytest tests/unit'.")
 ]

@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
 import typer
 
 from redstart.cli import options
-from redstart.cli.output import create_console, echo_json, print_styled
+from redstart.cli.output import echo_json
 from redstart.cli.repo_commands import load_settings
 
 if TYPE_CHECKING:
@@ -17,22 +18,26 @@ if TYPE_CHECKING:
 
 def triage(
     path: Annotated[Path, typer.Argument(help="Directory of the project.")] = Path(),
-    base: Annotated[
-        str,
-        typer.Option(
-            "--base",
-            metavar="REF",
-            help="Branch, tag or commit to compare with (default: the main branch).",
-        ),
-    ] = "",
+    base: options.BaseRef = "",
     head: Annotated[
         str, typer.Option("--head", metavar="REF", help="Look at this branch, tag or commit (default: your files).")
     ] = "",
+    junit: Annotated[
+        Path | None,
+        typer.Option("--junit", metavar="FILE", help="Run only the tests that failed in this JUnit file of a CI job."),
+    ] = None,
+    log: Annotated[
+        Path | None,
+        typer.Option("--log", metavar="FILE", help="Run only the tests that failed in this log of a CI job."),
+    ] = None,
+    bisect: Annotated[
+        bool, typer.Option("--bisect", help="Find the first bad commit of each test that is yours or already red.")
+    ] = False,
     test_cmd: options.TestCommand = None,
     python: options.Python = None,
     no_input: options.NoInput = False,
-    json: Annotated[bool, typer.Option("--json", help="Print the result as one JSON object.")] = False,
-    verbose: Annotated[bool, typer.Option("-v", "--verbose", help="List every test.")] = False,
+    json: options.OneJson = False,
+    verbose: options.ListAllTests = False,
     sandbox: options.SandboxKind = None,
     sandbox_image: options.SandboxImage = None,
     sandbox_cpus: options.SandboxCpus = None,
@@ -57,7 +62,7 @@ def triage(
     can_ask = options.can_ask_user(silent=no_input or json)
     settings = load_settings(path, None, flags, can_ask=can_ask)
     command = tuple(shlex.split(test_cmd or settings.tests.command))
-    request = TriageRequest(RevisionRequest(base, head), SuiteOptions(command, python=python))
+    request = TriageRequest(RevisionRequest(base, head), SuiteOptions(command, python=python), junit, log, bisect)
     may_lend = ask_about_pytest if can_ask else None
     result = run_with_progress(
         settings,
@@ -71,10 +76,9 @@ def triage(
 
 def _print(result: Triage, *, json: bool, verbose: bool) -> None:
     from redstart.cli.triage_text import format_report
+    from redstart.cli.verify_text import print_report
 
     if json:
         echo_json(result.model_dump_json(indent=2))
         return
-    console = create_console()
-    for line in format_report(result, console.width if console.is_terminal else None, shows_all=verbose):
-        print_styled(console, line.text, line.style)
+    print_report(partial(format_report, result, shows_all=verbose))

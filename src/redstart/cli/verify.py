@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 from enum import StrEnum
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
 import typer
 
 from redstart.cli import options
-from redstart.cli.output import create_console, echo, echo_json, print_styled
+from redstart.cli.output import echo, echo_json
 from redstart.cli.repo_commands import load_settings
 
 if TYPE_CHECKING:
@@ -25,14 +26,7 @@ class RequirementName(StrEnum):
 
 def verify(
     path: Annotated[Path, typer.Argument(help="Directory of the project.")] = Path(),
-    base: Annotated[
-        str,
-        typer.Option(
-            "--base",
-            metavar="REF",
-            help="Branch, tag or commit that the change starts from (default: the main branch).",
-        ),
-    ] = "",
+    base: options.BaseRef = "",
     head: Annotated[
         str, typer.Option("--head", metavar="REF", help="Verify this branch, tag or commit (default: your files).")
     ] = "",
@@ -70,7 +64,7 @@ def verify(
     test_files: options.TestFiles = None,
     python: options.Python = None,
     no_input: options.NoInput = False,
-    json: Annotated[bool, typer.Option("--json", help="Print the result as one JSON object.")] = False,
+    json: options.OneJson = False,
     markdown: Annotated[
         Path | None,
         typer.Option("--markdown", metavar="FILE", help="Write the result for a pull-request comment to this file."),
@@ -87,7 +81,7 @@ def verify(
         Path | None,
         typer.Option("--recheck", metavar="FILE", help="Repeat the verification of such a statement and compare."),
     ] = None,
-    verbose: Annotated[bool, typer.Option("-v", "--verbose", help="List every test.")] = False,
+    verbose: options.ListAllTests = False,
     sandbox: options.SandboxKind = None,
     sandbox_image: options.SandboxImage = None,
     sandbox_cpus: options.SandboxCpus = None,
@@ -156,14 +150,12 @@ def _print_comparison(differences: list[str], name: str) -> int:
 
 
 def _print(result: Verification, *, json: bool, verbose: bool) -> None:
-    from redstart.cli.verify_text import format_report
+    from redstart.cli.verify_text import format_report, print_report
 
     if json:
         echo_json(result.model_dump_json(indent=2))
         return
-    console = create_console()
-    for line in format_report(result, console.width if console.is_terminal else None, shows_all=verbose):
-        print_styled(console, line.text, line.style)
+    print_report(partial(format_report, result, shows_all=verbose))
 
 
 def _write(path: Path, text: str, option: str) -> None:

@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from typing import NamedTuple
 
 from rich.cells import cell_len
 
 from redstart.app.verify.kinds import KINDS, KindText, describe_lines
+from redstart.cli.output import create_console, print_styled
 from redstart.cli.text_wrap import wrap
 from redstart.core.frozen import format_count
 from redstart.core.report import OutcomeCounts
@@ -39,6 +40,13 @@ ROLE_NAMES = {
 class ReportLine(NamedTuple):
     text: str
     style: str = ""
+
+
+def print_report(format_lines: Callable[[int | None], Iterable[ReportLine]]) -> None:
+    """Print the lines of a report, which fit into the terminal if there is one."""
+    console = create_console()
+    for line in format_lines(console.width if console.is_terminal else None):
+        print_styled(console, line.text, line.style)
 
 
 def format_report(result: Verification, width: int | None, *, shows_all: bool = False) -> Iterator[ReportLine]:

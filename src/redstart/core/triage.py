@@ -33,6 +33,8 @@ class FailureOrigin(StrEnum):
     """The test passes in one run and fails in another on the same code."""
     environment = "environment"
     """The test fails because of something that this machine lacks."""
+    not_reproduced = "not_reproduced"
+    """The test failed in the given report or log, and passes in each run here."""
     undecided = "undecided"
     """The tests of the base do not run here."""
 
@@ -48,6 +50,59 @@ class BaseResult(StrEnum):
     not_run = "not_run"
 
 
+class FlakeCause(StrEnum):
+    """What a flaky test depends on."""
+
+    order = "order"
+    """The tests that run before it."""
+    time = "time"
+    """The time zone, and with it the date."""
+    seed = "seed"
+    """The seed of random generators."""
+    hash_seed = "hash_seed"
+    """The order of sets."""
+    leftover_file = "leftover_file"
+    """A file that another test or an earlier run left behind."""
+    network = "network"
+    """A connection."""
+    chance = "chance"
+    """Its result differs although nothing else does: unseeded random numbers, timing, threads."""
+
+
+class FirstBad(VerificationPart):
+    """The first commit at which a test fails."""
+
+    commit: str = ""
+    """Its ID; empty for uncommitted changes."""
+    subject: str
+    """The first line of its message; `working tree` for uncommitted changes."""
+    author: str = ""
+    date: str = ""
+    """The author's date, as YYYY-MM-DD."""
+    added: bool = False
+    """Whether the test does not exist before this commit."""
+    unknown: tuple[str, ...] = ()
+    """The commits right before it at which the test has no result: one of them may be the first bad one."""
+
+
+class SkippedCommit(VerificationPart):
+    """A commit at which tests could not run."""
+
+    commit: str
+    subject: str
+    reason: str
+
+
+class Bisection(VerificationPart):
+    """The search for the first bad commits."""
+
+    commits: int
+    """Number of commits that were searched."""
+    suite_runs: int
+    """Number of commits whose tests ran."""
+    skipped: tuple[SkippedCommit, ...] = ()
+
+
 class FailingTest(VerificationPart):
     """A test that fails on the head."""
 
@@ -60,6 +115,14 @@ class FailingTest(VerificationPart):
     """Why it is of this origin, in a few words, if that is not obvious."""
     remedy: str = ""
     """What to do about it, if anything is known."""
+    runs: int = 1
+    """How often the test ran on the head."""
+    failures: int = 1
+    """In how many of these runs it failed."""
+    cause: FlakeCause | None = None
+    """What a flaky test depends on; null if that is unknown."""
+    first_bad: FirstBad | None = None
+    """Set if the history was searched."""
 
 
 class Triage(VerificationPart):
@@ -80,6 +143,8 @@ class Triage(VerificationPart):
     counts: OutcomeCounts = OutcomeCounts()
     """How the tests of the head ended."""
     tests: tuple[FailingTest, ...] = ()
+    bisection: Bisection | None = None
+    """Set if the history was searched."""
     notes: tuple[str, ...] = ()
     """What was not checked, one sentence each."""
 

@@ -26,6 +26,8 @@ class BaseResults(NamedTuple):
 
 async def find_base_results(runs: SuiteRuns, revisions: Revisions, spec: RunSpec, ids: Sequence[str]) -> BaseResults:
     """Run the files of the tests on the base. A test that does not exist there is absent."""
+    if not ids:
+        return BaseResults({})
     base, head = revisions.base.snapshot, revisions.head.snapshot
     if base.tree == head.tree:
         return BaseResults(dict.fromkeys(ids, BaseResult.failed))

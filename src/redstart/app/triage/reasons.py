@@ -60,9 +60,11 @@ def describe_end(tests: Sequence[FailingTest], base: str, base_problem: str) -> 
         f"already red on {base}": FailureOrigin.already_red,
         "flaky": FailureOrigin.flaky,
         "of the environment": FailureOrigin.environment,
+        "not reproduced here": FailureOrigin.not_reproduced,
     }
     counts = _join_counts({name: len(groups[origin]) for name, origin in names.items()})
-    return TriageEnding(TriageEnd.not_yours, f"none of {total} is yours: {counts}")
+    subject = "the failing test is not yours" if len(tests) == 1 else f"none of {total} is yours"
+    return TriageEnding(TriageEnd.not_yours, f"{subject}: {counts}")
 
 
 def _join_counts(counts: Mapping[str, int]) -> str:

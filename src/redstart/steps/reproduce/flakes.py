@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 
 from redstart.core.frozen import clip
 from redstart.core.report import FIRST, CaseList, Ids, Repeat, ReproductionResult
@@ -11,6 +11,7 @@ from redstart.core.run import RunState
 from redstart.core.shell import Variation
 from redstart.ports.bundle import Ports
 from redstart.steps.reproduce.baseline import restrict_to_targets, run_tests
+from redstart.toolkit.honesty.verdict.flake_conditions import find_conditions
 from redstart.toolkit.honesty.verdict.levels import MEASURES, estimate_seconds
 from redstart.toolkit.honesty.verdict.verdict import find_passing_targets
 from redstart.toolkit.suites.problems.reasons import MAX_LISTED_REASONS
@@ -44,29 +45,17 @@ async def without_flakes(run: RunState, ports: Ports, reproduction: Reproduction
 
 
 async def _name_flakes(run: RunState, ports: Ports, flaky: Mapping[str, tuple[str, Variation]]) -> tuple[str, ...]:
-    """Describe the first flaky tests with what each depends on.
+    """Describe the first flaky tests with what each depends on."""
 
-    A rerun differs from the first run not only in the varied condition: the other tests are left out, chance plays a
-    part, and the hash seed differs too. So the tests run with nothing varied, then with only the hash seed varied.
-    """
-    rerun = await run_tests(run, ports, run.spec.base, sorted(flaky))
-    whens = {id_: f"with another {name}" for id_, (name, _) in flaky.items()}
-    by_chance = find_passing_targets(flaky, rerun.cases)
-    whens |= dict.fromkeys(by_chance, "when it runs again without the other tests")
-    for seed in sorted(
-        {
-            variation.hash_seed
-            for _, variation in flaky.values()
-            if variation != Variation(hash_seed=variation.hash_seed)
-        }
-    ):
-        alike = sorted(
-            id_ for id_, (_, variation) in flaky.items() if variation.hash_seed == seed and id_ not in by_chance
-        )
-        if alike:
-            seed_run = await run_tests(run, ports, run.spec.base, alike, Variation(hash_seed=seed))
-            whens |= dict.fromkeys(find_passing_targets(alike, seed_run.cases), "with another hash seed")
-    return tuple(f"{clip(id_, 200)} (green {condition})" for id_, condition in whens.items())[:FIRST]
+    async def find_passing(ids: Sequence[str], variation: Variation) -> set[str]:
+        return find_passing_targets(ids, (await run_tests(run, ports, run.spec.base, ids, variation)).cases)
+
+    conditions = await find_conditions(flaky, find_passing)
+    return tuple(f"{clip(id_, 200)} (green {_describe_condition(name)})" for id_, name in conditions.items())[:FIRST]
+
+
+def _describe_condition(name: str) -> str:
+    return f"with another {name}" if name else "when it runs again without the other tests"
 
 
 def _leave_out(run: RunState, ports: Ports, reproduction: ReproductionResult, flaky: set[str]) -> ReproductionResult:
