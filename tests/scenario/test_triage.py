@@ -256,12 +256,15 @@ def pytest_sessionstart():
 
 def test_first_bad_commits_of_several_tests_with_one_commit_that_cannot_run(user: User, repo: Path, triage):
     broken = "raise SystemExit(9)\n"
-    write(repo, {"tests/test_other.py": "from shop import total\n\n\ndef test_zero():\n    assert total([]) == 0\n"})
+    loads = "def test_loads():\n    pass\n"
+    other = "from shop import total\n\n\ndef test_zero():\n    assert total([]) == 0\n"
+    write(repo, {"tests/test_other.py": other, "tests/test_load.py": loads})
     git(repo, "add", "--all")
     git(repo, "commit", "-qm", "test the empty list")
     git(repo, "checkout", "-qb", "feature")
     changes: list[dict[str, str | None]] = [{"README.md": str(number)} for number in range(6)]
     changes[1]["shop.py"] = SHOP.replace("sum(prices)", "sum(prices, 1)")
+    changes[2]["tests/test_load.py"] = loads.replace(":", "")
     changes[3]["conftest.py"] = broken
     changes[4] |= {"conftest.py": None, "shop.py": WRONG_COUNT.replace("sum(prices)", "sum(prices, 1)")}
     changes[5]["tests/test_other.py"] = "def test_born_red():\n    assert False\n"
@@ -271,6 +274,7 @@ def test_first_bad_commits_of_several_tests_with_one_commit_that_cannot_run(user
     ids = git(repo, "rev-list", "--reverse", "HEAD").split()
     assert {name: (first["subject"], first["added"]) for name, first in found.items()} == {
         "test_total": ("commit 2", False),
+        "tests/test_load.py": ("commit 3", False),
         "test_count": ("commit 5", False),
         "test_born_red": ("commit 6", True),
         "test_new": ("working tree", True),

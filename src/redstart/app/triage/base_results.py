@@ -2,17 +2,20 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from typing import NamedTuple
 
 from redstart.app.verify.revisions import Revisions
 from redstart.app.verify.suite_runs import SuiteRuns
+from redstart.core.change import Snapshot
 from redstart.core.frozen import clip
 from redstart.core.report import Case, Outcome
 from redstart.core.run import RunSpec
 from redstart.core.triage import BaseResult
 from redstart.toolkit.honesty.changes.suite_results import SuiteResults
 from redstart.toolkit.honesty.verdict.verdict import find_passing_targets
+from redstart.toolkit.suites.problems.environment import EnvironmentProblem
+from redstart.toolkit.suites.problems.remedies import BROKEN_TEST
 from redstart.toolkit.suites.problems.run_problems import SuiteProblem
 
 _RESULTS = {Outcome.passed: BaseResult.passed, Outcome.skipped: BaseResult.skipped}
@@ -31,7 +34,7 @@ async def find_base_results(runs: SuiteRuns, revisions: Revisions, spec: RunSpec
     base, head = revisions.base.snapshot, revisions.head.snapshot
     if base.tree == head.tree:
         return BaseResults(dict.fromkeys(ids, BaseResult.failed))
-    names = runs.select_existing(base, ids)
+    names = runs.create_test_view(base).select_existing(ids)
     if not names:
         return BaseResults(dict.fromkeys(ids, BaseResult.absent))
     suite_run = await runs.run_suite(f"the failing tests on {revisions.base.version.name}", base, spec, names)
@@ -48,3 +51,9 @@ def find_result(id_: str, cases: Sequence[Case]) -> BaseResult:
     if case is not None:
         return BaseResult.failed if case.is_red else _RESULTS[case.outcome]
     return BaseResult.passed if find_passing_targets([id_], cases) else BaseResult.absent
+
+
+def find_lacks(runs: SuiteRuns, tree: Snapshot, cases: Iterable[Case]) -> dict[str, EnvironmentProblem]:
+    """Find the failing tests that lack something of this machine. A mistake in a test file is no such lack."""
+    problems = runs.find_environment_problems(tree, cases)
+    return {id_: problem for id_, problem in problems.items() if problem.kind != BROKEN_TEST}

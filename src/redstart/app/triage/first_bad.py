@@ -6,6 +6,7 @@ from collections.abc import Collection, Sequence
 from pathlib import Path
 from typing import NamedTuple
 
+from redstart.app.triage.base_results import find_lacks
 from redstart.app.verify.revisions import WORKING_TREE, Revisions
 from redstart.app.verify.suite_runs import SuiteRuns
 from redstart.core.frozen import clip
@@ -15,6 +16,7 @@ from redstart.core.triage import BaseResult, Bisection, FailingTest, FailureOrig
 from redstart.toolkit.base.git import GitFailed, ask_git
 from redstart.toolkit.honesty.changes.claims import quote_failure
 from redstart.toolkit.honesty.changes.suite_results import SuiteResults
+from redstart.toolkit.honesty.verdict.verdict import find_passing_targets
 from redstart.toolkit.repo.bisection import BisectionSearch, CommitResult, FoundCommit, NextRun, OpenRange
 from redstart.toolkit.repo.trees import GitTrees
 from redstart.toolkit.suites.problems.run_problems import SuiteProblem
@@ -83,7 +85,7 @@ class _HistoryBisector:
         except GitFailed:
             self._skipped[commit] = "its files are not in this clone"
             return dict.fromkeys(step.tests, CommitResult.untestable)
-        names = self._runs.select_existing(tree, step.tests)
+        names = self._runs.create_test_view(tree).select_existing(step.tests)
         if not names:
             return dict.fromkeys(step.tests, CommitResult.absent)
         self._suite_runs += 1
@@ -93,9 +95,12 @@ class _HistoryBisector:
             fault = next(iter(suite_run.report.fault.splitlines()), "")
             self._skipped[commit] = clip(problem.words if problem else fault, 200)
             return dict.fromkeys(step.tests, CommitResult.untestable)
-        lacking = self._runs.find_environment_problems(tree, suite_run.cases)
+        lacking = find_lacks(self._runs, tree, suite_run.cases)
         cases = SuiteResults(suite_run.cases)
-        results = {id_: _judge(id_, cases.find(id_), lacking) for id_ in step.tests}
+        passing = find_passing_targets(step.tests, suite_run.cases)
+        results = {
+            id_: CommitResult.good if id_ in passing else _judge(id_, cases.find(id_), lacking) for id_ in step.tests
+        }
         if CommitResult.untestable in results.values():
             blocked = next(id_ for id_, result in results.items() if result is CommitResult.untestable)
             case = cases.find(blocked)

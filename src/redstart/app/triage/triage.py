@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import NamedTuple
 
 from redstart.app.exit_codes import triage_exit_code
-from redstart.app.triage.base_results import find_base_results
+from redstart.app.triage.base_results import find_base_results, find_lacks
 from redstart.app.triage.first_bad import find_first_bad
 from redstart.app.triage.flakes import RepeatedTest, repeat_tests
 from redstart.app.triage.reasons import TriageEnding, describe_end, explain_missing_results
@@ -88,7 +88,7 @@ class _TriageRunner:
         """Triage the failing tests of the head, or those that failed in another run."""
         if reported and not reported.ids:
             return self._finish(TriageEnding(TriageEnd.green, f"{reported.name} lists no failing test"))
-        names = self._runs.select_existing(self._head, reported.ids) if reported else []
+        names = self._runs.create_test_view(self._head).select_existing(reported.ids) if reported else []
         if reported and not names:
             reason = f"no test that failed in {reported.name} exists here"
             return self._finish(TriageEnding(TriageEnd.no_tests, reason, "name the same code with --head"))
@@ -106,7 +106,7 @@ class _TriageRunner:
 
     async def _judge_tests(self, cases: Mapping[str, Case], names: Sequence[str]) -> tuple[str, list[FailingTest]]:
         """Judge the tests. `names` is what ran; empty for the whole suite. Return also why the base does not run."""
-        problems = self._runs.find_environment_problems(self._head, cases.values())
+        problems = find_lacks(self._runs, self._head, cases.values())
         may_be_flaky = {id_: case for id_, case in cases.items() if id_ not in problems}
         repeated = await repeat_tests(self._runs, self._head, self._specs.new, may_be_flaky, names)
         steady = [id_ for id_ in cases if id_ not in repeated or repeated[id_].failures == repeated[id_].runs]

@@ -108,15 +108,6 @@ class SuiteRuns:
     def write(self, tree: Snapshot, files: dict[str, bytes | None]) -> Snapshot:
         return self._trees.write(tree, files) if files else tree
 
-    def select_existing(self, tree: Snapshot, ids: Iterable[str]) -> list[str]:
-        """Select what to run on another tree for these tests: the files that it has too, as the runner names them.
-
-        A runner may refuse the whole run because of one unknown test.
-        """
-        view = self.create_test_view(tree)
-        names = ((view.find_file(id_), id_) for id_ in ids)
-        return list(dict.fromkeys(file if "::" in id_ else id_ for file, id_ in names if file))
-
     def create_test_view(self, tree: Snapshot) -> TreeView:
         """Return the tree as the runner of the new tests sees it."""
         return self._create_view(self._spec, tree)

@@ -52,3 +52,11 @@ class TreeView:
         modules = ["/".join(parts[:count]) for count in range(len(parts), 0, -1)]
         candidates = (f"{module}{suffix}" for suffix in list_module_suffixes() for module in modules)
         return next((path for path in candidates if path in self.snapshot_paths), "")
+
+    def select_existing(self, ids: Iterable[str]) -> list[str]:
+        """Select what to run here for tests of another tree: their files, as the runner names them, that exist here.
+
+        A runner may refuse the whole run because of one unknown test.
+        """
+        files = ((self.find_file(id_), id_) for id_ in ids)
+        return list(dict.fromkeys(file if "::" in id_ else id_ for file, id_ in files if file))

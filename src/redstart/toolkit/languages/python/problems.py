@@ -16,7 +16,7 @@ from redstart.toolkit.languages.python import distributions
 from redstart.toolkit.languages.registry import is_test_path
 from redstart.toolkit.suites.problems.environment import EnvironmentProblem, create_problem
 from redstart.toolkit.suites.problems.project import ProjectView
-from redstart.toolkit.suites.problems.remedies import start_service
+from redstart.toolkit.suites.problems.remedies import BROKEN_TEST, start_service
 from redstart.toolkit.suites.problems.run_problems import SuiteProblem
 from redstart.toolkit.suites.reading.exceptions import RaisedException, is_expected, list_exceptions
 
@@ -183,7 +183,7 @@ def _check_broken_test(case: Case, project: ProjectView) -> EnvironmentProblem |
     if not path or not is_test_path(path):
         return None
     return create_problem(
-        "broken_test", f"{path}, line {unreadable_frames[-1].number}: {links[-1].text or links[-1].type}"
+        BROKEN_TEST, f"{path}, line {unreadable_frames[-1].number}: {links[-1].text or links[-1].type}"
     )
 
 

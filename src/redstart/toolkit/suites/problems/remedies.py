@@ -4,6 +4,8 @@ from __future__ import annotations
 
 LEAVE_OUT = "leave out the tests that print this much with --test-cmd"
 
+BROKEN_TEST = "broken_test"
+"""The kind of a problem that is a mistake in the test file."""
 REMEDIES = {
     "dns": "the sandbox has no network: use a local server for these tests, or leave them out with --test-cmd",
     "network_unreachable": (
@@ -16,7 +18,7 @@ REMEDIES = {
     "memory": "leave out the large tests with --test-cmd, or raise the limit with REDSTART_SANDBOX__MEMORY",
     "missing_display": "run the tests under a virtual display: --test-cmd 'xvfb-run pytest' (package Xvfb)",
     "locale": "generate this locale on the machine (Debian: locale-gen), or choose C.UTF-8 in the tests",
-    "broken_test": "correct the test file: Redstart changes the code, never its tests",
+    BROKEN_TEST: "correct the test file: Redstart changes the code, never its tests",
     "no_tests": (
         'describe the problem and Redstart writes the test: redstart fix --issue "...", '
         "or name the command that runs your tests with --test-cmd"
