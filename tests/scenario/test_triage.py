@@ -284,3 +284,17 @@ def test_first_bad_commits_of_several_tests_with_one_commit_that_cannot_run(user
     assert [skipped["subject"] for skipped in json.loads(ran.out)["bisection"]["skipped"]] == ["commit 4"]
     shown = user.redstart("triage", repo, "--bisect")
     assert f"first bad {ids[-2][:8]} 2025-11-01 Ann: commit 5; or one of 1 commit before it" in shown.out
+
+
+def test_fix_targets_only_what_the_branch_broke_unless_asked_for_all(user: User, repo: Path):
+    git(repo, "checkout", "-qb", "feature")
+    write(repo, {"shop.py": WRONG_COUNT})
+    git(repo, "commit", "-qam", "count one more")
+    restricted = user.redstart("fix", repo, "--dry-run")
+    assert "to fix: test_count; 1 other test failed before this branch: --all-red fixes them too" in restricted.out
+    everything = user.redstart("fix", repo, "--dry-run", "--all-red")
+    assert "to fix: test_count, test_discount" in everything.out
+    write(repo, {"shop.py": SHOP})
+    earlier_only = user.redstart("fix", repo, "--dry-run")
+    assert "to fix: test_discount" in earlier_only.out
+    assert "before this branch" not in earlier_only.out

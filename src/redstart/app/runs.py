@@ -11,6 +11,7 @@ from typing import NamedTuple
 
 from redstart.app.run_choices import build_run_options
 from redstart.app.run_status import ALIKE, list_child_ids, load_row, resolve_row_status
+from redstart.app.verify.revisions import find_branch_start
 from redstart.app.wire import AppContext, create_question_options, load_profile
 from redstart.app.workspace import Choose, MayLend, RunGround, equip, prepare_run_setup
 from redstart.core.change import Snapshot
@@ -34,7 +35,7 @@ from redstart.core.run_options import RunOptions
 from redstart.core.run_preferences import QuestionOptions
 from redstart.core.set_aside import SetAsidePolicy
 from redstart.core.shell import Environment
-from redstart.core.tasks import MOST_CANDIDATES, CandidatePlan, FastCandidates, FixTask
+from redstart.core.tasks import MOST_CANDIDATES, BranchStart, CandidatePlan, FastCandidates, FixTask
 from redstart.engines.port import Engine
 from redstart.engines.replay import ReplayResult
 from redstart.engines.replay import replay as replay_run
@@ -43,6 +44,7 @@ from redstart.flow.loop import StepAdvance
 from redstart.flow.modes import MODES
 from redstart.toolkit.suites.detection.command import require_results
 from redstart.toolkit.suites.detection.command_files import CommandFiles
+from redstart.toolkit.suites.detection.history import find_work_root
 from redstart.toolkit.suites.detection.target_language import has_tests
 from redstart.toolkit.suites.selection import build_selector
 
@@ -156,7 +158,9 @@ async def create_fix_run(
     The last callback names the test files of a command if nothing shows them; without it, `ConfigError`.
     """
     run_folder = take_folder(app, path, request, choose, may_lend, name_tests)
-    return await keep_run(app, run_folder.spec, folder=run_folder.path)
+    start = _find_branch_start(app, path, request)
+    task = run_folder.spec.get_task(FixTask).model_copy(update={"branch_start": start})
+    return await keep_run(app, run_folder.spec.model_copy(update={"task": task}), folder=run_folder.path)
 
 
 def take_folder(
@@ -215,6 +219,13 @@ def take_folder(
         keeps_gain=not request.fresh,
     )
     return RunFolder(spec, folder)
+
+
+def _find_branch_start(app: AppContext, path: Path, request: RunRequest) -> BranchStart | None:
+    """Find what the failing tests are compared with. None if the user says which of them are the targets."""
+    is_chosen = request.targets or request.keyword or request.issue or request.set_aside is SetAsidePolicy.all_red
+    start = None if is_chosen else find_branch_start(app.trees, find_work_root(path))
+    return BranchStart(name=start.version.name, snapshot=start.snapshot) if start else None
 
 
 def _to_runner_target(target: str, folder: Path) -> str:

@@ -89,10 +89,17 @@ def _reproduce(data: Data) -> str:
         test_counts,
         targets,
         f"set aside: {'; '.join(set_aside)}" if set_aside else "",
+        _describe_already_red(data.get("already_red", 0)),
         _describe_confidence(data.get("sure", ""), data.get("sure_why", "")),
         _describe_forecast(data["forecast"]),
     )
     return "; ".join(filter(None, parts))
+
+
+def _describe_already_red(count: int) -> str:
+    """Describe the failing tests that the user's branch did not break."""
+    others = f"{format_count(count, 'other test')} failed before this branch" if count else ""
+    return f"{others}: --all-red fixes them too" if others else ""
 
 
 def _describe_confidence(level: str, reason: str) -> str:

@@ -288,6 +288,8 @@ class ReproductionResult(FrozenValue):
     """With `trouble`: what the problem is and what to do. Otherwise what to do about the first of `grounds`."""
     flaky: tuple[str, ...] = ()
     """Failing tests that are not targets because they passed in a rerun: the first few, each with what was varied."""
+    already_red: Ids = Field(default=Ids(), exclude_if=lambda ids: not ids)
+    """Failing tests that are not targets because they fail where the branch began too."""
     repeats: tuple[Repeat, ...] = ()
     forecast: float = 0.0
     """Estimated seconds to prove a green patch, after the attempt that produces it."""

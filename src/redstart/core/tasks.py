@@ -8,6 +8,7 @@ from typing import ClassVar, Literal
 
 from pydantic import Field
 
+from redstart.core.change import Snapshot
 from redstart.core.finding import Scan
 from redstart.core.frozen import FrozenValue
 from redstart.core.run_preferences import Metric, ProgramKind, QuestionOptions
@@ -61,6 +62,14 @@ class CandidatePlan(FrozenValue):
     verified ends the others."""
 
 
+class BranchStart(FrozenValue):
+    """Where the branch that is checked out left the default branch."""
+
+    name: str
+    """The name of the default branch."""
+    snapshot: Snapshot
+
+
 class FixTask(_Task):
     mode: Literal[Mode.fix] = Mode.fix
     targets: tuple[str, ...] = ()
@@ -73,6 +82,9 @@ class FixTask(_Task):
         default=SetAsidePolicy.never, exclude_if=lambda policy: policy is SetAsidePolicy.never
     )
     """Whether failing tests may be set aside, and who decides."""
+    branch_start: BranchStart | None = Field(default=None, exclude_if=lambda start: start is None)
+    """If a test fails that passes there, or is new, no test that fails there too is a target. None to compare with
+    nothing."""
     candidates: CandidatePlan | None = Field(default=None, exclude_if=lambda plan: plan is None)
     """The child runs that try the fix; None if the run itself does."""
 

@@ -122,8 +122,10 @@ def _summarize_memories(memories: NewMemories) -> Brief:
 
 def _summarize_reproduction(reproduction: ReproductionResult) -> Brief:
     written_tests: Brief = {"written": reproduction.written} if reproduction.written else {}
+    already_red: Brief = {"already_red": reproduction.already_red.count} if reproduction.already_red else {}
     return {
         **written_tests,
+        **already_red,
         **_summarize_counts(reproduction.report.counts),
         "targets": list(reproduction.targets.first[:5]),
         "target_count": reproduction.targets.count,

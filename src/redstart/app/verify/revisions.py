@@ -71,6 +71,24 @@ def resolve_revisions(trees: GitTrees, root: Path, request: RevisionRequest) -> 
     return Revisions(base, Revision(CodeVersion(name=WORKING_TREE, tree=snapshot.tree), snapshot))
 
 
+def find_branch_start(trees: GitTrees, root: Path) -> Revision | None:
+    """Take a snapshot of where the branch that is checked out left the default branch.
+
+    None if it has no commit of its own, or if its start or the files there are not known in this clone.
+    """
+    name = _find_default_branch(root)
+    head, start = (
+        (ask_git(root, *arguments) or b"").decode().strip()
+        for arguments in (("rev-parse", "--verify", "--quiet", "HEAD^{commit}"), ("merge-base", name or "HEAD", "HEAD"))
+    )
+    if not start or start == head:
+        return None
+    try:
+        return _take_commit(trees, root, name, start)
+    except ConfigError:
+        return None
+
+
 def _apply_patch(trees: GitTrees, root: Path, commit: str, request: RevisionRequest) -> Revision:
     start = _take_commit(trees, root, "HEAD", commit)
     if request.patch is not None:

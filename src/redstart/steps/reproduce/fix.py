@@ -7,6 +7,7 @@ from redstart.core.run import RunState
 from redstart.core.tasks import FixTask
 from redstart.ports.bundle import Ports
 from redstart.steps.reproduce.baseline import determine_targets, run_tests, with_traced_lines
+from redstart.steps.reproduce.earlier_failures import without_earlier_failures
 from redstart.steps.reproduce.flakes import without_flakes
 from redstart.steps.reproduce.red_test import can_be_joined, write_failing_test
 from redstart.toolkit.base.text import wrap_untrusted
@@ -23,4 +24,5 @@ async def reproduce_failure(run: RunState, ports: Ports) -> ReproductionResult:
     reproduction = determine_targets(run, ports, suite_run, is_selected=build_selector(task.targets, task.keyword))
     if task.issue:
         return reproduction
-    return await with_traced_lines(run, ports, await without_flakes(run, ports, reproduction))
+    steady = await without_flakes(run, ports, reproduction)
+    return await with_traced_lines(run, ports, await without_earlier_failures(run, ports, steady))

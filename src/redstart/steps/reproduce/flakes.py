@@ -59,13 +59,19 @@ def _describe_condition(name: str) -> str:
 
 
 def _leave_out(run: RunState, ports: Ports, reproduction: ReproductionResult, flaky: set[str]) -> ReproductionResult:
-    cases = CaseList.model_validate_json(ports.blobs.get(reproduction.report.full)).cases
-    target_ids = [
-        line for line in ports.blobs.get(reproduction.targets_full).decode().splitlines() if line not in flaky
-    ]
+    all_ids = ports.blobs.get(reproduction.targets_full).decode().splitlines()
+    target_ids = [line for line in all_ids if line not in flaky]
     if not target_ids:
         remedy = f"every failing test is flaky: {'; '.join(reproduction.flaky[:MAX_LISTED_REASONS])}"
         return reproduction.model_copy(update={"targets": Ids(), "trouble": Problem.flaky, "remedy": remedy})
+    return restrict_targets(run, ports, reproduction, target_ids)
+
+
+def restrict_targets(
+    run: RunState, ports: Ports, reproduction: ReproductionResult, target_ids: Sequence[str]
+) -> ReproductionResult:
+    """Make only these of the targets the targets, of which there is at least one."""
+    cases = CaseList.model_validate_json(ports.blobs.get(reproduction.report.full)).cases
     remaining = set(target_ids)
     report = restrict_to_targets(ports, run, reproduction.report, [case for case in cases if case.id in remaining])
     target_blob = ports.blobs.put("\n".join(target_ids).encode())
