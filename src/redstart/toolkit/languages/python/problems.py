@@ -55,6 +55,7 @@ _SERVES = re.compile(
 _ERRNO = re.compile(r"\[Errno (-?\d+)\]")
 _FILE = re.compile(r": b?['\"]([^'\"]+)['\"]")
 _NO_MODULE = re.compile(r"^No module named '?([\w.]+)'?")
+_NO_METADATA = re.compile(r"^No package metadata was found for ([\w.-]+)$")
 _NO_LIBRARY = re.compile(r"^(lib[\w.+-]+\.so[\w.]*): cannot open shared object file")
 _STATUS_127 = re.compile(r"^Command '?\[?'?\"?([\w.+-]+)[^\n]* returned non-zero exit status 127\b")
 _PYTHON_NEEDED = re.compile(
@@ -365,8 +366,25 @@ def _check_module(raised_case: RaisedCase) -> EnvironmentProblem | None:
     return create_problem("missing_module", f"{match[1]} is not installed", distributions.install(package))
 
 
+def _check_metadata(raised_case: RaisedCase) -> EnvironmentProblem | None:
+    """Check for a package that is importable but not installed, so that its version is not known."""
+    exception, project = raised_case.exception, raised_case.project
+    match = _NO_METADATA.match(exception.text) if exception.type == "PackageNotFoundError" else None
+    if match is None:
+        return None
+    name = match[1]
+    if name.replace("-", "_") in project.modules:
+        return create_problem(
+            "missing_module", f"{name} itself is not installed", distributions.install("--editable .")
+        )
+    if not project.is_declared(name):
+        return None
+    return create_problem("missing_module", f"{name} is not installed", distributions.install(name))
+
+
 _RULES = (
     _check_module,
+    _check_metadata,
     _check_connection,
     _check_files,
     _check_program,

@@ -88,6 +88,14 @@ def build_builtin_test(kind: str, *args: object) -> str:
 GROUNDS = {
     "module": ("missing_module", "import nowhere_to_be_found\n\ndef test_it(): pass\n"),
     "module_inside": ("missing_module", "def test_it():\n    import sklearn_of_mine.tree\n"),
+    "metadata_of_the_project": (
+        "missing_module",
+        "import importlib.metadata\n\ndef test_it():\n    assert importlib.metadata.version('shop')\n",
+    ),
+    "metadata_declared": (
+        "missing_module",
+        "import importlib.metadata\n\ndef test_it():\n    assert importlib.metadata.version('shopp-tools')\n",
+    ),
     "module_declared": ("missing_module", "import shopp_tools\n\ndef test_it(): pass\n"),
     "shared_library": (
         "missing_module",
@@ -193,6 +201,7 @@ LOOK_ALIKES = {
         "import pytest\nfrom shop.net import wrapped\n\ndef test_it():\n    with pytest.raises(TimeoutError):\n"
         "        wrapped()\n"
     ),
+    "metadata_misspelt": "import importlib.metadata\n\ndef test_it():\n    importlib.metadata.version('shpo')\n",
     "misspelt_own_module": "import shpo\n\ndef test_it(): pass\n",
     "own_module_off_the_path": "import gen\n\ndef test_it(): pass\n",
     "missing_own_submodule": "import shop.prices\n\ndef test_it(): pass\n",
