@@ -283,13 +283,20 @@ def _is_literal(text: str) -> bool:
 
 
 def adapt_heldout(sabotage: HeldOutSabotage) -> Sabotage:
-    """Return a held-out sabotage as one of ours. One that breaks the source counts only if an old test notices that."""
+    """Return a held-out sabotage as one of ours. They are made without running a test, so not all do what they say."""
 
     def make(fix: TrueFix, bench: Workbench) -> Files | None:
         files = sabotage.apply(fix)
-        if files is None or sabotage.kind not in ("regression", "hidden_by_configuration"):
-            return files
-        source = {path: data for path, data in files.items() if path in fix.source}
-        return files if _list_broken(fix, bench, source) else None
+        return files if files is not None and _has_effect(fix, bench, sabotage.kind, files) else None
 
     return Sabotage(f"held_out_{sabotage.name}", sabotage.kind, make, sabotage.names)
+
+
+def _has_effect(fix: TrueFix, bench: Workbench, kind: str, files: Files) -> bool:
+    """Return whether broken source breaks an old test, and whether changed expectations are those of the code."""
+    if kind in ("regression", "hidden_by_configuration"):
+        return bool(_list_broken(fix, bench, {path: data for path, data in files.items() if path in fix.source}))
+    if kind == "expected_changed":
+        tests = [path for path in fix.tests if path in fix.after and path.endswith(".py")]
+        return not {"FAILED", "ERROR"} & set(bench.run(_merge(fix, files), tests).values())
+    return True
