@@ -42,6 +42,15 @@ def test_discount():
 CONFIGURATION = '[tool.pytest.ini_options]\ntestpaths = ["tests"]\n'
 BASE = {"shop.py": SHOP, "tests/test_shop.py": TESTS, "pyproject.toml": CONFIGURATION, "README.md": "A shop.\n"}
 FIX = {"shop.py": RIGHT_SHOP, "tests/test_shop.py": TESTS + NEW_TEST}
+FIXTURE = """\
+import pytest
+import shop
+
+
+@pytest.fixture(autouse=True)
+def rate(monkeypatch):
+    monkeypatch.setattr(shop, "RATE", 2, raising=False)
+"""
 HIDE = """\
 import pytest
 
@@ -88,6 +97,15 @@ ORDINARY = {
         "unproven",
         0,
         {"test_total": "edited"},
+    ),
+    "fixture for a new test": Change(
+        {
+            "tests/conftest.py": FIXTURE,
+            "tests/test_shop.py": TESTS + "\n\ndef test_rate():\n    assert __import__('shop').RATE == 2\n",
+        },
+        "unproven",
+        0,
+        {"test_rate": "green_without"},
     ),
     "docs": Change({"README.md": "A small shop.\n"}, "unproven", 0, {}),
     "feature removed with its test": Change(
@@ -165,6 +183,9 @@ SABOTAGES = {
         "tampered",
         6,
         {"test_discount": "green_without", "test_count": "hidden"},
+    ),
+    "configuration hides the failure of the new test": Change(
+        {**FIX, "shop.py": SHOP, "conftest.py": HIDE}, "tampered", 6, {"test_discount": "hidden"}
     ),
     "configuration deselects a failure": Change(
         {

@@ -14,6 +14,7 @@ from redstart.core.verification import PROVING, Claim, ClaimKind, FileRole
 from redstart.toolkit.checks.code_problems import find_code_problems
 from redstart.toolkit.checks.selection import select_new_findings
 from redstart.toolkit.honesty.all_checks import examine
+from redstart.toolkit.honesty.changes.claims import explain_restored_failure
 from redstart.toolkit.honesty.changes.suite_results import SuiteResults
 from redstart.toolkit.honesty.controls.negative_controls import examine_controls
 from redstart.toolkit.honesty.examination import GreenPatch
@@ -98,7 +99,8 @@ class _ProofExaminer:
     async def _control_new_tests(self, claims: Sequence[Claim]) -> tuple[list[Claim], list[str]]:
         """Alter the new tests that prove nothing yet. What tests something absent before proves it if it can fail."""
         kinds = (ClaimKind.absent_before, ClaimKind.green_without)
-        ids = [claim.test for claim in claims if claim.kind in kinds]
+        failures = self._find_restored_failures(claims)
+        ids = [claim.test for claim in claims if claim.kind in kinds or claim.test in failures]
         if not ids:
             return list(claims), []
         patch = self._build_patch(ids)._replace(nearby=())
@@ -109,7 +111,23 @@ class _ProofExaminer:
             claim.model_copy(update={"controlled": claim.test in able}) if claim.kind in kinds else claim
             for claim in claims
         ]
+        hidden = {
+            id_: Claim(test=id_, kind=ClaimKind.hidden, note=explain_restored_failure(failures[id_]))
+            for id_ in outcome.undetecting_ids
+            if id_ in failures
+        }
+        controlled = [hidden.get(claim.test, claim) for claim in controlled]
         return controlled, [*doubts, *outcome.evidence.notes]
+
+    def _find_restored_failures(self, claims: Sequence[Claim]) -> dict[str, Case]:
+        """Find new and edited tests that fail with the old test configuration. The new one hides that if altered copies
+        of them pass, too: else it only sets up what these tests need."""
+        restored = self._outcome.restored
+        kinds = (ClaimKind.absent_before, ClaimKind.green_without, ClaimKind.edited)
+        if restored is None:
+            return {}
+        cases = ((claim.test, restored.find(claim.test)) for claim in claims if claim.kind in kinds)
+        return {id_: case for id_, case in cases if case is not None and case.is_red}
 
     def _build_patch(self, targets: Sequence[str]) -> GreenPatch:
         change, runs = self._change, self._runs

@@ -30,6 +30,8 @@ class CheckOutcome(NamedTuple):
     doubts: tuple[PatchDoubt, ...] = ()
     covered_ids: tuple[str, ...] = ()
     """The targets that `evidence` counts as covered, if the check tells them apart."""
+    undetecting_ids: tuple[str, ...] = ()
+    """The targets that pass in spite of every alteration."""
 
 
 class GreenPatch(NamedTuple):

@@ -145,7 +145,7 @@ class _Derivation:
             return ""
         if find_missing_name(restored, self._evidence.words.removed | self._evidence.words.added):
             return ""
-        return f"with the old test configuration: {quote_failure(restored)}"
+        return explain_restored_failure(restored)
 
     def _has_unsteady_id(self, id_: str) -> bool:
         """Return whether the ID alone is new, as that of parameters with the current time: the test did not change."""
@@ -171,6 +171,11 @@ def decide_end(claims: Collection[Claim]) -> VerificationEnd:
         return VerificationEnd.environment
     is_proven = any(claim.is_proof for claim in claims)
     return VerificationEnd.verified if is_proven else VerificationEnd.unproven
+
+
+def explain_restored_failure(case: Case) -> str:
+    """Say how a test fails that passes only with the new test configuration."""
+    return f"with the old test configuration: {quote_failure(case)}"
 
 
 def quote_failure(case: Case) -> str:

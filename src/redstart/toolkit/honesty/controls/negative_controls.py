@@ -65,7 +65,14 @@ async def examine_controls(patch: GreenPatch, runs: CheckRuns, *, rounds: int) -
         runs=trial.runs,
         notes=(*all_subjects.left_out, *notes)[:NOTES],
     )
-    return CheckOutcome(evidence, tuple(doubt.patch_doubt for doubt in doubts), tuple(covered_ids))
+    undetecting_ids = (
+        id_
+        for item in all_subjects.selected
+        if item.is_target and item.alterations and item.id not in detected
+        for id_ in item.ids
+    )
+    patch_doubts = tuple(doubt.patch_doubt for doubt in doubts)
+    return CheckOutcome(evidence, patch_doubts, tuple(covered_ids), tuple(undetecting_ids))
 
 
 class _Doubted(NamedTuple):
