@@ -29,7 +29,7 @@ class BenchError(Exception):
 
 
 def run(
-    command: Sequence[str | Path], folder: Path, variables: Mapping[str, str] | None = None
+    command: Sequence[str | Path], folder: Path, variables: Mapping[str, str] | None = None, *, within: float = WITHIN
 ) -> subprocess.CompletedProcess[str]:
     """Run a command without the variables of Redstart's own environment, so that the project's environment decides."""
     environ = {name: value for name, value in os.environ.items() if name not in DROPPED}
@@ -41,7 +41,7 @@ def run(
         capture_output=True,
         text=True,
         errors="replace",
-        timeout=WITHIN,
+        timeout=within,
         check=False,
     )
 

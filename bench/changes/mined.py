@@ -6,10 +6,12 @@ import json
 import re
 from collections.abc import Iterator
 from functools import partial
+from itertools import zip_longest
 from pathlib import Path
 from typing import NamedTuple
 
 from changes.projects import Clone, CloneWorkbench
+from redstart.toolkit.languages.registry import is_test_path
 from verify_heldout.sabotages import TrueFix
 
 _FIX = re.compile(r"\b(?:fix\w*|bug\w*|regression|issue|revert\w*|correct\w*|repair\w*|security|cve|ghsa|dos)\b", re.I)
@@ -64,12 +66,17 @@ def _find_proven(fix: TrueFix, bench: CloneWorkbench) -> tuple[str, ...]:
 
 
 def list_ordinary(clone: Clone) -> list[OrdinaryChange]:
-    """List the changes of the main line that do not say that they fix something, the newest first."""
-    format_ = "%H%x09%P%x09%s"
+    """List the changes of the main line that do not say that they fix something, the newest first.
+
+    Changes of tests, of source alone and of neither take turns: most commits of some projects only bump a version.
+    """
     since = f"--since={clone.project.since}"
-    lines = clone.ask_git("log", "--first-parent", since, f"--format={format_}", "HEAD").splitlines()
-    changes: list[OrdinaryChange] = []
+    lines = clone.ask_git("log", "--first-parent", since, "--format=%H%x09%P%x09%s", "HEAD").splitlines()
+    groups: tuple[list[OrdinaryChange], ...] = ([], [], [])
     for commit, parents, title in map(partial(str.split, sep="\t", maxsplit=2), lines):
         if parents and not _FIX.search(title):
-            changes.append(OrdinaryChange(parents.split()[0], commit, title))
-    return changes
+            change = OrdinaryChange(parents.split()[0], commit, title)
+            paths = clone.ask_git("diff", "--name-only", change.base, commit).splitlines()
+            in_source = any(path.startswith(clone.project.source) for path in paths)
+            groups[0 if any(map(is_test_path, paths)) else 1 if in_source else 2].append(change)
+    return [change for changes in zip_longest(*groups) for change in changes if change is not None]

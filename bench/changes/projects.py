@@ -22,6 +22,8 @@ IDENTITY = {
     for who in ("AUTHOR", "COMMITTER")
     for what, value in {"NAME": "bench", "EMAIL": "bench@localhost", "DATE": "2026-01-01T00:00:00+0000"}.items()
 }
+SUITE_SECONDS = 240
+"""Time limit of a run outside Redstart: a mistake in the code may make it endless."""
 _OUTCOME = re.compile(r"(PASSED|FAILED|ERROR|SKIPPED) (\S+::.*?)(?: - .*)?$")
 
 
@@ -92,7 +94,10 @@ class Clone(NamedTuple):
 
 
 class CloneWorkbench:
-    """Runs tests in copies of a project, without Redstart. Equal runs happen once. Implements `Workbench`."""
+    """Runs tests in copies of a project, without Redstart. Equal runs happen once. Implements `Workbench`.
+
+    A run that does not end in time has no outcomes.
+    """
 
     def __init__(self, clone: Clone) -> None:
         self._clone = clone
@@ -126,7 +131,10 @@ class CloneWorkbench:
         path = str(source if source.name == "src" else folder)
         environ = {"PYTHONPATH": path, "PYTHONDONTWRITEBYTECODE": "1", **variables}
         command = ["nice", self._clone.python, "-m", "pytest", "-q", "-rA", "--tb=no", "-p", "no:cacheprovider", *tests]
-        return run(command, folder, environ).stdout.splitlines()
+        try:
+            return run(command, folder, environ, within=SUITE_SECONDS).stdout.splitlines()
+        except subprocess.TimeoutExpired:
+            return []
 
 
 def open_clone(project: Project, data: Path, keep: Path) -> Clone:
