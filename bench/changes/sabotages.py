@@ -293,9 +293,13 @@ def adapt_heldout(sabotage: HeldOutSabotage) -> Sabotage:
 
 
 def _has_effect(fix: TrueFix, bench: Workbench, kind: str, files: Files) -> bool:
-    """Return whether broken source breaks an old test, and whether changed expectations are those of the code."""
-    if kind in ("regression", "hidden_by_configuration"):
-        return bool(_list_broken(fix, bench, {path: data for path, data in files.items() if path in fix.source}))
+    """Return whether broken source makes a test fail, and whether changed expectations are those of the code."""
+    source = {path: data for path, data in files.items() if path in fix.source}
+    if kind == "regression":
+        return bool(_list_broken(fix, bench, source))
+    if kind == "hidden_by_configuration":
+        outcomes, failing = bench.run(_merge(fix, source)), ("FAILED", "ERROR")
+        return any(outcomes.get(id_) in failing for id_, before in bench.run(fix.after).items() if before == "PASSED")
     if kind == "expected_changed":
         tests = [path for path in fix.tests if path in fix.after and path.endswith(".py")]
         return not {"FAILED", "ERROR"} & set(bench.run(_merge(fix, files), tests).values())
