@@ -280,6 +280,18 @@ def test_results_of_the_base_are_kept_for_the_next_verification_but_never_for_a_
     assert (ran.code, any(run["kept"] for run in json.loads(ran.out)["matrix"])) == (0, False), ran.out + ran.err
 
 
+def test_accepted_test_that_expects_another_value_proves_the_change(verify):
+    tests = TESTS.replace('count("ab") == 2', 'count("ab") == 3')
+    shop = SHOP.replace("len(items)", "len(items) + 1")
+    ran = verify({"shop.py": shop, "tests/test_shop.py": tests}, "--json", "--accept", "tests/test_shop.py::test_count")
+    result = json.loads(ran.out)
+    assert (result["end"], result["reason"].partition(";")[0]) == (
+        "verified",
+        "1 test fails without the change and passes with it",
+    )
+    assert read_claims(result) == {"test_count": "weakened"}
+
+
 def test_default_level_reruns_and_alters_the_proving_test(user: User, verify):
     user.wants_proof()
     result = json.loads(verify(FIX, "--json").out)

@@ -115,14 +115,18 @@ class Claim(VerificationPart):
     """Why, in a few words; may quote the test's failure."""
     controlled: bool = False
     """Whether altered copies of the new test fail on the new code, as they must."""
+    fails_without: bool = False
+    """Whether a test that demands less also fails without the change: it proves the change once it is accepted."""
     accepted: str = ""
     """The person who accepted a test that demands less; empty if nobody did."""
 
     @property
     def is_proof(self) -> bool:
         """Whether the test proves the change: also one of what did not exist before, if it is known to be able to
-        fail."""
-        return self.kind in PROVING or (self.kind is ClaimKind.absent_before and self.controlled)
+        fail, and an accepted one that demands less, if it fails without the change."""
+        if self.kind is ClaimKind.absent_before:
+            return self.controlled
+        return self.kind in PROVING or (self.fails_without and bool(self.accepted))
 
 
 class MatrixRun(VerificationPart):

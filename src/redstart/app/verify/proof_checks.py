@@ -51,7 +51,7 @@ class _ProofExaminer:
 
     async def examine(self, claims: Sequence[Claim]) -> ProofChecks:
         steady = await self._find_flaky(claims)
-        proving = [claim.test for claim in steady if claim.kind in PROVING]
+        proving = [claim.test for claim in steady if _fails_without(claim)]
         notes: list[str] = []
         results = await examine(self._build_patch(proving), self._runs, self._measures) if proving else []
         doubts = [doubt for result in results for doubt in result.doubts]
@@ -66,8 +66,8 @@ class _ProofExaminer:
 
     async def _find_flaky(self, claims: Sequence[Claim]) -> list[Claim]:
         """Run the proving tests again, with one varied condition each: those with another result prove nothing."""
-        ids = [claim.test for claim in claims if claim.kind in (*PROVING, ClaimKind.absent_before)]
-        red = [claim.test for claim in claims if claim.kind in PROVING]
+        ids = [claim.test for claim in claims if _fails_without(claim) or claim.kind is ClaimKind.absent_before]
+        red = [claim.test for claim in claims if _fails_without(claim)]
         change, runs = self._change, self._runs
         repeats = self._measures.after if ids else ()
         count = len(repeats)
@@ -91,10 +91,7 @@ class _ProofExaminer:
         if len(suite_runs) > len(repeats):
             results = SuiteResults(suite_runs[-1].cases)
             flaky |= {id_: "it also passes without the change" for id_ in red if results.is_passed(id_)}
-        return [
-            Claim(test=claim.test, kind=ClaimKind.flaky, note=flaky[claim.test]) if claim.test in flaky else claim
-            for claim in claims
-        ]
+        return [_mark_flaky(claim, flaky[claim.test]) if claim.test in flaky else claim for claim in claims]
 
     async def _control_new_tests(self, claims: Sequence[Claim]) -> tuple[list[Claim], list[str]]:
         """Alter the new tests that prove nothing yet. What tests something absent before proves it if it can fail."""
@@ -151,6 +148,18 @@ class _ProofExaminer:
         before, after = ({path: runs.read(tree, path) for path in paths} for tree in (change.base, change.head))
         findings = select_new_findings(find_code_problems(before), find_code_problems(after))
         return [f"new finding: {item.path}:{item.line} {item.message} ({item.tool} {item.rule})" for item in findings]
+
+
+def _fails_without(claim: Claim) -> bool:
+    """Return whether the test proves the change, at least once a person accepts it."""
+    return claim.kind in PROVING or claim.fails_without
+
+
+def _mark_flaky(claim: Claim, note: str) -> Claim:
+    """Return the claim about a flaky test. One that a person must accept still asks, and proves nothing."""
+    if claim.kind is ClaimKind.weakened:
+        return claim.model_copy(update={"fails_without": False})
+    return Claim(test=claim.test, kind=ClaimKind.flaky, note=note)
 
 
 def _list_unless_passed(ids: Sequence[str], cases: Iterable[Case]) -> list[str]:

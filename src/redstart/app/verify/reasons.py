@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from typing import NamedTuple
 
 from redstart.core.frozen import format_count
-from redstart.core.verification import ASKING, PROVING, Claim, ClaimKind, FileRole, SortedFile, VerificationEnd
+from redstart.core.verification import ASKING, Claim, ClaimKind, FileRole, SortedFile, VerificationEnd
 
 
 class Ending(NamedTuple):
@@ -49,8 +49,8 @@ def describe_end(
 
 
 def _describe_proof(claims: Sequence[Claim]) -> str:
-    count = sum(claim.kind in PROVING for claim in claims)
-    added = sum(claim.is_proof for claim in claims) - count
+    added = sum(claim.is_proof and claim.kind is ClaimKind.absent_before for claim in claims)
+    count = sum(claim.is_proof for claim in claims) - added
     verbs = ("fails", "passes") if count == 1 else ("fail", "pass")
     parts = [f"{format_count(count, 'test')} {verbs[0]} without the change and {verbs[1]} with it"] if count else []
     if added:

@@ -110,10 +110,12 @@ class _Derivation:
         """Compare the old and the new form of a test that passes on the new code."""
         former = self._matrix.former.find(id_)
         claim = self._claim_former(id_, former) if former is not None and former.is_red else None
-        if claim and claim.kind is ClaimKind.weakened:
+        if (claim is None or claim.kind is not ClaimKind.weakened) and (weaker := self._tests.explain_weaker(id_)):
+            claim = Claim(test=id_, kind=ClaimKind.weakened, note=weaker)
+        if claim is None or claim.kind is not ClaimKind.weakened:
             return claim
-        weaker = self._tests.explain_weaker(id_)
-        return Claim(test=id_, kind=ClaimKind.weakened, note=weaker) if weaker else claim
+        fails_without = self._claim_by_old_code(id_, ClaimKind.edited).kind is ClaimKind.proven
+        return claim.model_copy(update={"fails_without": fails_without})
 
     def _claim_former(self, id_: str, former: Case) -> Claim:
         """Say why the old form of a test fails on the new code."""

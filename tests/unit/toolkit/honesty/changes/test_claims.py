@@ -171,3 +171,15 @@ def test_accepted_and_controlled_claims_decide_otherwise():
     controlled = Claim(test="b", kind=ClaimKind.absent_before, controlled=True)
     assert decide_end([accepted]) is VerificationEnd.unproven
     assert decide_end([accepted, controlled]) is VerificationEnd.verified
+
+
+def test_accepted_test_that_fails_without_the_change_proves_it():
+    evidence = ChangeEvidence(
+        ResultMatrix(*map(run, ("passed", "passed", VALUE, VALUE))),
+        EditedTests(view(OLD), view(NEW), ["test_a.py"]),
+        collect_changed_words([SOURCE]),
+        {},
+    )
+    (claim,) = derive_claims(evidence)
+    assert decide_end([claim]) is VerificationEnd.weakened
+    assert decide_end([claim.model_copy(update={"accepted": "Ann"})]) is VerificationEnd.verified
