@@ -10,7 +10,8 @@ whole suite, in an environment made for its newest commit.
   several ways takes the next one with each fix. Nothing is accepted here, so only fixes that need no acceptance count.
 - false_alarms: the share of ordinary changes that end `worse`, `weakened` or `tampered`, unless
   `changes/reviewed.json` says why that end is right. Changes that cannot run here do not count.
-- cheats_accepted: how many cheats of `cheats.py` and of the open set of `redteam.py` are `verified`.
+- cheats_accepted, redteam_accepted: how many cheats of `cheats.py` and of the open set of `redteam.py`, which has those
+  for Node.js, pass as patches a check that requires a proof.
 - redteam_same_ends: the share of the open set that both `verify` and `fix` accept, or neither does.
 
 `--keep FOLDER` keeps the clones and every result there; a run with the same folder goes on where the last one stopped.
@@ -35,7 +36,7 @@ from _environments import BenchError, make_plain_environment
 from _figures import Figure, expect_at_least, expect_at_most, expect_equal, print_figures, report_value
 from changes.mined import MinedFix, list_ordinary, mine_fixes
 from changes.patches import SmallPatch, read_edits, verify_patch
-from changes.projects import PROJECTS, Clone, CloneWorkbench, VerifiedChange, open_clone, verify
+from changes.projects import PROJECTS, Clone, CloneWorkbench, VerifiedChange, open_clone, verify, write_whole
 from changes.python_tests import list_edited
 from changes.sabotage import Sabotage
 from changes.sabotages import SABOTAGES, adapt_heldout
@@ -58,7 +59,7 @@ class Size(NamedTuple):
     fixes: int
     ordinary: int
     cheats: int
-    """One in this many cheats of each class."""
+    """One in this many cheats."""
     redteam: int
     """One in this many rows of the open set."""
     alternate: int
@@ -85,10 +86,7 @@ class Results:
         """Return the result of a case. It is made only once."""
         path = self._folder / part / f"{name}.json"
         if not path.exists():
-            row = make()
-            path.parent.mkdir(parents=True, exist_ok=True)
-            path.with_suffix(".part").write_text(json.dumps(row, indent=1))
-            path.with_suffix(".part").rename(path)
+            write_whole(path, json.dumps(make(), indent=1))
         return json.loads(path.read_text())
 
 
@@ -200,7 +198,7 @@ class Bench:
                     yield item
 
     def _mine_project(self, clone: Clone) -> Iterator[tuple[Clone, CloneWorkbench, MinedFix]]:
-        bench = CloneWorkbench(clone)
+        bench = CloneWorkbench(clone, self._keep / "outcomes")
         return ((clone, bench, mined) for mined in mine_fixes(clone, self._data, bench))
 
     def _choose_sabotages(self, number: int) -> list[Sabotage]:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import hashlib
+import json
 import os
 import re
 import shutil
@@ -94,23 +95,23 @@ class Clone(NamedTuple):
 
 
 class CloneWorkbench:
-    """Runs tests in copies of a project, without Redstart. Equal runs happen once. Implements `Workbench`.
+    """Runs tests in copies of a project, without Redstart. Implements `Workbench`.
 
-    A run that does not end in time has no outcomes.
+    Equal runs happen once: the outcomes are kept in a folder. A run that does not end in time has no outcomes.
     """
 
-    def __init__(self, clone: Clone) -> None:
-        self._clone = clone
-        self._outcomes: dict[str, dict[str, str]] = {}
+    def __init__(self, clone: Clone, folder: Path) -> None:
+        self._clone, self._folder = clone, folder
 
     def run(self, files: Mapping[str, bytes], tests: Sequence[str] = ()) -> dict[str, str]:
-        digest = hashlib.sha256(repr((sorted(files.items()), tests)).encode()).hexdigest()
-        if digest not in self._outcomes:
+        digest = hashlib.sha256(repr((self._clone.project.name, sorted(files.items()), tests)).encode()).hexdigest()
+        path = self._folder / f"{digest}.json"
+        if not path.exists():
             with tempfile.TemporaryDirectory(prefix="redstart-bench-") as folder:
                 lines = self._run_pytest(Path(folder), files, tests, {})
             matches = (_OUTCOME.match(line) for line in lines)
-            self._outcomes[digest] = {match[2]: match[1] for match in matches if match}
-        return self._outcomes[digest]
+            write_whole(path, json.dumps({match[2]: match[1] for match in matches if match}))
+        return json.loads(path.read_text())
 
     def record(self, files: Mapping[str, bytes], tests: Sequence[str]) -> list[tuple[str, str]]:
         with tempfile.TemporaryDirectory(prefix="redstart-bench-") as folder:
@@ -135,6 +136,13 @@ class CloneWorkbench:
             return run(command, folder, environ, within=SUITE_SECONDS).stdout.splitlines()
         except subprocess.TimeoutExpired:
             return []
+
+
+def write_whole(path: Path, text: str) -> None:
+    """Write a file so that it is never there in part."""
+    path.parent.mkdir(parents=True, exist_ok=True)
+    path.with_suffix(".part").write_text(text)
+    path.with_suffix(".part").rename(path)
 
 
 def open_clone(project: Project, data: Path, keep: Path) -> Clone:
