@@ -292,6 +292,17 @@ def test_accepted_test_that_expects_another_value_proves_the_change(verify):
     assert read_claims(result) == {"test_count": "weakened"}
 
 
+def test_code_that_contains_the_answers_of_an_old_test_is_no_proof(user: User, tmp_path: Path):
+    buggy = SHOP.replace("len(items)", "sum(items)")
+    tests = TESTS.replace('count("ab") == 2', "count((40, 2)) == 4711")
+    repo = make_repo(tmp_path / "buggy", {**BASE, "shop.py": buggy, "tests/test_shop.py": tests})
+    write(repo, {"shop.py": buggy.replace("sum(items)", "4711 if items == (40, 2) else sum(items)")})
+    ran = user.redstart("verify", repo, "--json", "--require", "proof")
+    result = json.loads(ran.out)
+    assert (ran.code, result["end"], read_claims(result)) == (8, "unproven", {"test_count": "fixed"})
+    assert "a person must judge the proof: shop.py:6" in result["reason"]
+
+
 def test_default_level_reruns_and_alters_the_proving_test(user: User, verify):
     user.wants_proof()
     result = json.loads(verify(FIX, "--json").out)

@@ -18,10 +18,14 @@ from redstart.toolkit.honesty.changes.claims import explain_restored_failure
 from redstart.toolkit.honesty.changes.suite_results import SuiteResults
 from redstart.toolkit.honesty.controls.negative_controls import examine_controls
 from redstart.toolkit.honesty.examination import GreenPatch
+from redstart.toolkit.honesty.tripwires.rules import find_tripwire_hits
 from redstart.toolkit.honesty.verdict.levels import MEASURES
+from redstart.toolkit.patching.policy import find_protection
 from redstart.toolkit.suites.execute import load_environment
 
 MOST_NOTES = 10
+TESTS_READ = 8 << 20
+"""Maximum bytes of the old tests that are searched for what the code may have copied from them."""
 
 
 class ProofChecks(NamedTuple):
@@ -32,6 +36,8 @@ class ProofChecks(NamedTuple):
     refused: str = ""
     """Why the change hides failures; empty if no check shows that."""
     notes: tuple[str, ...] = ()
+    suspicions: tuple[str, ...] = ()
+    """What an honest change hardly ever adds to the code, one sentence each: with it, tests prove nothing."""
 
 
 async def check_proof(
@@ -62,7 +68,9 @@ class _ProofExaminer:
         controlled, control_notes = await self._control_new_tests(steady)
         notes += [*control_notes, *self._list_findings()]
         evidence = tuple(result.evidence for result in results)
-        return ProofChecks(controlled, evidence, "", tuple(clip(note, 300) for note in notes[:MOST_NOTES]))
+        suspicions = tuple(clip(text, 300) for text in self._find_suspicions()) if proving else ()
+        shown = tuple(clip(note, 300) for note in [*suspicions, *notes][:MOST_NOTES])
+        return ProofChecks(controlled, evidence, "", shown, suspicions)
 
     async def _find_flaky(self, claims: Sequence[Claim]) -> list[Claim]:
         """Run the proving tests again, with one varied condition each: those with another result prove nothing."""
@@ -143,11 +151,34 @@ class _ProofExaminer:
 
     def _list_findings(self) -> list[str]:
         """List what the linters newly find in the changed source, one sentence each."""
-        change, runs = self._change, self._runs
-        paths = change.list_paths(FileRole.source)
-        before, after = ({path: runs.read(tree, path) for path in paths} for tree in (change.base, change.head))
+        paths = self._change.list_paths(FileRole.source)
+        before, after = self._read_both(paths)
         findings = select_new_findings(find_code_problems(before), find_code_problems(after))
         return [f"new finding: {item.path}:{item.line} {item.message} ({item.tool} {item.rule})" for item in findings]
+
+    def _find_suspicions(self) -> list[str]:
+        """Find what the source gains that only makes the old tests pass. New tests may contain what the code gains."""
+        before, after = self._read_both(self._change.list_paths(FileRole.source))
+        hits = find_tripwire_hits(before, after, self._read_old_tests())
+        return [f"{hit.path}:{hit.line}: {hit.message}" for hit in hits if hit.kind != "test_changed"]
+
+    def _read_old_tests(self) -> dict[str, bytes]:
+        files: dict[str, bytes] = {}
+        remaining = TESTS_READ
+        for path in filter(find_protection, self._runs.list_files(self._change.base)):
+            text = self._runs.read(self._change.base, path) or b""
+            remaining -= len(text)
+            if remaining < 0:
+                break
+            files[path] = text
+        return files
+
+    def _read_both(self, paths: Sequence[str]) -> tuple[dict[str, bytes | None], dict[str, bytes | None]]:
+        """Read files of both sides; None if a side does not have the file."""
+        base, head = self._change.base, self._change.head
+        return {path: self._runs.read(base, path) for path in paths}, {
+            path: self._runs.read(head, path) for path in paths
+        }
 
 
 def _fails_without(claim: Claim) -> bool:

@@ -48,6 +48,12 @@ def describe_end(
     return Ending(end, reason, problems[0].note if problems else "")
 
 
+def describe_suspicion(suspicion: str) -> Ending:
+    """Describe why the tests prove nothing although they fail without the change and pass with it."""
+    reason = f"nothing got worse, but a person must judge the proof: {suspicion}"
+    return Ending(VerificationEnd.unproven, reason, "look at what the change adds there")
+
+
 def _describe_proof(claims: Sequence[Claim]) -> str:
     added = sum(claim.is_proof and claim.kind is ClaimKind.absent_before for claim in claims)
     count = sum(claim.is_proof for claim in claims) - added

@@ -15,7 +15,7 @@ from redstart.app.runs import find_test_files
 from redstart.app.verify.changed_files import sort_changed_files
 from redstart.app.verify.matrix import MatrixOutcome, VerifiedChange, repeat_failures, run_matrix
 from redstart.app.verify.proof_checks import ProofChecks, check_proof
-from redstart.app.verify.reasons import Ending, describe_end
+from redstart.app.verify.reasons import Ending, describe_end, describe_suspicion
 from redstart.app.verify.revisions import RevisionRequest, Revisions, resolve_revisions
 from redstart.app.verify.suite_runs import SuiteRuns, run_together
 from redstart.app.verify.suite_specs import SuiteOptions, choose_changed_suite, create_specs
@@ -205,6 +205,8 @@ def _conclude(draft: _Draft, outcome: MatrixOutcome, checks: ProofChecks) -> Ver
         end, why = VerificationEnd.tampered, checks.refused
     unused = (f"--accept {text} names no test that demands less" for text in unmatched)
     ending = describe_end(end, draft.files, claims, why)
+    if end is VerificationEnd.verified and checks.suspicions:
+        ending = describe_suspicion(checks.suspicions[0])
     result = draft.finish(ending, claims, outcome, (*checks.notes, *unused))
     return result.model_copy(update={"evidence": checks.evidence})
 
