@@ -47,7 +47,7 @@ class Project(NamedTuple):
 
 PROJECTS = (
     Project("andialbrecht/sqlparse", (), "2020-01-01", "sqlparse/"),
-    Project("marshmallow-code/marshmallow", ("simplejson",), "2022-01-01", "src/"),
+    Project("marshmallow-code/marshmallow", ("simplejson", "pytz"), "2022-01-01", "src/"),
 )
 
 
