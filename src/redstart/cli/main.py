@@ -138,7 +138,7 @@ def main() -> None:
     try:
         _run()
     except SystemExit as end:
-        if "temporalio" in sys.modules:
+        if "temporalio" in sys.modules or end.code == sandbox.TERMINAL_CLOSED_EXIT_CODE:
             _leave_at_once(end.code)
         raise
 
@@ -146,8 +146,8 @@ def main() -> None:
 def _leave_at_once(code: object) -> None:
     """Exit without shutting down the interpreter.
 
-    During a shutdown, threads of the Temporal library may still call into it, which aborts the process and loses the
-    exit code.
+    A shutdown can lose the exit code: threads of the Temporal library may still call into it, which aborts the process,
+    and output that a closed terminal did not take makes the code 120.
     """
     for stream in (sys.stdout, sys.stderr):
         with suppress(OSError, ValueError):
