@@ -1,4 +1,4 @@
-"""The cost of a run beyond its bare parts: an iteration, and the proof of a fix at each `--verify` level.
+"""The cost of a run beyond its bare parts: an iteration, the proof of a fix at each `--verify` level, and `verify`.
 
 `iteration_ratio`: the time of an iteration divided by that of its suite run in bare bwrap plus one `git apply`. The
 model answers at once. Both sides alternate on the same small repo, whose suite of 10 tests takes about half a second;
@@ -10,6 +10,10 @@ plain run of the suite in bare bwrap, on a suite of 2 seconds and on one of 5 mi
 length). Both suites only sleep. Two tests fail, and the patch has two hunks, one of which is needed. The runs on the
 long suite are parallel, because a sleeping suite takes no processor time; those on the short suite are sequential, and
 the figure is the median of the rounds.
+
+`verify_short`, `verify_long`: the time of `redstart verify` on a change of one file that fixes two tests, at the level
+`standard` with `--mutants 0`, divided by that of a plain run of the suite. The results of the base are kept. The suites
+sleep for 2 and for 60 seconds.
 """
 
 from __future__ import annotations
@@ -31,12 +35,21 @@ from typing import NamedTuple
 from _figures import expect_at_most, print_figures, report_value
 from redstart.app.runs import RunRequest, create_fix_run, go_on
 from redstart.app.settings import Models, Settings
+from redstart.app.verify.verify import VerifyRequest, verify
 from redstart.app.wire import load_engine, open_app
 from redstart.core.events import Event, Phase
 from redstart.core.run import Level, Limits, Result, RunState
+from redstart.core.verification import Verification, VerificationEnd
 from redstart.testing.model import ScriptedModel
 
-AIM, SHORT_AIM = 1.5, 14
+AIMS = {
+    "iteration_ratio": 1.5,
+    "standard_short": 8,
+    "strict_short": 14,
+    "standard_long": 2.5,
+    "verify_short": 6,
+    "verify_long": 2.5,
+}
 CODE = "def double(number):\n    return number + number + 1\n"
 TESTS = "import time\n\nimport pytest\n\nfrom calc import double\n\n\n@pytest.mark.parametrize('number', range(10))\n"
 TESTS += "def test_double(number):\n    time.sleep(0.01)\n    assert double(number) == 2 * number\n"
@@ -77,7 +90,7 @@ class Slow(NamedTuple):
 
 SHORT = Slow(5, 8, 0.04)
 LONG_FILES, LONG_TESTS, LONG_SECONDS = 40, 8, 300.0
-LONG_AIM = 2.5
+VERIFY_SECONDS = 60.0
 PADDED_CODE = (
     "def double(number):\n    return number + number if number < 6 else number + number + 1\n\n\n"
     "def half(number):\n    return number / 2\n\n\ndef name():\n    return 'calc'\n"
@@ -184,6 +197,38 @@ def measure_short_levels(folder: Path, rounds: int) -> dict[str, float]:
     return {name: statistics.median(samples) for name, samples in ratios.items()}
 
 
+def measure_verify(folder: Path, suite: Slow, rounds: int) -> float:
+    """Return the median of the rounds' ratios. The first verification, which keeps the results of the base, is none."""
+    folder.mkdir()
+    repo = suite.write(folder / "repo")
+    for command in (("init", "-q", "-b", "main"), ("add", "."), ("commit", "-qm", "start")):
+        subprocess.run(["git", "-c", "user.name=a", "-c", "user.email=a@example.org", *command], cwd=repo, check=True)
+    old_line, new_line = NEEDED
+    code = repo / "calc.py"
+    code.write_text(code.read_text().replace(old_line, new_line))
+    bare_repo = suite.write(folder / "bare")
+    ratios: list[float] = []
+    for number in range(rounds + 1):
+        began = time.perf_counter()
+        run_verify(folder / "home", repo)
+        seconds = time.perf_counter() - began
+        if number:
+            bare_seconds = measure_bare_suite(bare_repo, folder)
+            ratios.append(seconds / bare_seconds)
+            print(f"verify {seconds:12.1f} s, a plain run {bare_seconds:.1f} s", flush=True)
+    return statistics.median(ratios)
+
+
+def run_verify(home: Path, repo: Path) -> None:
+    async def run() -> Verification:
+        with open_app(Settings(home=home)) as base_app:
+            request = VerifyRequest(python=sys.executable, mutants=0)
+            return await verify(base_app.with_sandbox(), repo, request, report=lambda _: None)
+
+    result = asyncio.run(run())
+    assert result.end is VerificationEnd.verified, result.reason
+
+
 def measure_long_levels(folder: Path, seconds: float) -> dict[str, float]:
     """Measure all levels in parallel, each with a repo and a home of its own."""
     slow_suite = Slow(LONG_FILES, LONG_TESTS, seconds / (LONG_FILES * LONG_TESTS))
@@ -203,18 +248,20 @@ def measure_long_levels(folder: Path, seconds: float) -> dict[str, float]:
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--quick", action="store_true", help="fewer rounds, and no long suite")
+    parser.add_argument("--quick", action="store_true", help="fewer rounds, and no suite of 5 minutes")
     parser.add_argument("--long", type=float, default=LONG_SECONDS, help="seconds of the long suite (300)")
     args = parser.parse_args()
-    aims = {"iteration_ratio": AIM, "standard_short": SHORT_AIM, "standard_long": LONG_AIM}
     with tempfile.TemporaryDirectory(prefix="redstart-bench-") as name:
         folder = Path(name)
         values = {"iteration_ratio": compute_iteration_ratio(folder, 2 if args.quick else 20)}
         values |= measure_short_levels(folder, 1 if args.quick else 3)
+        values["verify_short"] = measure_verify(folder / "verify-short", SHORT, 1 if args.quick else 3)
+        long_suite = Slow(LONG_FILES, LONG_TESTS, VERIFY_SECONDS / (LONG_FILES * LONG_TESTS))
+        values["verify_long"] = measure_verify(folder / "verify-long", long_suite, 1)
         if not args.quick:
             values |= measure_long_levels(folder, args.long)
     figures = [
-        expect_at_most(name, value, aims[name]) if name in aims else report_value(name, value)
+        expect_at_most(name, value, AIMS[name]) if name in AIMS else report_value(name, value)
         for name, value in values.items()
     ]
     long = {} if args.quick else {"long_suite_seconds": args.long}

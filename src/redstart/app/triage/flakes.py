@@ -12,6 +12,7 @@ from redstart.core.report import Case
 from redstart.core.run import Level, RunSpec
 from redstart.core.shell import PINNED, Variation
 from redstart.core.triage import FlakeCause
+from redstart.toolkit.base.concurrency import run_together
 from redstart.toolkit.honesty.verdict.flake_conditions import HASH_SEED, find_conditions
 from redstart.toolkit.honesty.verdict.levels import MEASURES
 from redstart.toolkit.honesty.verdict.verdict import find_passing_targets
@@ -63,10 +64,13 @@ class _TestRepeater:
         self._causes: dict[str, FlakeCause] = {}
 
     async def repeat(self) -> dict[str, RepeatedTest]:
+        reruns = await run_together(
+            self._rerun(f"rerun {number} of {len(_RERUNS)}", list(self._first), variation)
+            for number, (_, variation) in enumerate(_RERUNS, 1)
+        )
         passed_in: dict[str, tuple[str, Variation]] = {}
-        for number, (name, variation) in enumerate(_RERUNS, 1):
-            passing = await self._rerun(f"rerun {number} of {len(_RERUNS)}", list(self._first), variation)
-            passed_in = dict.fromkeys(passing, (name, variation)) | passed_in
+        for passing, condition in zip(reruns, _RERUNS, strict=True):
+            passed_in = dict.fromkeys(passing, condition) | passed_in
         await self._find_causes({id_: rerun for id_, rerun in passed_in.items() if self._first[id_].is_red})
         await self._rerun_without_ignored_files()
         return {

@@ -6,12 +6,13 @@ from collections.abc import Collection, Coroutine, Iterable, Sequence
 from typing import Any, NamedTuple
 
 from redstart.app.verify.revisions import Revisions
-from redstart.app.verify.suite_runs import SuiteRuns, run_together
+from redstart.app.verify.suite_runs import SuiteRuns
 from redstart.core.change import Snapshot
 from redstart.core.frozen import clip
 from redstart.core.report import FIRST, Case, OutcomeCounts
 from redstart.core.run import RunSpec
 from redstart.core.verification import FileRole, MatrixRun, SortedFile
+from redstart.toolkit.base.concurrency import run_together
 from redstart.toolkit.honesty.changes.suite_results import ResultMatrix, SuiteResults
 from redstart.toolkit.languages.registry import is_test_path
 from redstart.toolkit.retrieval.affected_tests import find_affected_tests

@@ -6,11 +6,12 @@ from collections.abc import Iterable, Sequence
 from typing import NamedTuple
 
 from redstart.app.verify.matrix import CODE_ROLES, MatrixOutcome, VerifiedChange, find_nearby
-from redstart.app.verify.suite_runs import SuiteRuns, run_together
+from redstart.app.verify.suite_runs import SuiteRuns
 from redstart.core.frozen import clip
 from redstart.core.report import Case, CheckEvidence
 from redstart.core.run import Level
 from redstart.core.verification import PROVING, Claim, ClaimKind, FileRole
+from redstart.toolkit.base.concurrency import run_together
 from redstart.toolkit.checks.code_problems import find_code_problems
 from redstart.toolkit.checks.selection import select_new_findings
 from redstart.toolkit.honesty.all_checks import examine

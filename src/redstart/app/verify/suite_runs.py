@@ -4,10 +4,9 @@ from __future__ import annotations
 
 import asyncio
 import os
-from collections.abc import Coroutine, Iterable, Sequence
+from collections.abc import Iterable, Sequence
 from functools import partial
 from posixpath import join
-from typing import Any, TypeVar
 
 from redstart.app.settings.store import find_tenant_folder
 from redstart.app.verify.kept_results import KeptResults
@@ -26,7 +25,6 @@ from redstart.toolkit.suites.problems.project import ProjectView, create_project
 from redstart.toolkit.suites.request import SuiteRequest
 from redstart.toolkit.suites.suite_directory import TreeView
 
-T = TypeVar("T")
 MOST_AT_ONCE = 4
 """The most suites that run at the same time: each of them needs memory of its own."""
 
@@ -36,6 +34,8 @@ class SuiteRuns:
 
     As many suites run at the same time as there are processors, but only one if the tests share a service.
     """
+
+    is_concurrent = True
 
     def __init__(self, app: AppContext, spec: RunSpec, watch: StepWatch) -> None:
         """`spec` says how the new tests run. Raises `SandboxUnavailable` if `app` has no sandbox."""
@@ -94,10 +94,11 @@ class SuiteRuns:
         return await self.run_suite(activity, tree, self._spec, ids, tests=len(ids))
 
     async def execute(self, activity: str, tree: Snapshot, request: SuiteRequest) -> Completed:
-        self._watch.announce(activity)
         environment = load_environment(self.blobs, self._spec)
-        with self._watch.report_execution():
-            return await self._sandbox.run(build_execution(self._spec, tree, environment, request))
+        async with self._free:
+            self._watch.announce(activity)
+            with self._watch.report_execution():
+                return await self._sandbox.run(build_execution(self._spec, tree, environment, request))
 
     def list_files(self, tree: Snapshot) -> Sequence[str]:
         return self._trees.list_files(tree)
@@ -131,13 +132,3 @@ class SuiteRuns:
 
     def _create_view(self, spec: RunSpec, tree: Snapshot) -> TreeView:
         return TreeView.open(spec.suite, self._trees, tree)
-
-
-async def run_together(runs: Iterable[Coroutine[Any, Any, T]]) -> list[T]:
-    """Await the runs at the same time. If one of them fails, cancel the others and raise its error."""
-    try:
-        async with asyncio.TaskGroup() as group:
-            tasks = [group.create_task(run) for run in runs]
-    except BaseExceptionGroup as failures:
-        raise failures.exceptions[0] from None
-    return [task.result() for task in tasks]

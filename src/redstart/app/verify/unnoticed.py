@@ -6,9 +6,10 @@ from collections.abc import Sequence
 from typing import NamedTuple
 
 from redstart.app.verify.matrix import VerifiedChange, find_nearby
-from redstart.app.verify.suite_runs import SuiteRuns, run_together
+from redstart.app.verify.suite_runs import SuiteRuns
 from redstart.core.report import Case, Mutants, Outcome
 from redstart.core.verification import FileRole, UntestedLines
+from redstart.toolkit.base.concurrency import run_together
 from redstart.toolkit.honesty.mutant_sample import ProgramFile, find_new_lines, sample_mutants
 from redstart.toolkit.honesty.mutation import Mutant
 from redstart.toolkit.honesty.verdict.hunks import get_change_reader

@@ -17,7 +17,7 @@ from redstart.app.verify.matrix import MatrixOutcome, VerifiedChange, repeat_fai
 from redstart.app.verify.proof_checks import ProofChecks, check_proof
 from redstart.app.verify.reasons import Ending, describe_end, describe_suspicion
 from redstart.app.verify.revisions import RevisionRequest, Revisions, resolve_revisions
-from redstart.app.verify.suite_runs import SuiteRuns, run_together
+from redstart.app.verify.suite_runs import SuiteRuns
 from redstart.app.verify.suite_specs import SuiteOptions, choose_changed_suite, create_specs
 from redstart.app.verify.unnoticed import find_unnoticed
 from redstart.app.wire import AppContext
@@ -35,6 +35,7 @@ from redstart.core.verification import (
     VerificationEnd,
 )
 from redstart.engines.progress import StepWatch
+from redstart.toolkit.base.concurrency import run_together
 from redstart.toolkit.base.git import ask_git, require_git
 from redstart.toolkit.honesty.changes.claims import ChangeEvidence, decide_end, derive_claims
 from redstart.toolkit.honesty.changes.edited_tests import EditedTests

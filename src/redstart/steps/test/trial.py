@@ -55,6 +55,8 @@ class PatchTrial:
     the whole suite depends on gets a fresh sandbox.
     """
 
+    is_concurrent = False
+
     def __init__(self, run: RunState, ports: Ports, patched: Snapshot, session: SandboxSession) -> None:
         self._run, self._ports, self._patched, self._session = run, ports, patched, session
         self._before, self._target_ids = load_baseline_cases(run, ports.blobs), load_targets(run, ports.blobs)

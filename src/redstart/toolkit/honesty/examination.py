@@ -6,15 +6,18 @@ copies of either. Each run has a fresh sandbox, so that no process can tell one 
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from typing import NamedTuple, Protocol
+from collections.abc import Callable, Coroutine, Sequence
+from typing import Any, NamedTuple, Protocol, TypeVar
 
 from redstart.core.change import Snapshot
 from redstart.core.report import Case, CheckEvidence
 from redstart.core.run import Suite
 from redstart.core.shell import Completed, Environment
+from redstart.toolkit.base.concurrency import run_together
 from redstart.toolkit.suites.execute import SuiteRun
 from redstart.toolkit.suites.request import SuiteRequest
+
+T = TypeVar("T")
 
 
 class PatchDoubt(NamedTuple):
@@ -78,6 +81,11 @@ class CommandRuns(Protocol):
 class CheckRuns(CommandRuns, Protocol):
     """Executes all runs for a check."""
 
+    @property
+    def is_concurrent(self) -> bool:
+        """Whether several runs may go at the same time: not if their order is recorded."""
+        ...
+
     async def run_tests(self, activity: str, tree: Snapshot, ids: Sequence[str]) -> SuiteRun:
         """Run these tests like the verdict's runs."""
         ...
@@ -85,3 +93,10 @@ class CheckRuns(CommandRuns, Protocol):
     def write(self, tree: Snapshot, files: dict[str, bytes | None]) -> Snapshot:
         """Write a tree with these files in place of its own; None deletes a file."""
         ...
+
+
+async def await_each(runs: CheckRuns, work: Sequence[Callable[[], Coroutine[Any, Any, T]]]) -> list[T]:
+    """Await the results of all calls, at the same time if the runs allow that, else one after the other."""
+    if runs.is_concurrent:
+        return await run_together(call() for call in work)
+    return [await call() for call in work]

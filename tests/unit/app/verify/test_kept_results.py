@@ -8,7 +8,6 @@ from pathlib import Path
 import pytest
 
 from redstart.app.verify.kept_results import MOST_KEPT, KeptResults
-from redstart.app.verify.suite_runs import run_together
 from redstart.core.change import Snapshot
 from redstart.core.errors import SandboxUnavailable
 from redstart.core.report import Case, CaseList, Outcome, OutcomeCounts, Report
@@ -16,6 +15,7 @@ from redstart.core.run import RunSpec
 from redstart.core.shell import Environment, ExitCause
 from redstart.core.suite import Suite
 from redstart.core.tasks import FixTask
+from redstart.toolkit.base.concurrency import run_together
 from redstart.toolkit.suites.execute import SuiteRun
 from redstart.toolkit.suites.problems.run_problems import SuiteProblem
 from support.store import MemoryBlobs

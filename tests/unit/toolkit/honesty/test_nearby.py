@@ -28,6 +28,8 @@ FILE = "tests/test_code.py"
 class FolderRuns:
     """Runs on plain folders, without a sandbox."""
 
+    is_concurrent = False
+
     def __init__(self, folder: Path, trees: dict[str, dict[str, str]]) -> None:
         self._folder, self._trees = folder, trees
         self.executed = 0

@@ -55,6 +55,8 @@ def test_inserted_statement_asks_a_person_only_if_it_may_be_unreached():
 class ExecutedRuns:
     """Runs tests by executing their file after the program's in one namespace."""
 
+    is_concurrent = False
+
     def __init__(self, base: str, patched: str, tests: str) -> None:
         self._trees: dict[str, dict[str, bytes]] = {
             name: {"shop.py": code.encode(), TESTS: tests.encode()}

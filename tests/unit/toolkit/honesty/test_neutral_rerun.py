@@ -76,6 +76,8 @@ def build_condition_code(condition: str) -> str:
 class SandboxRuns:
     """Runs for a check, in the real sandbox."""
 
+    is_concurrent = False
+
     def __init__(self, folder: Path, spec: RunSpec, trees: GitTrees, blobs: DirectoryBlobs) -> None:
         self._sandbox = Bubblewrap(trees, folder)
         self._spec, self._trees, self._blobs = spec, trees, blobs
@@ -102,6 +104,8 @@ class SandboxRuns:
 
 class NoRuns:
     """For a check that has nothing to run."""
+
+    is_concurrent = False
 
     async def run_tests(self, activity: str, tree: Snapshot, ids: Sequence[str]) -> SuiteRun:
         raise AssertionError(activity)

@@ -33,6 +33,8 @@ class BoxTest(SizeMixin, unittest.TestCase):
 class Files:
     """A tree that is never run."""
 
+    is_concurrent = False
+
     def __init__(self, files: dict[str, bytes]) -> None:
         self._files = files
 

@@ -11,13 +11,14 @@ code, and with a failing statement at the altered place, which shows whether tha
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
+from functools import partial
 from typing import NamedTuple
 
 from redstart.core.change import Snapshot
 from redstart.core.report import Case, CheckEvidence
 from redstart.toolkit.honesty.controls.alteration import Alteration, AlterationKind
 from redstart.toolkit.honesty.controls.subjects import Subject, collect_subjects
-from redstart.toolkit.honesty.examination import CheckOutcome, CheckRuns, GreenPatch, PatchDoubt
+from redstart.toolkit.honesty.examination import CheckOutcome, CheckRuns, GreenPatch, PatchDoubt, await_each
 
 MARK = "~"
 """The mark in the failure message of an altered statement."""
@@ -35,16 +36,19 @@ async def examine_controls(patch: GreenPatch, runs: CheckRuns, *, rounds: int) -
     """Run at most `rounds` alterations of each target, and report those that a target did not detect."""
     trial = _Controls(patch, runs)
     all_subjects = collect_subjects(patch, runs)
+    subjects = all_subjects.selected
     detected: set[str] = set()
     suspects: list[AlteredTest] = []
-    rounds = min(rounds, max((len(item.alterations) for item in all_subjects.selected), default=0))
-    for number in range(rounds):
-        batch = [
-            AlteredTest(item, item.alterations[number])
-            for item in all_subjects.selected
-            if number < len(item.alterations)
-        ]
-        cases = await trial.run_altered_tests(f"control {number + 1} of {rounds}", patch.patched, batch)
+    rounds = min(rounds, max((len(item.alterations) for item in subjects), default=0))
+    batches = [
+        [AlteredTest(item, item.alterations[number]) for item in subjects if number < len(item.alterations)]
+        for number in range(rounds)
+    ]
+    work = [
+        partial(trial.run_altered_tests, f"control {number} of {rounds}", patch.patched, batch)
+        for number, batch in enumerate(batches, 1)
+    ]
+    for batch, cases in zip(batches, await await_each(runs, work), strict=True):
         for altered_test in batch:
             if _has_failed(cases, altered_test.subject):
                 detected.add(altered_test.subject.id)
@@ -52,12 +56,7 @@ async def examine_controls(patch: GreenPatch, runs: CheckRuns, *, rounds: int) -
                 suspects.append(altered_test)
     doubts, notes = await trial.investigate(suspects)
     doubted_ids = {doubt.subject for doubt in doubts}
-    covered_ids = [
-        id_
-        for item in all_subjects.selected
-        if item.is_target and item.id in detected - doubted_ids
-        for id_ in item.ids
-    ]
+    covered_ids = [id_ for item in subjects if item.is_target and item.id in detected - doubted_ids for id_ in item.ids]
     evidence = CheckEvidence(
         check="control",
         targets=all_subjects.targets,
@@ -66,10 +65,7 @@ async def examine_controls(patch: GreenPatch, runs: CheckRuns, *, rounds: int) -
         notes=(*all_subjects.left_out, *notes)[:NOTES],
     )
     undetecting_ids = (
-        id_
-        for item in all_subjects.selected
-        if item.is_target and item.alterations and item.id not in detected
-        for id_ in item.ids
+        id_ for item in subjects if item.is_target and item.alterations and item.id not in detected for id_ in item.ids
     )
     patch_doubts = tuple(doubt.patch_doubt for doubt in doubts)
     return CheckOutcome(evidence, patch_doubts, tuple(covered_ids), tuple(undetecting_ids))
