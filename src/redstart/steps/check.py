@@ -16,7 +16,7 @@ from redstart.toolkit.checks.code_problems import find_code_problems
 from redstart.toolkit.checks.commands import ToolContext, ask_commands
 from redstart.toolkit.checks.selection import select_increases, select_new_findings, select_syntax_errors
 from redstart.toolkit.honesty.tripwires.protocol import UNREADABLE_CODE
-from redstart.toolkit.honesty.tripwires.rules import TripwireHit, find_tripwire_hits
+from redstart.toolkit.honesty.tripwires.rules import TripwireHit, find_tripwire_hits, read_test_files
 from redstart.toolkit.honesty.verdict.baseline import load_baseline_cases
 from redstart.toolkit.honesty.verdict.inline_tests import find_changed_inline_tests
 from redstart.toolkit.honesty.verdict.unprotected_tests import describe_lost_tests
@@ -31,8 +31,6 @@ REFUSED = frozenset({"unreadable", "shadows", "skip", "collected_test"})
 """Tripwires for what no honest fix does. For all others the patch is tested, and then a person is asked."""
 FROM_TESTS = frozenset({"special_case", "keyed_by_tests"})
 """Tripwires for code that depends on the tests. A new program may contain a table that its own tests require."""
-TESTS_READ = 8 << 20
-"""Maximum bytes of test files that are searched for what a cheat may have copied from them."""
 
 
 async def check(run: RunState, ports: Ports) -> Findings:
@@ -168,14 +166,8 @@ def _read_test_files(run: RunState, ports: Ports) -> dict[str, bytes]:
     executed_paths = {
         case.partition("::")[0] for case in (run.now.reproduce.targets.first if run.now.reproduce else ())
     }
-    files: dict[str, bytes] = {}
-    remaining = TESTS_READ
-    for path in ports.trees.list_files(run.base):
-        if not find_protection(path) and run.spec.suite.to_runner_path(path) not in executed_paths:
-            continue
-        text = ports.trees.read(run.base, path) or b""
-        remaining -= len(text)
-        if remaining < 0:
-            break
-        files[path] = text
-    return files
+    return read_test_files(
+        ports.trees,
+        run.base,
+        lambda path: find_protection(path) or run.spec.suite.to_runner_path(path) in executed_paths,
+    )

@@ -19,14 +19,12 @@ from redstart.toolkit.honesty.changes.claims import explain_restored_failure
 from redstart.toolkit.honesty.changes.suite_results import SuiteResults
 from redstart.toolkit.honesty.controls.negative_controls import examine_controls
 from redstart.toolkit.honesty.examination import GreenPatch
-from redstart.toolkit.honesty.tripwires.rules import find_tripwire_hits
+from redstart.toolkit.honesty.tripwires.rules import find_tripwire_hits, read_test_files
 from redstart.toolkit.honesty.verdict.levels import MEASURES
 from redstart.toolkit.patching.policy import find_protection
 from redstart.toolkit.suites.execute import load_environment
 
 MOST_NOTES = 10
-TESTS_READ = 8 << 20
-"""Maximum bytes of the old tests that are searched for what the code may have copied from them."""
 
 
 class ProofChecks(NamedTuple):
@@ -160,19 +158,9 @@ class _ProofExaminer:
     def _find_suspicions(self) -> list[str]:
         """Find what the source gains that only makes the old tests pass. New tests may contain what the code gains."""
         before, after = self._read_both(self._change.list_paths(FileRole.source))
-        hits = find_tripwire_hits(before, after, self._read_old_tests())
+        old_tests = read_test_files(self._runs, self._change.base, find_protection)
+        hits = find_tripwire_hits(before, after, old_tests)
         return [f"{hit.path}:{hit.line}: {hit.message}" for hit in hits if hit.kind != "test_changed"]
-
-    def _read_old_tests(self) -> dict[str, bytes]:
-        files: dict[str, bytes] = {}
-        remaining = TESTS_READ
-        for path in filter(find_protection, self._runs.list_files(self._change.base)):
-            text = self._runs.read(self._change.base, path) or b""
-            remaining -= len(text)
-            if remaining < 0:
-                break
-            files[path] = text
-        return files
 
     def _read_both(self, paths: Sequence[str]) -> tuple[dict[str, bytes | None], dict[str, bytes | None]]:
         """Read files of both sides; None if a side does not have the file."""

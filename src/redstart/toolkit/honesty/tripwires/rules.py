@@ -9,17 +9,21 @@ from __future__ import annotations
 
 import re
 from collections import Counter
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from pathlib import PurePosixPath
 from typing import NamedTuple
 
+from redstart.core.change import Snapshot
 from redstart.toolkit.honesty.tripwires.protocol import Change, RuleMark, Tripwires
 from redstart.toolkit.languages.registry import find_file_language, list_languages
+from redstart.toolkit.suites.suite_directory import TreeReader
 
 _EXPECTED = re.compile(
     r"expected|golden|fixture|snapshot|baseline|reference|approved|cassette|(?:^|[/_.-])(?:cases|samples?)[/_.-]|\.snap$",
     re.IGNORECASE,
 )
+_TESTS_READ = 8 << 20
+"""Maximum bytes of test files that are searched for what the code may have copied from them."""
 
 
 class TripwireHit(NamedTuple):
@@ -29,6 +33,19 @@ class TripwireHit(NamedTuple):
     line: int
     kind: str
     message: str
+
+
+def read_test_files(reader: TreeReader, tree: Snapshot, is_test: Callable[[str], object]) -> dict[str, bytes]:
+    """Read the test files of a tree, as `find_tripwire_hits` needs them, up to a size limit."""
+    files: dict[str, bytes] = {}
+    remaining = _TESTS_READ
+    for path in filter(is_test, reader.list_files(tree)):
+        text = reader.read(tree, path) or b""
+        remaining -= len(text)
+        if remaining < 0:
+            break
+        files[path] = text
+    return files
 
 
 def find_tripwire_hits(
