@@ -69,11 +69,11 @@ class MatrixOutcome(NamedTuple):
     notes: tuple[str, ...] = ()
 
 
-def find_nearby(runs: SuiteRuns, change: VerifiedChange, cases: Iterable[Case]) -> tuple[str, ...]:
-    """Return those of the tests on the new code that are in files which import a changed file."""
+def find_nearby(runs: SuiteRuns, change: VerifiedChange, cases: Iterable[Case]) -> tuple[Case, ...]:
+    """Return those of the results on the new code whose tests are in files that import a changed file."""
     view, changed = runs.create_test_view(change.head), change.list_shown_paths(*CODE_ROLES)
     files = frozenset(find_affected_tests(changed, sorted(view.snapshot_paths), view.read, is_test_path))
-    return tuple(case.id for case in cases if view.find_file(case.id) in files)
+    return tuple(case for case in cases if view.find_file(case.id) in files)
 
 
 def _combine_trees(runs: SuiteRuns, change: VerifiedChange) -> MatrixTrees:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from typing import NamedTuple
 
-from redstart.app.verify.matrix import CODE_ROLES, MatrixOutcome, VerifiedChange, find_nearby
+from redstart.app.verify.matrix import CODE_ROLES, MatrixOutcome, VerifiedChange
 from redstart.app.verify.suite_runs import SuiteRuns
 from redstart.core.frozen import clip
 from redstart.core.report import Case, CheckEvidence
@@ -39,19 +39,25 @@ class ProofChecks(NamedTuple):
     """What an honest change hardly ever adds to the code, one sentence each: with it, tests prove nothing."""
 
 
+class CheckOptions(NamedTuple):
+    level: Level
+    seed: str
+    """The seed of every random choice: the author of a change cannot predict it."""
+    nearby: tuple[Case, ...]
+    """Results on the new code of the tests that import a changed file."""
+
+
 async def check_proof(
-    runs: SuiteRuns, change: VerifiedChange, outcome: MatrixOutcome, claims: Sequence[Claim], level: Level, seed: str
+    runs: SuiteRuns, change: VerifiedChange, outcome: MatrixOutcome, claims: Sequence[Claim], options: CheckOptions
 ) -> ProofChecks:
     """Check the tests that prove the change, and whether the new tests that prove nothing yet can fail at all."""
-    return await _ProofExaminer(runs, change, outcome, level, seed).examine(claims)
+    return await _ProofExaminer(runs, change, outcome, options).examine(claims)
 
 
 class _ProofExaminer:
-    def __init__(
-        self, runs: SuiteRuns, change: VerifiedChange, outcome: MatrixOutcome, level: Level, seed: str
-    ) -> None:
-        self._runs, self._change, self._outcome, self._seed = runs, change, outcome, seed
-        self._measures = MEASURES[level]
+    def __init__(self, runs: SuiteRuns, change: VerifiedChange, outcome: MatrixOutcome, options: CheckOptions) -> None:
+        self._runs, self._change, self._outcome, self._options = runs, change, outcome, options
+        self._measures = MEASURES[options.level]
         self._without = outcome.trees.without
 
     async def examine(self, claims: Sequence[Claim]) -> ProofChecks:
@@ -142,9 +148,9 @@ class _ProofExaminer:
             environment=load_environment(runs.blobs, change.new_spec),
             targets=tuple(targets),
             before=tuple(self._outcome.results.without.cases.values()),
-            nearby=find_nearby(runs, change, self._outcome.new.cases),
+            nearby=tuple(case.id for case in self._options.nearby),
             changed=tuple(change.list_paths(*CODE_ROLES)),
-            seed=self._seed,
+            seed=self._options.seed,
             after=self._outcome.new.cases,
         )
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import NamedTuple
 
-from redstart.app.verify.matrix import VerifiedChange, find_nearby
+from redstart.app.verify.matrix import VerifiedChange
 from redstart.app.verify.suite_runs import SuiteRuns
 from redstart.core.report import Case, Mutants, Outcome
 from redstart.core.verification import FileRole, UntestedLines
@@ -29,25 +29,24 @@ class Unnoticed(NamedTuple):
 
 
 async def find_unnoticed(
-    runs: SuiteRuns, change: VerifiedChange, cases: Sequence[Case], most_mutants: int, seed: str
+    runs: SuiteRuns, change: VerifiedChange, nearby: Sequence[Case], most_mutants: int, seed: str
 ) -> Unnoticed:
-    """Find what the passing ones of the tests on the new code do not notice. Only those that import a changed file run.
+    """Find what the passing ones of the tests do not notice that import a changed file.
 
     Without such tests or with `most_mutants` 0, nothing runs.
     """
-    ids = frozenset(find_nearby(runs, change, cases)) if most_mutants else frozenset[str]()
-    nearby = [case for case in cases if case.id in ids and case.outcome is Outcome.passed]
-    search = _Search(runs, change, nearby)
-    if not (nearby and search.files):
+    passing = [case for case in nearby if case.outcome is Outcome.passed]
+    search = _Search(runs, change, passing)
+    if not (passing and most_mutants and search.files):
         return Unnoticed()
     untested, notes = await search.find_untested_lines()
     return Unnoticed(tuple(untested), await search.try_mutants(most_mutants, seed), tuple(notes))
 
 
 class _Search:
-    def __init__(self, runs: SuiteRuns, change: VerifiedChange, nearby: Sequence[Case]) -> None:
-        self._runs, self._change, self._ids = runs, change, [case.id for case in nearby]
-        seconds = TIMEOUT_FACTOR * sum(case.seconds for case in nearby)
+    def __init__(self, runs: SuiteRuns, change: VerifiedChange, passing: Sequence[Case]) -> None:
+        self._runs, self._change, self._ids = runs, change, [case.id for case in passing]
+        seconds = TIMEOUT_FACTOR * sum(case.seconds for case in passing)
         sandbox = change.new_spec.sandbox
         limits = sandbox.model_copy(update={"wall": min(max(SHORTEST, seconds), sandbox.wall)})
         self._spec = change.new_spec.model_copy(update={"sandbox": limits})

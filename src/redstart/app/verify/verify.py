@@ -13,8 +13,15 @@ from typing import NamedTuple, TypeVar
 from redstart.app.exit_codes import verification_exit_code
 from redstart.app.runs import find_test_files
 from redstart.app.verify.changed_files import sort_changed_files
-from redstart.app.verify.matrix import MatrixOutcome, VerifiedChange, repeat_failures, run_matrix
-from redstart.app.verify.proof_checks import ProofChecks, check_proof
+from redstart.app.verify.matrix import (
+    CODE_ROLES,
+    MatrixOutcome,
+    VerifiedChange,
+    find_nearby,
+    repeat_failures,
+    run_matrix,
+)
+from redstart.app.verify.proof_checks import CheckOptions, ProofChecks, check_proof
 from redstart.app.verify.reasons import Ending, describe_end, describe_suspicion
 from redstart.app.verify.revisions import RevisionRequest, Revisions, resolve_revisions
 from redstart.app.verify.suite_runs import SuiteRuns
@@ -112,7 +119,6 @@ class _Draft(NamedTuple):
     revisions: Revisions
     files: tuple[SortedFile, ...]
     seed: str
-    """The seed of every random choice: the author of a change cannot predict it."""
 
     def finish(
         self,
@@ -164,11 +170,13 @@ async def _verify_change(runs: SuiteRuns, change: VerifiedChange, draft: _Draft)
     checks, unnoticed = ProofChecks(claims), None
     if decide_end(claims) not in (VerificationEnd.tampered, VerificationEnd.worse):
         request = draft.request
-        finished = await _finish_by(end_time, check_proof(runs, change, outcome, claims, request.level, draft.seed))
+        nearby = find_nearby(runs, change, outcome.new.cases)
+        options = CheckOptions(request.level, draft.seed, nearby)
+        finished = await _finish_by(end_time, check_proof(runs, change, outcome, claims, options))
         checks = finished or checks
         unchecked += [] if finished else ["whether the proof stands in reruns, and whether altered tests fail"]
         mutants = MUTANTS[request.level] if request.mutants is None else request.mutants
-        unnoticed = await _finish_by(end_time, find_unnoticed(runs, change, outcome.new.cases, mutants, draft.seed))
+        unnoticed = await _finish_by(end_time, find_unnoticed(runs, change, nearby, mutants, draft.seed))
         unchecked += [] if unnoticed else ["what no test notices"]
     late = (f"not checked, because {minutes:g} minutes were over: {text}" for text in unchecked)
     notes = (*outcome.notes, *checks.notes, *(unnoticed.notes if unnoticed else ()), *late)
@@ -234,7 +242,7 @@ def _collect_evidence(runs: SuiteRuns, change: VerifiedChange, outcome: MatrixOu
     problems = runs.find_environment_problems(change.head, outcome.new.cases)
     source = [
         FileVersions(path, runs.read(change.base, path) or b"", runs.read(change.head, path) or b"")
-        for path in change.list_paths(FileRole.source, FileRole.generated)
+        for path in change.list_paths(*CODE_ROLES)
     ]
     return ChangeEvidence(
         outcome.results,
