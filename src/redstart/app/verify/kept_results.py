@@ -37,35 +37,44 @@ class KeptResult(FrozenValue):
 
 
 class KeptResults:
-    """The results by tree, suite and environment. An environment is another one as soon as a package in it changes."""
+    """The results by tree, suite and environment. An environment is another one as soon as a package in it changes.
+
+    `find` and `save` take the key that `compute_key` returns before the run.
+    """
 
     def __init__(self, home: Path, blobs: Blobs) -> None:
         self._folder, self._blobs = home / FOLDER, blobs
 
-    def find(self, tree: Snapshot, spec: RunSpec) -> SuiteRun | None:
-        """Return the results of that suite on that tree; None if there are none, or not all of them any more."""
+    def find(self, key: str) -> SuiteRun | None:
+        """Return the kept results; None if there are none, or not all of them any more."""
         try:
-            kept = KeptResult.model_validate_json(self._get_path(tree, spec).read_bytes())
+            kept = KeptResult.model_validate_json(self._get_path(key).read_bytes())
             cases = CaseList.model_validate_json(self._blobs.get(kept.report.full)).cases
             self._blobs.get(kept.report.output)
         except (OSError, ValidationError, StoreError):
             return None
         return SuiteRun(kept.report, cases, SuiteProblem.none, kept.unexplained, kept.misplaced)
 
-    def save(self, tree: Snapshot, spec: RunSpec, suite_run: SuiteRun) -> None:
-        """Keep the results, unless there are none per test or services of this machine took part in them."""
-        if suite_run.problem or load_environment(self._blobs, spec).services:
+    def save(self, key: str, suite_run: SuiteRun) -> None:
+        """Keep the results, unless there are none per test."""
+        if suite_run.problem or not key:
             return
         kept = KeptResult(report=suite_run.report, unexplained=suite_run.unexplained, misplaced=suite_run.misplaced)
-        path = self._get_path(tree, spec)
+        path = self._get_path(key)
         self._folder.mkdir(parents=True, exist_ok=True)
         part = path.with_suffix(f".{os.getpid()}")
         part.write_text(kept.model_dump_json(), encoding="utf-8")
         part.replace(path)
         self._prune()
 
-    def _get_path(self, tree: Snapshot, spec: RunSpec) -> Path:
+    def compute_key(self, tree: Snapshot, spec: RunSpec) -> str:
+        """Compute the key of the results of that suite on that tree, as the environment is now.
+
+        Empty if services of this machine take part in them: such results are not kept.
+        """
         environment = load_environment(self._blobs, spec)
+        if environment.services:
+            return ""
         known = (
             version("redstart"),
             tree.tree,
@@ -74,7 +83,10 @@ class KeptResults:
             spec.sandbox.model_dump_json(),
             *_list_installed(environment),
         )
-        return self._folder / f"{hashlib.sha256(json.dumps(known).encode()).hexdigest()[:32]}.json"
+        return hashlib.sha256(json.dumps(known).encode()).hexdigest()[:32]
+
+    def _get_path(self, key: str) -> Path:
+        return self._folder / f"{key}.json"
 
     def _prune(self) -> None:
         files = sorted(self._folder.glob("*.json"), key=lambda file: file.stat().st_mtime, reverse=True)

@@ -52,11 +52,12 @@ class SuiteRuns:
 
     async def run_base(self, activity: str, tree: Snapshot, spec: RunSpec, *, reuses: bool) -> SuiteRun:
         """Run the whole suite on the base, or return its kept results."""
-        if reuses and (kept := self._kept.find(tree, spec)):
+        key = self._kept.compute_key(tree, spec)
+        if reuses and (kept := self._kept.find(key)):
             self.has_kept_base = True
             return kept
         suite_run = await self.run_suite(activity, tree, spec)
-        self._kept.save(tree, spec, suite_run)
+        self._kept.save(key, suite_run)
         return suite_run
 
     async def run_suite(

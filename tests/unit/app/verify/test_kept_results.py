@@ -57,20 +57,24 @@ def create_suite_run(blobs: MemoryBlobs, problem: SuiteProblem = SuiteProblem.no
     return SuiteRun(report, CASES, problem, "")
 
 
+def find(kept: KeptResults, tree: Snapshot, spec: RunSpec) -> SuiteRun | None:
+    return kept.find(kept.compute_key(tree, spec))
+
+
 def test_results_are_found_again_until_something_else_could_come_out(tmp_path: Path, prefix: Path):
     blobs = MemoryBlobs()
     kept, spec = KeptResults(tmp_path, blobs), create_spec(blobs, prefix)
     suite_run = create_suite_run(blobs)
-    assert kept.find(TREE, spec) is None
-    kept.save(TREE, spec, suite_run)
-    assert kept.find(TREE, spec) == suite_run
-    assert kept.find(TREE, create_spec(blobs, prefix, git_head="2" * 40)) == suite_run, "the head has moved"
-    assert kept.find(create_snapshot("2" * 40), spec) is None
+    assert find(kept, TREE, spec) is None
+    kept.save(kept.compute_key(TREE, spec), suite_run)
+    assert find(kept, TREE, spec) == suite_run
+    assert find(kept, TREE, create_spec(blobs, prefix, git_head="2" * 40)) == suite_run, "the head has moved"
+    assert find(kept, create_snapshot("2" * 40), spec) is None
     other_command = spec.suite.model_copy(update={"command": ("pytest", "-x")})
-    assert kept.find(TREE, spec.model_copy(update={"suite": other_command})) is None
-    assert kept.find(TREE, create_spec(blobs, prefix, variables={"SLOW": "1"})) is None
+    assert find(kept, TREE, spec.model_copy(update={"suite": other_command})) is None
+    assert find(kept, TREE, create_spec(blobs, prefix, variables={"SLOW": "1"})) is None
     (prefix / "lib" / "python3.11" / "site-packages" / "attrs-2.0.dist-info").mkdir()
-    assert kept.find(TREE, spec) is None, "a package was installed"
+    assert find(kept, TREE, spec) is None, "a package was installed"
 
 
 def test_file_that_git_ignores_is_a_part_of_the_environment(tmp_path: Path, prefix: Path):
@@ -79,37 +83,37 @@ def test_file_that_git_ignores_is_a_part_of_the_environment(tmp_path: Path, pref
     ignored.write_text("a")
     spec = create_spec(blobs, prefix, mount=str(ignored.parent), copies=("settings.ini",))
     kept = KeptResults(tmp_path, blobs)
-    kept.save(TREE, spec, create_suite_run(blobs))
-    assert kept.find(TREE, spec) is not None
+    kept.save(kept.compute_key(TREE, spec), create_suite_run(blobs))
+    assert find(kept, TREE, spec) is not None
     ignored.write_text("other")
-    assert kept.find(TREE, spec) is None
+    assert find(kept, TREE, spec) is None
 
 
 def test_results_without_tests_or_with_a_service_are_not_kept(tmp_path: Path, prefix: Path):
     blobs = MemoryBlobs()
     kept, spec = KeptResults(tmp_path, blobs), create_spec(blobs, prefix)
-    kept.save(TREE, spec, create_suite_run(blobs, SuiteProblem.no_tests))
-    assert kept.find(TREE, spec) is None
+    kept.save(kept.compute_key(TREE, spec), create_suite_run(blobs, SuiteProblem.no_tests))
+    assert find(kept, TREE, spec) is None
     shared = create_spec(blobs, prefix, services=("127.0.0.1:5432",))
-    kept.save(TREE, shared, create_suite_run(blobs))
-    assert kept.find(TREE, shared) is None
+    kept.save(kept.compute_key(TREE, shared), create_suite_run(blobs))
+    assert find(kept, TREE, shared) is None
 
 
 def test_pruned_and_damaged_results_are_not_found_and_old_ones_are_removed(tmp_path: Path, prefix: Path):
     blobs = MemoryBlobs()
     kept, spec = KeptResults(tmp_path, blobs), create_spec(blobs, prefix)
     for number in range(MOST_KEPT + 3):
-        kept.save(create_snapshot(f"{number:040}"), spec, create_suite_run(blobs))
+        kept.save(kept.compute_key(create_snapshot(f"{number:040}"), spec), create_suite_run(blobs))
     files = list(tmp_path.rglob("*.json"))
     assert len(files) == MOST_KEPT
     last = create_snapshot(f"{MOST_KEPT + 2:040}")
-    assert kept.find(last, spec) is not None
+    assert find(kept, last, spec) is not None
     pruned = MemoryBlobs()
     pruned.put(blobs.get(spec.suite.environment))
-    assert KeptResults(tmp_path, pruned).find(last, spec) is None
+    assert find(KeptResults(tmp_path, pruned), last, spec) is None
     for file in files:
         file.write_text("{")
-    assert kept.find(last, spec) is None
+    assert find(kept, last, spec) is None
 
 
 async def test_failure_of_one_run_ends_the_others():
