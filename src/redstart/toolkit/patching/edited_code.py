@@ -37,6 +37,10 @@ class EditedCode(Protocol):
         """Return the new lines with the comments and docstrings of unchanged code that they lost."""
         ...
 
+    def restore_imports(self, lines: Sequence[str], new_lines: Sequence[str]) -> list[str]:
+        """Return the new lines with the imports that they lost but still need."""
+        ...
+
     def has_all_names(self, lines: Sequence[str], other_lines: Sequence[str]) -> bool:
         """Return whether both parse and the second one defines all top-level names of the first."""
         ...

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ast
+import builtins
 import difflib
 import io
 import textwrap
@@ -18,6 +19,7 @@ from redstart.toolkit.patching.edited_code import SyntaxFlaw
 from redstart.toolkit.patching.hunks import LineReplacement
 
 _Definition = ast.FunctionDef | ast.AsyncFunctionDef | ast.ClassDef
+_Import = ast.Import | ast.ImportFrom
 
 
 class _Named(NamedTuple):
@@ -61,7 +63,7 @@ def replace_definitions(lines: Sequence[str], snippet: Sequence[str]) -> list[Li
     if isinstance(before, SyntaxFlaw) or isinstance(after, SyntaxFlaw):
         return "it is no program by itself"
     nodes = [node for node in after.body if isinstance(node, _Definition)]
-    imports = [node for node in after.body if isinstance(node, ast.Import | ast.ImportFrom)]
+    imports = [node for node in after.body if isinstance(node, _Import)]
     texts = [node for node in after.body if isinstance(node, ast.Expr) and isinstance(node.value, ast.Constant)]
     if not nodes or len(nodes) + len(imports) + len(texts) != len(after.body):
         return "it is neither the whole file nor only definitions of it"
@@ -160,6 +162,48 @@ def restore_documentation(lines: Sequence[str], new_lines: Sequence[str]) -> lis
     return restored if is_same else list(new_lines)
 
 
+def restore_imports(lines: Sequence[str], new_lines: Sequence[str]) -> list[str]:
+    """Return the new lines with the file's imports that they lost but still need, and lost `__future__` imports."""
+    before, after = _parse_source("\n".join(lines)), _parse_source("\n".join(new_lines))
+    if isinstance(before, SyntaxFlaw) or isinstance(after, SyntaxFlaw):
+        return list(new_lines)
+    undefined = _list_undefined_names(after)
+    existing = {ast.dump(node) for node in after.body if isinstance(node, _Import)}
+    lost = [
+        node
+        for node in before.body
+        if isinstance(node, _Import)
+        and ast.dump(node) not in existing
+        and (_is_future_import(node) or not undefined.isdisjoint(_list_imported_names(node)))
+    ]
+    if not lost:
+        return list(new_lines)
+    index = _find_import_index(after)
+    below = next((statement for statement in after.body if _find_first_line(statement) == index + 1), None)
+    blank = 0 if isinstance(below, _Import) else 2 if isinstance(below, _Definition) else 1
+    text = [line for node in lost for line in lines[node.lineno - 1 : node.end_lineno]]
+    return [*new_lines[:index], *text, *[""] * blank, *new_lines[index:]]
+
+
+def _list_undefined_names(tree: ast.Module) -> set[str]:
+    """Return the names that the code reads and nothing in it defines, in whatever scope; builtins do not count."""
+    nodes = list(ast.walk(tree))
+    defined = {name for node in nodes if isinstance(node, _Import) for name in _list_imported_names(node)}
+    defined |= {node.name for node in nodes if isinstance(node, _Definition)}
+    defined |= {node.arg for node in nodes if isinstance(node, ast.arg)}
+    names = [node for node in nodes if isinstance(node, ast.Name)]
+    defined |= {node.id for node in names if not isinstance(node.ctx, ast.Load)}
+    return {node.id for node in names} - defined - set(dir(builtins))
+
+
+def _list_imported_names(node: ast.Import | ast.ImportFrom) -> set[str]:
+    return {(alias.asname or alias.name).partition(".")[0] for alias in node.names}
+
+
+def _is_future_import(node: ast.stmt) -> bool:
+    return isinstance(node, ast.ImportFrom) and node.module == "__future__"
+
+
 def _list_top_names(tree: ast.Module) -> set[str]:
     target_lists = (node.targets for node in tree.body if isinstance(node, ast.Assign))
     names = {target.id for targets in target_lists for target in targets if isinstance(target, ast.Name)}
@@ -170,25 +214,24 @@ def _insert_imports(
     before: ast.Module, snippet: Sequence[str], imports: Sequence[ast.Import | ast.ImportFrom]
 ) -> LineReplacement | None:
     """Insert the imports that the file lacks before its first statement other than a string or a __future__ import."""
-    existing = {ast.dump(node) for node in ast.walk(before) if isinstance(node, ast.Import | ast.ImportFrom)}
+    existing = {ast.dump(node) for node in ast.walk(before) if isinstance(node, _Import)}
     missing = [node for node in imports if ast.dump(node) not in existing]
     if not missing:
         return None
-    code = [statement for statement in before.body if not _can_precede_imports(statement)]
-    index = (
-        min((_find_first_line(item) if isinstance(item, _Definition) else item.lineno) for item in code) - 1
-        if code
-        else 0
-    )
+    index = _find_import_index(before)
     return LineReplacement(
         index, index, tuple(line for node in missing for line in snippet[node.lineno - 1 : node.end_lineno])
     )
 
 
+def _find_import_index(tree: ast.Module) -> int:
+    """Return the number of lines above the first statement other than a string or a `__future__` import."""
+    return min((_find_first_line(node) for node in tree.body if not _can_precede_imports(node)), default=1) - 1
+
+
 def _can_precede_imports(node: ast.stmt) -> bool:
-    if isinstance(node, ast.ImportFrom):
-        return node.module == "__future__"
-    return isinstance(node, ast.Expr) and isinstance(node.value, ast.Constant)
+    is_text = isinstance(node, ast.Expr) and isinstance(node.value, ast.Constant)
+    return is_text or _is_future_import(node)
 
 
 def _replace_definition(
@@ -209,8 +252,9 @@ def _indent(line: str) -> str:
     return line[: len(line) - len(line.lstrip())]
 
 
-def _find_first_line(node: _Definition) -> int:
-    return min([node.lineno, *(item.lineno for item in node.decorator_list)])
+def _find_first_line(node: ast.stmt) -> int:
+    decorators = node.decorator_list if isinstance(node, _Definition) else ()
+    return min([node.lineno, *(item.lineno for item in decorators)])
 
 
 def _list_members(node: _Definition) -> set[str]:

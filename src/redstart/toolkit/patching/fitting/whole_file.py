@@ -24,7 +24,8 @@ def rewrite_file(
     """Compute the spans that turn the file into the new one; else return why the new one is incomplete.
 
     An answer that omits lines, ends early or contains only a part is not taken as the file: omitted lines come from
-    the file if the surrounding lines identify them, and definitions replace those of the same name.
+    the file if the surrounding lines identify them, and definitions replace those of the same name. Comments,
+    docstrings and needed imports that the answer lost come back.
     """
     new = _restore_blank_lines(text.lines, _undo_transforms(text.lines, list(new_lines)))
     left_out = [index for index, line in enumerate(new) if is_elision(line) and line not in text.lines]
@@ -36,7 +37,7 @@ def rewrite_file(
     if reason := _find_commented_omission(text.lines, new):
         return reason
     if code is not None:
-        new = code.restore_documentation(text.lines, new)
+        new = code.restore_documentation(text.lines, code.restore_imports(text.lines, new))
     fault = _explain_incompleteness(text.lines, new, code)
     if fault:
         parts = code.replace_definitions(text.lines, new) if code and not left_out else fault
