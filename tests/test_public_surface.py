@@ -53,7 +53,7 @@ OPTIONS = {
         ),
         "verify",
     ],
-    "CreateOptions": ["limits", "model", "on_event", "reflect", "sandbox"],
+    "CreateOptions": ["limits", "model", "on_event", "reflect", "sandbox", "session"],
     "ImproveOptions": ["goal", "limits", "model", "on_event", "patch", "reflect", "sandbox"],
     "AuditOptions": ["goal", "model", "on_event", "review", "sandbox", "since"],
     "ResumeOptions": ["model", "on_event", "patch", "sandbox"],

@@ -84,7 +84,7 @@ def create(goal: str, out: PathLike, **options: Unpack[CreateOptions]) -> RunRes
 
     * **goal** - What the program does, in words.
     * **out** - The directory to write; it must be empty or not exist.
-    * **model**, **sandbox**, **limits**, **reflect**, **on_event** - *(optional)* See `redstart.fix`.
+    * **model**, **sandbox**, **limits**, **reflect**, **session**, **on_event** - *(optional)* See `redstart.fix`.
 
     **Raises:** As `redstart.fix`, and `ConfigError` if `out` is not empty.
     """

@@ -10,6 +10,7 @@ from typing import Any, Generic, NamedTuple, TypeVar
 
 from redstart.app import settings as configuration
 from redstart.app.api_options import (
+    AttemptOptions,
     AuditOptions,
     CreateOptions,
     FixOptions,
@@ -88,7 +89,8 @@ def create_job(goal: str, out: PathLike, options: CreateOptions) -> ApiJob[RunRe
 
     async def start_run(base_app: AppContext) -> StartedRun:
         app = _equip(base_app, options)
-        request = RunRequest(_choose_limits(app.settings, options), verify=app.settings.verify)
+        limits = _choose_limits(app.settings, options)
+        request = RunRequest(limits, verify=app.settings.verify, session=options.get("session"))
         return StartedRun(app, await create_program_run(app, goal, Path(out), request))
 
     async def finish(app: AppContext, state: RunState) -> RunResult:
@@ -201,7 +203,7 @@ def _can_continue(state: RunState) -> bool:
     return state.status is Status.running or is_waiting_for_children(state)
 
 
-def _choose_limits(settings: Settings, options: CreateOptions) -> Limits:
+def _choose_limits(settings: Settings, options: AttemptOptions) -> Limits:
     return options.get("limits") or settings.limits
 
 

@@ -32,13 +32,20 @@ class ResumeOptions(SharedOptions, total=False):
     """File that a verified patch is written to."""
 
 
-class CreateOptions(SharedOptions, total=False):
+class AttemptOptions(SharedOptions, total=False):
+    """Options of every function whose run makes attempts."""
+
     limits: Limits | None
     reflect: Literal["auto", "always", "never"] | None
     """When the strong model is asked why an attempt failed."""
 
 
-class ImproveOptions(CreateOptions, ResumeOptions, total=False):
+class CreateOptions(AttemptOptions, total=False):
+    session: bool | None
+    """Whether the model tries its edits with tools before it submits; None for what its profile says."""
+
+
+class ImproveOptions(AttemptOptions, ResumeOptions, total=False):
     goal: str
     """What to improve; empty to let the model choose."""
 
@@ -54,8 +61,6 @@ class FixOptions(CreateOptions, ResumeOptions, total=False):
     """The problem in words. A failing test for it is written first."""
     all_red: bool
     """Whether every failing test is a target, and none may be set aside."""
-    session: bool | None
-    """Whether the model tries its edits with tools before it submits; None for what its profile says."""
     fresh: bool
     """Whether each attempt starts from the original code, even if an earlier one fixed some of the tests."""
     candidates: int

@@ -11,8 +11,15 @@ from pathlib import Path
 from typing import NamedTuple
 
 from redstart.app.project_files import build_project_files, find_new_programs, make_package_name
-from redstart.app.runs import RunRequest, get_result_snapshot, keep_environment, keep_run, resolve_max_tool_calls
-from redstart.app.wire import AppContext, create_question_options
+from redstart.app.runs import (
+    RunRequest,
+    choose_question_options,
+    get_result_snapshot,
+    keep_environment,
+    keep_run,
+    resolve_max_tool_calls,
+)
+from redstart.app.wire import AppContext
 from redstart.app.workspace import add_services, create_own_environment
 from redstart.core.errors import ConfigError
 from redstart.core.frozen import clip
@@ -85,7 +92,7 @@ async def create_program_run(
         verify=request.verify,
         reflect=app.settings.reflect,
         looks=resolve_max_tool_calls(app, request),
-        asks=create_question_options(app.settings),
+        asks=choose_question_options(app, request),
         checks=app.settings.checks.checks,
         packages=Packages(allow=app.settings.dependencies.by_language, approve=request.approve),
         repo=project.package,

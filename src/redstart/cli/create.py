@@ -52,6 +52,7 @@ def create(
     max_minutes: options.MaxMinutes = None,
     verify: options.Verify = None,
     looks: options.MaxToolCalls = None,
+    session: options.Session = None,
     reflect: options.Reflect = None,
     approve: options.Approve = False,
     no_input: options.NoInput = False,
@@ -78,9 +79,8 @@ def create(
     can_ask = sys.stdin.isatty() and not (no_input or json)
     goal_text = read_goal(goal, goal_file, can_ask=can_ask)
     limits = options.resolve_limits(settings.limits, max_attempts, max_usd, max_minutes)
-    request = RunRequest(
-        limits, verify=options.resolve_level(settings.verify, verify), max_tool_calls=looks, approve=approve
-    )
+    level = options.resolve_level(settings.verify, verify)
+    request = RunRequest(limits, verify=level, max_tool_calls=looks, approve=approve, session=session)
     program_options = NewProgram(lang.value, ProgramKind(kind.value) if kind else None, spec_tests)
     run_ids: list[str] = []
 

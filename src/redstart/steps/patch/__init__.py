@@ -10,6 +10,6 @@ from redstart.steps.patch.single import patch_in_one_answer
 
 
 async def patch(run: RunState, ports: Ports) -> Patch:
-    if run.spec.asks.session_calls and not run.spec.task.makes_program:
+    if run.spec.asks.session_calls:
         return await patch_in_session(run, ports)
     return await patch_in_one_answer(run, ports)

@@ -11,6 +11,7 @@ from redstart.core.frozen import clip
 from redstart.core.run import AttemptSummary, RunState
 from redstart.ports.bundle import Ports
 from redstart.steps.patch.failing_tests import build_broken_section, build_failing_section
+from redstart.steps.patch.project_sections import build_code_section, build_project_sections
 from redstart.steps.patch.single import FREELY
 from redstart.steps.patch.workbench import ProjectCopy
 from redstart.toolkit.base.text import wrap_untrusted
@@ -103,14 +104,14 @@ async def _open_conversation(run: RunState, ports: Ports, recalled: KnownOfFailu
     cases = list_failing_cases(run, ports.blobs)
     return fit_messages(
         ports.note,
-        "session/patch",
+        "session/create" if run.spec.task.makes_program else "session/patch",
         run.spec.asks.compute_question_tokens(ANSWER) // 2,
         goal=sections.build_goal_section(run.spec.goal, run.spec.program_goal),
         hint=sections.build_hint_section(run.spec.hint, person_messages),
-        notes=sections.build_notes_section(read),
+        **build_project_sections(run, read),
         plan=sections.plan(run.now.plan),
         failing=build_failing_section(run, ports, cases, run.now.retrieve),
-        code=sections.build_code_section(run.now.retrieve, read),
+        code=build_code_section(run, read),
         findings=sections.build_findings_section(run.now.audit),
         lessons=sections.build_fixes_section(recalled.fixes),
         advice=sections.build_lessons_section(run.taught),
@@ -142,7 +143,10 @@ def _describe_last_attempt(run: RunState, ports: Ports, person_messages: tuple[s
 def _describe_copy(run: RunState, last: AttemptSummary) -> str:
     if run.kept_attempt is last:
         return "Your edits stay: go on from them."
+    is_new = run.spec.task.makes_program
     if run.draft is not None:
         number = run.kept_attempt.number if run.kept_attempt else 1
-        return f"Your last edits were taken back. The copy holds the edits of attempt {number}, which fixed some tests."
-    return "Your edits were taken back: the copy is the original code again. Make those that you still want once more."
+        kept = f"the edits of attempt {number}" if is_new else f"the edits of attempt {number}, which fixed some tests"
+        return f"Your last edits were taken back. The copy holds {kept}."
+    original = "holds no program again" if is_new else "is the original code again"
+    return f"Your edits were taken back: the copy {original}. Make those that you still want once more."

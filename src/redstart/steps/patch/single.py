@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping
 from functools import partial
 from itertools import takewhile
 
@@ -15,6 +15,7 @@ from redstart.core.progress import Strategy
 from redstart.core.run import PROBES, AttemptSummary, RunState
 from redstart.ports.bundle import Ports
 from redstart.steps.patch.failing_tests import build_failing_section
+from redstart.steps.patch.project_sections import build_code_section, build_project_sections
 from redstart.steps.patch.workbench import may_set_aside
 from redstart.toolkit.base.text import wrap_untrusted
 from redstart.toolkit.honesty.verdict.baseline import list_failing_cases, load_targets
@@ -262,24 +263,14 @@ def _build_full_sections(
     template = request_to_reflect(run.history, as_json=_is_shaped(run))
     instructions = [template.format(where=_describe_workspace(run)), sections.format_advice(run.turn)]
     misfits = find_often_rejected(run.history) if run.count_strategy_uses(Strategy.form) and not _is_shaped(run) else ()
-    is_new = run.spec.task.makes_program
-    new_tests = run.now.reproduce.tests if is_new and run.now.reproduce else ()
-    project_sections = (
-        {
-            "package": describe_project(run.spec, run.packages),
-            "new_tests": sections.build_new_tests_section(new_tests, read),
-        }
-        if is_new
-        else {"notes": sections.build_notes_section(read)}
-    )
     return {
         "answer": describe_form(form, as_json=_is_shaped(run), may_set_aside=_may_set_aside(run)),
         "goal": sections.build_goal_section(run.spec.goal, run.spec.program_goal),
         "hint": sections.build_hint_section(run.spec.hint, person_messages),
-        **project_sections,
+        **build_project_sections(run, read),
         "plan": sections.plan(run.now.plan),
         "failing": build_failing_section(run, ports, cases, run.now.retrieve),
-        "code": sections.build_code_section(_without_files(run.now.retrieve, new_tests), read),
+        "code": build_code_section(run, read),
         "findings": sections.build_findings_section(run.now.audit),
         "advice": sections.build_lessons_section(run.taught),
         "tried": sections.build_tried_section(_list_undone_attempts(run), read_blob),
@@ -305,12 +296,6 @@ def _list_undone_attempts(run: RunState) -> list[AttemptSummary]:
     """List the attempts whose edits the workspace of a fix does not hold."""
     kept = None if run.spec.task.makes_program else run.kept_attempt
     return [entry for entry in run.history if entry is not kept]
-
-
-def _without_files(context: Context | None, paths: Sequence[str]) -> Context | None:
-    if context is None or not paths:
-        return context
-    return context.model_copy(update={"chunks": tuple(chunk for chunk in context.chunks if chunk.path not in paths)})
 
 
 def _build_brief_sections(

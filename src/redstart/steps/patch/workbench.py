@@ -97,7 +97,8 @@ class ProjectCopy:
             self.claim, text = claim, claim.remaining_text
         parsed = parse(text)
         if parsed.edits:
-            self.test_change = parsed.test_change
+            # The tests of a new program are written from its goal alone: no patch may propose to change them.
+            self.test_change = "" if self._run.spec.task.makes_program else parsed.test_change
             result = self._apply(parsed.edits)
             if result.refused:
                 return f"Your edits were not applied.\n{wrap_untrusted('edits', result.text)}\n{_GO_ON}"
