@@ -426,3 +426,43 @@ def test_failure_is_not_set_aside_in_a_run_that_must_fix_all(tmp_path: Path):
     outcome = play(OneForeignFailure(), tmp_path, Wire.openai, set_aside=SetAsidePolicy.all_red)
     assert outcome.state.result is Result.unsolved
     assert ("not_this_code" in outcome.requests[0].tools, "submit" in outcome.requests[0].tools) == (False, True)
+
+
+class QuietFailure:
+    """A failure with an empty message: only what the test prints with an edit in place tells the name."""
+
+    name = "blue-heron"
+
+    def write(self, repo: Path) -> Path:
+        (repo / "tests").mkdir(parents=True)
+        (repo / "bird.py").write_text('NAME = "unset"\n')
+        (repo / "tests" / "test_bird.py").write_text(
+            "import sys\n\nfrom bird import NAME\n\n\ndef test_bird():\n    wanted = '-'.join(('blue', 'heron'))\n"
+            "    is_right = NAME == wanted\n    if NAME != 'unset':\n        print('the bird is', wanted)\n"
+            "        print('noise ' * 5000)\n        print('for the log', file=sys.stderr)\n    assert is_right\n"
+            "\n\ndef test_passing():\n    print('what a passing test prints')\n"
+        )
+        (repo / "pyproject.toml").write_text('[tool.pytest.ini_options]\npythonpath = ["."]\n')
+        return repo
+
+    def reply(self, request: Request) -> Reply | str:
+        if parse_question(request) != "patch":
+            return CARD
+        results = _list_results(request)
+        match = re.search(r"the bird is (\S+)", results[-1]) if results else None
+        name = match[1] if match else "tried"
+        text = json.dumps({"path": "bird.py", "text": f'NAME = "{name}"\n'})
+        follow = ("submit", "{}") if match else ("run_tests", '{"all": true}')
+        calls = (("edit", text), follow)
+        return Reply("", calls=tuple(ToolCall(id=f"{tool}-{name}", name=tool, arguments=args) for tool, args in calls))
+
+
+def test_run_shows_what_a_failing_test_printed(tmp_path: Path):
+    outcome = play(QuietFailure(), tmp_path, Wire.openai)
+    assert outcome.state.result is Result.verified, outcome.state.reason
+    assert f'+NAME = "{QuietFailure.name}"' in outcome.diff
+    results = _list_results([request for request in outcome.requests if parse_question(request) == "patch"][-1])
+    assert "stdout:\nthe bird is blue-heron\n" in results[-1]
+    assert "stderr:\nfor the log\n" in results[-1]
+    assert "what a passing test prints" not in results[-1]
+    assert results[-1].count("noise") < 200

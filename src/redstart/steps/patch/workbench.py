@@ -30,6 +30,7 @@ from redstart.toolkit.patching.ladder import apply_to_snapshot
 from redstart.toolkit.patching.policy import Protection
 from redstart.toolkit.patching.reading.parse import parse
 from redstart.toolkit.patching.tree_policy import find_tree_violations
+from redstart.toolkit.prompts.sections import format_test_output
 from redstart.toolkit.suites.execute import SuiteRun, run_suite
 
 MOST_IDS = 50
@@ -37,6 +38,8 @@ MOST_IDS = 50
 MAX_RESULT = 8000
 DETAILED = 4
 """Failing tests that are shown in full after a run."""
+MAX_OUTPUT = 1000
+"""Bytes of what a failing test printed to each stream."""
 LONGEST_WHY = 400
 
 _NOTHING_CHANGED = "nothing differs from the original code: there is nothing to submit"
@@ -221,7 +224,9 @@ def _describe_suite_run(suite_run: SuiteRun, output: str) -> str:
 
 
 def _describe_case(case: Case) -> str:
-    return f"\n{case.id}: {clip(case.message, 500)}\n{clip(case.detail, 1600)}"
+    """Describe a failing test with its traceback and, as in the first question, with what it printed."""
+    parts = (f"\n{case.id}: {clip(case.message, 500)}", clip(case.detail, 1600), format_test_output(case, MAX_OUTPUT))
+    return "\n".join(part for part in parts if part)
 
 
 def _read_ids(arguments: Arguments) -> tuple[str, ...]:

@@ -216,10 +216,15 @@ def _format_full_case(
         return blocks
     if source := read_source(case):
         blocks.append(wrap_untrusted(TEST_SOURCE, source, SOURCE))
-    printed = {"stdout": case.stdout, "stderr": case.stderr}
-    if texts := [f"{name}:\n{clip(text, CAPTURED)}" for name, text in printed.items() if text.strip()]:
-        blocks.append(wrap_untrusted(TEST_OUTPUT, "\n".join(texts), 2 * CAPTURED + 100))
+    if output := format_test_output(case, CAPTURED):
+        blocks.append(wrap_untrusted(TEST_OUTPUT, output, 2 * CAPTURED + 100))
     return blocks
+
+
+def format_test_output(case: Case, limit: int) -> str:
+    """Format what a test printed to each stream, clipped to `limit` bytes. Empty if it printed nothing."""
+    printed = {"stdout": case.stdout, "stderr": case.stderr}
+    return "\n".join(f"{name}:\n{clip(text, limit)}" for name, text in printed.items() if text.strip())
 
 
 def _format_other_cases(cases: Sequence[Case], count: int) -> list[str]:
