@@ -96,13 +96,13 @@ def test_model_with_sessions_looks_and_runs_a_snippet_before_it_writes_the_test(
     looks = [call_tool("read", path="stats.py"), call_tool("run", snippet=snippet)]
     with ScriptedServer(create_model(*looks, format_answer(GOOD))) as server:
         user.uses(server, Wire.openai)
-        result = user.redstart("fix", repo, "--issue", ISSUE, "--json", "--session", "--max-tool-calls", 3)
+        result = user.redstart("fix", repo, "--issue", ISSUE, "--json", "--session")
         prompts = [request.text for request in server.requests if parse_question(request) == "reproduce"]
     assert result.code == 0, result.out + result.err
-    assert "At most 3 tool calls are possible." in prompts[0]
+    assert "At most 40 tool calls are possible." in prompts[0]
     assert "the mean is 5.0" not in prompts[1]
     assert "exit code 0; it printed:\nthe mean is 5.0" in prompts[2]
-    assert "(1 more look is possible.)" in prompts[2]
+    assert "(38 more looks are possible.)" in prompts[2]
     served = [event["data"]["served"] for event in result.events if "look" in event["data"]]
     assert served[:2] == [True, True]
     replayed = user.redstart("runs", "replay", result.events[0]["run"])

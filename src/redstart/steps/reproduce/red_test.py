@@ -75,7 +75,7 @@ async def write_failing_test(run: RunState, ports: Ports, goal: str, baseline: S
         ports.model,
         build_test_request(run, _build_messages(run, ports, goal)),
         create_toolset(run, ports, run.spec.base),
-        _count_tool_calls(run),
+        run.spec.asks.session_calls,
         is_answer=lambda text: bool(parse(text).edits),
         note=lambda tool_call, result: ports.note(look=tool_call, served=result),
         run_snippet=partial(run_snippet, run.suited, ports, run.spec.base),
@@ -91,11 +91,6 @@ async def write_failing_test(run: RunState, ports: Ports, goal: str, baseline: S
     spec = run.spec.with_command(outcome.value.command).model_copy(update={"base": outcome.value.snapshot})
     updated_run = run.model_copy(update={"spec": spec})
     return await with_traced_lines(updated_run, ports, await without_flakes(updated_run, ports, outcome.value))
-
-
-def _count_tool_calls(run: RunState) -> int:
-    """Return how many tools the model may call before it answers: none if it gives its edits in one answer."""
-    return run.spec.looks if run.spec.asks.session_calls else 0
 
 
 async def _run_new_test(
@@ -160,5 +155,5 @@ def _build_messages(run: RunState, ports: Ports, goal: str) -> tuple[Message, ..
     files = outline(Files(paths, read, partial(trees.get_size, base)), is_test_path, MAX_OUTLINE_LENGTH)
     example = find_example(filter(find_test_language, paths), read)
     code = context.with_paths(view.snapshot_paths)
-    writer_context = WriterContext(files, code, read, example, _count_tool_calls(run))
+    writer_context = WriterContext(files, code, read, example, run.spec.asks.session_calls)
     return build_test_question(run, goal, writer_context, ANSWER, ports.note)
