@@ -22,11 +22,12 @@ def settle_packages(settings: Settings, drive_mode: DriveMode, run_id: str, code
     """
     while _is_waiting_for_packages(settings, run_id, code):
         if not can_ask:
-            if not drive_mode.json:
-                echo(
-                    f"hint: to approve, run: redstart resume {run_id} --accept\n"
-                    "      or start again with --approve, or add the packages to dependencies.allow in your settings"
-                )
+            echo(
+                f"hint: to approve, run: redstart resume {run_id} --accept\n"
+                "      or start again with --approve, or add the packages to dependencies.allow in your settings",
+                # With --json, standard output holds events alone.
+                err=drive_mode.json,
+            )
             return code
         accepts = confirm("Install these packages?", default=False)
         code = _answer(settings, drive_mode, run_id, PersonWord.accept if accepts else PersonWord.reject)

@@ -73,6 +73,10 @@ def test_planned_package_waits_for_approval_and_serves_tests_and_program(somebod
         assert [question_name for question_name, _ in script.asked] == ["plan"]
         assert not out.exists()
         (run_id,) = set(re.findall(r"redstart resume (\w+) --accept", waits.out))
+        as_json = somebody.redstart("create", "the answer twice", "-o", out, "--json", "--max-iters", "1")
+        assert as_json.code == 7, as_json.out + as_json.err
+        assert f"hint: to approve, run: redstart resume {as_json.events[0]['run']} --accept\n" in as_json.err
+        script.asked.pop()
         result = somebody.redstart("resume", run_id, "--accept", "--json")
     assert result.code == 0, result.out + result.err
     assert [question_name for question_name, _ in script.asked] == ["plan", "reproduce", "patch"]
