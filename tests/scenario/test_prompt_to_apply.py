@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import pty
+import re
 import select
 import signal
 import subprocess
@@ -26,11 +27,13 @@ SECONDS = 240.0
 class AtTerminal:
     """The command in a terminal of 80 columns: `shown` is its output so far."""
 
-    def __init__(self, user: User, *arguments: str) -> None:
+    def __init__(self, user: User, *arguments: str, folder: Path | None = None) -> None:
         self._ours, terminal_fd = pty.openpty()
         environ = {**user.environ, "TERM": "xterm", "COLUMNS": "80", "NO_COLOR": "1"}
         command = [sys.executable, "-m", "redstart.cli.main", *arguments]
-        self.process = subprocess.Popen(command, env=environ, stdin=terminal_fd, stdout=terminal_fd, stderr=terminal_fd)
+        self.process = subprocess.Popen(
+            command, env=environ, cwd=folder, stdin=terminal_fd, stdout=terminal_fd, stderr=terminal_fd
+        )
         os.close(terminal_fd)
         self.shown = ""
 
@@ -139,3 +142,41 @@ def test_no_input_asks_no_questions(user, repo_of):
         assert terminal.end() == 0
     assert "apply it with: redstart apply" in terminal.shown
     assert QUESTION not in terminal.shown
+
+
+@pytest.fixture
+def partial_run(user: User, tmp_path: Path) -> Path:
+    """A repo whose last run fixed one test and set the other aside."""
+    repo = tmp_path / "projects" / "shop"
+    (repo / "tests").mkdir(parents=True)
+    (repo / "conftest.py").write_text("")
+    (repo / "shop.py").write_text("def total(prices):\n    return sum(prices) + 1\n")
+    tests = {
+        "test_shop.py": "from shop import total\n\n\ndef test_total():\n    assert total([2, 3]) == 5\n",
+        "test_version.py": "from packaging.version import Version\n\n\ndef test_version():\n"
+        "    assert Version('1', loose=True)\n",
+    }
+    for name, text in tests.items():
+        (repo / "tests" / name).write_text(text)
+    answer = "shop.py\n<<<<<<< SEARCH\n    return sum(prices) + 1\n=======\n    return sum(prices)\n>>>>>>> REPLACE\n"
+    with ScriptedServer(lambda _: answer) as server:
+        user.uses(server, Wire.openai)
+        result = user.redstart("fix", repo, "--no-input", "--verify", "quick")
+    assert result.code == 9, result.out + result.err
+    return repo
+
+
+def test_partial_patch_is_applied_only_if_the_user_agrees(user: User, partial_run: Path):
+    before = (partial_run / "shop.py").read_text()
+    question = "Apply this patch, and leave these tests as they are? [y/N]: "
+    for answer, code in (("\n", 1), ("y\n", 0)):
+        assert (partial_run / "shop.py").read_text() == before
+        terminal = AtTerminal(user, "apply", folder=partial_run)
+        terminal.read_until(question)
+        assert "+    return sum(prices)\n" in terminal.shown
+        assert "still fails: tests/test_version.py::test_version\n" in terminal.shown
+        assert "still fails: tests/test_shop.py" not in terminal.shown
+        terminal.type(answer)
+        assert terminal.end() == code
+        assert max(len(re.sub(r"\x1b\[\d*m", "", line)) for line in terminal.shown.splitlines()) <= 80
+    assert (partial_run / "shop.py").read_text() == before.replace(" + 1", "")

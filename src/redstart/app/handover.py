@@ -7,6 +7,7 @@ import textwrap
 from collections.abc import Generator
 from contextlib import contextmanager
 from pathlib import Path, PurePosixPath
+from typing import NamedTuple
 
 from redstart.app.runs import get_result_snapshot
 from redstart.app.wire import AppContext
@@ -16,6 +17,7 @@ from redstart.core.report import Ids
 from redstart.core.run import Result, RunState
 from redstart.core.safe_text import to_one_line
 from redstart.toolkit.base.git import require_git
+from redstart.toolkit.honesty.verdict.set_aside import list_set_aside, load_ids
 from redstart.toolkit.repo.handover import (
     HandoverContext,
     HandoverOutcome,
@@ -27,6 +29,25 @@ from redstart.toolkit.repo.handover import (
 
 LINE = 72
 """The line length of a commit message that git's own tools expect."""
+
+
+class PartialPatch(NamedTuple):
+    """A patch that leaves failing tests as they are, for a person who decides whether to apply it."""
+
+    reason: str
+    """What the patch fixes, and why the other tests still fail."""
+    diff: str
+    failing_tests: tuple[str, ...]
+
+
+async def find_partial_patch(app: AppContext, run_id: str) -> PartialPatch | None:
+    """Return the patch of a run whose result is partial; None for any other result."""
+    state = await app.adapters.store.load(run_id)
+    snapshot = get_result_snapshot(state)
+    if state.result is not Result.partial or snapshot is None:
+        return None
+    failing_tests = tuple(sorted(load_ids(list_set_aside(state), app.adapters.blobs)))
+    return PartialPatch(state.reason, app.trees.diff(state.spec.base, snapshot).decode(errors="replace"), failing_tests)
 
 
 async def apply_run(

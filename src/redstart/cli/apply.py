@@ -8,12 +8,16 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from redstart.cli import options
-from redstart.cli.output import echo
+from redstart.cli.output import confirm, echo
 
 if TYPE_CHECKING:
+    from redstart.app.handover import PartialPatch
     from redstart.toolkit.repo.handover import FileOutcome, HandoverOutcome
 
 _CONFLICT = 1
+_DECLINED = 1
+_MOST_TESTS = 20
+"""Failing tests that are listed before a person decides about a partial patch."""
 
 
 def apply(
@@ -25,25 +29,45 @@ def apply(
         ),
     ] = None,
     partial: Annotated[
-        bool, typer.Option("--partial", help="Apply the patch even if some failing tests are set aside.")
+        bool, typer.Option("--partial", help="Apply the patch without asking, even if it leaves some tests failing.")
     ] = False,
 ) -> None:
     """Apply a run's verified patch to your files, and keep your own edits. If a file conflicts, nothing is written."""
     import asyncio
 
     from redstart.app import settings as configuration
-    from redstart.app.handover import apply_run
+    from redstart.app.handover import apply_run, find_partial_patch
     from redstart.app.runs import find_run
     from redstart.app.wire import open_app
 
     with open_app(configuration.load()) as app:
-
-        async def go() -> tuple[str, HandoverOutcome]:
-            run_id = await find_run(app, run, Path.cwd())
-            return run_id, await apply_run(app, run_id, branch=branch, allow_partial=partial)
-
-        run_id, outcome = asyncio.run(go())
+        run_id = asyncio.run(find_run(app, run, Path.cwd()))
+        can_ask = not partial and options.can_ask_user(silent=False)
+        partial_patch = asyncio.run(find_partial_patch(app, run_id)) if can_ask else None
+        if partial_patch is not None:
+            partial = _ask_to_apply_part(run_id, partial_patch)
+            if not partial:
+                echo("Nothing was applied.")
+                raise typer.Exit(_DECLINED)
+        outcome = asyncio.run(apply_run(app, run_id, branch=branch, allow_partial=partial))
     raise typer.Exit(report_applied(run_id, outcome, branch))
+
+
+def _ask_to_apply_part(run_id: str, patch: PartialPatch) -> bool:
+    """Show what a partial patch changes and which tests it leaves failing, and ask whether to apply it."""
+    from redstart.cli.display import Terminal
+    from redstart.cli.run_summary import print_diff, print_headline
+    from redstart.core.frozen import format_count
+
+    screen = Terminal()
+    print_headline(screen, "partial", patch.reason)
+    print_diff(screen, patch.diff, run_id)
+    for test in patch.failing_tests[:_MOST_TESTS]:
+        screen.print_line(f"still fails: {test}", hang=4)
+    hidden_count = len(patch.failing_tests) - _MOST_TESTS
+    if hidden_count > 0:
+        screen.print_line(f"and {format_count(hidden_count, 'more failing test')}")
+    return confirm("Apply this patch, and leave these tests as they are?", default=False)
 
 
 def report_applied(run_id: str, outcome: HandoverOutcome, branch: str | None = None) -> int:
