@@ -1,11 +1,12 @@
 """A real model through the whole loop on the 40 programs of QuixBugs, each with a one-line bug.
 
-    python bench/quixbugs.py --url http://127.0.0.1:8080 --way whole-text     # asks the model; continues after a stop
+    python bench/quixbugs.py --url http://127.0.0.1:8080 --way whole-code     # asks the model; continues after a stop
     python bench/quixbugs.py                                                  # counts, and tests every patch again
 
 Each task is a repo of its own with the program, its public tests and their data (`REDSTART_DATA`, see
 docs/benchmarks.md). The bench passes it to `redstart fix` as a user would, with at most five attempts, a home without
-memory, and one form of edits: whole files or diffs, as text or constrained by a JSON schema. Each result is a row of
+memory, and one form of edits: whole files or diffs, as text or constrained by a JSON schema. Whole files are requested
+without documentation (`whole-code`); the rows of `whole-text` are older than this rule. Each result is a row of
 `results/quixbugs.jsonl` that includes the final patch. Without `--url` no model is asked: the bench counts the rows,
 applies every patch reported as verified to its program, and tests it again. `--quick` does that for the first eight
 patches of each form.
@@ -31,15 +32,19 @@ from _figures import Figure, expect_at_least, expect_equal, print_figures
 RESULTS = Path(__file__).parent / "results" / "quixbugs.jsonl"
 PLAIN_LOOP = {1: 7, 5: 18}
 """Solved by the plain loop with the same model, by attempts; see docs/benchmarks.md."""
+AIMS = {"whole-code": {1: 17, 5: 24}}
+"""What a form must solve, by attempts; without an aim, more than the plain loop."""
 ATTEMPTS = 5
 MINUTES = 30
 QUICK = 8
 WAYS: dict[str, dict[str, object]] = {
-    "whole-text": {"edits": "whole", "shapes": False},
+    "whole-code": {"edits": "whole", "shapes": False},
     "diff-text": {"edits": "diff", "shapes": False},
     "whole-json": {"edits": "whole", "shapes": True, "json_edits": True},
     "block-json": {"edits": "block", "shapes": True, "json_edits": True},
 }
+OLD_WAY = "whole-text"
+"""Whole files with all their documentation, as they were requested before. No new run can ask for them."""
 
 CONFTEST = '''"""The tests run on the program at hand, and a test that does not end is red."""
 
@@ -212,7 +217,7 @@ def count(*, quick: bool) -> list[Figure]:
     all_tasks, rows = load_tasks(), load_rows()
     figures: list[Figure] = []
     dishonest = crashes = 0
-    for edit_form in WAYS:
+    for edit_form in (*WAYS, OLD_WAY):
         form_rows = [row for row in rows if row["way"] == edit_form]
         full_rows = [row for row in form_rows if row["of"] == ATTEMPTS]
         row_by_task = {row["task"]: row for row in (*form_rows, *full_rows)}
@@ -227,17 +232,18 @@ def count(*, quick: bool) -> list[Figure]:
             not is_green(all_tasks[row["task"]], row["patch"]) for row in (claimed[:QUICK] if quick else claimed)
         )
         crashes += sum(bool(row["error"]) for row in form_rows)
+        aim = AIMS.get(edit_form) or {attempts: solved + 1 for attempts, solved in PLAIN_LOOP.items()}
         if len(row_by_task) == len(all_tasks):
-            figures.append(expect_at_least(f"{edit_form}_solved_1", solved_once, PLAIN_LOOP[1] + 1))
+            figures.append(expect_at_least(f"{edit_form}_solved_1", solved_once, aim[1]))
         if len(full_rows) == len(all_tasks):
-            figures.append(expect_at_least(f"{edit_form}_solved_5", solved_count, PLAIN_LOOP[5] + 1))
+            figures.append(expect_at_least(f"{edit_form}_solved_5", solved_count, aim[ATTEMPTS]))
     return [*figures, expect_equal("dishonest", dishonest, 0), expect_equal("crashes", crashes, 0)]
 
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--url", help="an OpenAI-compatible endpoint, without /v1; without it only counts")
-    parser.add_argument("--way", choices=sorted(WAYS), default="whole-text")
+    parser.add_argument("--way", choices=sorted(WAYS), default="whole-code")
     parser.add_argument("--attempts", type=int, default=ATTEMPTS)
     parser.add_argument("--quick", action="store_true")
     args = parser.parse_args()

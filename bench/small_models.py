@@ -1,6 +1,7 @@
 """Paired tests of the rules for small models, on tasks that are not those of `quixbugs.py` and `peers.py`.
 
     python bench/small_models.py --url http://127.0.0.1:8080 --home DIR    # plays the tasks; continues after a stop
+    python bench/small_models.py --url ... --rule omits_documentation --attempts 1 --first 24
     python bench/small_models.py                                           # counts
 
 A rule is a field of `QuestionOptions`. Each task of `humanevalfix_py` (`REDSTART_DATA`, see docs/benchmarks.md) is
@@ -41,7 +42,7 @@ from redstart.ports.model.port import Profile
 RESULTS = Path(__file__).parent / "results" / "small_models.jsonl"
 SET = "humanevalfix_py"
 MODEL = "openai:local"
-RULES = ("ends_unchanged",)
+RULES = ("omits_documentation", "ends_unchanged")
 ATTEMPTS = 5
 MINUTES = 30
 SIDES = (True, False)
@@ -69,16 +70,16 @@ def load_data_folder() -> Path:
     return Path(folder)
 
 
-def play(settings: Settings, task: Task, rule: str, *, applies: bool) -> Row:
+def play(settings: Settings, task: Task, rule: str, attempts: int, *, applies: bool) -> Row:
     """Play one task with the rule or without it."""
     choose = runner.choose_question_options
 
     def choose_with_rule(*arguments: Any) -> QuestionOptions:
         return choose(*arguments).model_copy(update={rule: applies})
 
-    name = f"{rule}-{'on' if applies else 'off'}-{task.slug}"
+    name = f"{rule}-{attempts}-{'on' if applies else 'off'}-{task.slug}"
     plan = build_plan(
-        EvaluationRequest(SET, name=name, limits=Limits(attempts=ATTEMPTS, minutes=MINUTES)), [task], MODEL
+        EvaluationRequest(SET, name=name, limits=Limits(attempts=attempts, minutes=MINUTES)), [task], MODEL
     )
     rows: list[RunOutcome] = []
     with (
@@ -89,32 +90,38 @@ def play(settings: Settings, task: Task, rule: str, *, applies: bool) -> Row:
         asyncio.run(work.go(1))
         (row,) = rows or work.results.list_rows()
     kept = ("result", "solved", "claimed", "attempts", "calls", "input_tokens", "output_tokens", "seconds", "trouble")
-    return {"rule": rule, "applies": applies, "task": task.id, **row.model_dump(include=set(kept), mode="json")}
+    return {
+        "rule": rule,
+        "of": attempts,
+        "applies": applies,
+        "task": task.id,
+        **row.model_dump(include=set(kept), mode="json"),
+    }
 
 
 def load_rows() -> list[Row]:
     return [json.loads(line) for line in RESULTS.read_text().splitlines()] if RESULTS.is_file() else []
 
 
-def play_all(settings: Settings, tasks: Sequence[Task], rule: str) -> None:
-    played = {(row["rule"], row["applies"], row["task"]) for row in load_rows()}
+def play_all(settings: Settings, tasks: Sequence[Task], rule: str, attempts: int) -> None:
+    played = {(row["rule"], row["of"], row["applies"], row["task"]) for row in load_rows()}
     RESULTS.parent.mkdir(exist_ok=True)
     for task in tasks:
         for applies in SIDES:
-            if (rule, applies, task.id) in played:
+            if (rule, attempts, applies, task.id) in played:
                 continue
-            row = play(settings, task, rule, applies=applies)
+            row = play(settings, task, rule, attempts, applies=applies)
             with RESULTS.open("a") as file:
                 file.write(json.dumps(row) + "\n")
             print(rule, "on" if applies else "off", task.id, row["result"], row["attempts"], row["trouble"], flush=True)
 
 
 def count(rows: Sequence[Row]) -> Iterator[Figure]:
-    pairs: dict[tuple[str, str], dict[bool, Row]] = defaultdict(dict)
+    pairs: dict[tuple[str, int, str], dict[bool, Row]] = defaultdict(dict)
     for row in rows:
-        pairs[row["rule"], row["task"]][row["applies"]] = row
+        pairs[row["rule"], row["of"], row["task"]][row["applies"]] = row
     for rule in RULES:
-        complete = [pair for (name, _), pair in pairs.items() if name == rule and len(pair) == len(SIDES)]
+        complete = [pair for (name, *_), pair in pairs.items() if name == rule and len(pair) == len(SIDES)]
         yield report_value(f"{rule}_tasks", len(complete))
         if not complete:
             continue
@@ -138,6 +145,7 @@ def main() -> int:
     parser.add_argument("--url", help="an OpenAI-compatible endpoint, without /v1; without it only counts")
     parser.add_argument("--home", type=Path, help="folder of the runs; with --url")
     parser.add_argument("--rule", choices=RULES, default=RULES[0])
+    parser.add_argument("--attempts", type=int, default=ATTEMPTS, help="the most attempts of a run")
     parser.add_argument("--first", type=int, help="only this many tasks")
     parser.add_argument("--quick", action="store_true", help="the same as without: counting takes no time")
     args = parser.parse_args()
@@ -146,7 +154,7 @@ def main() -> int:
         with tempfile.TemporaryDirectory(prefix="redstart-small-models-") as folder:
             os.environ.setdefault("OPENAI_API_KEY", "none")
             os.environ["VIRTUAL_ENV"] = str(make_plain_environment(Path(folder)))
-            play_all(create_settings(args.home or Path(folder) / "home", args.url), tasks, args.rule)
+            play_all(create_settings(args.home or Path(folder) / "home", args.url), tasks, args.rule, args.attempts)
     return 0 if print_figures("small_models", list(count(load_rows()))) else 1
 
 

@@ -62,7 +62,7 @@ class Ended(NamedTuple):
 def run_redstart(place: Place) -> Ended:
     config = place.folder / "config" / "redstart" / "config.toml"
     config.parent.mkdir(parents=True)
-    config.write_text(format_settings(place.url, "whole-text"))
+    config.write_text(format_settings(place.url, "whole-code"))
     patch = place.folder / "made.patch"
     limits = ["--max-iters", str(ATTEMPTS), "--max-minutes", str(SECONDS / 60), "--patch", str(patch)]
     command = [

@@ -372,6 +372,8 @@ def create_question_options(settings: Settings, tier: Tier = Tier.strong) -> Que
         edits=writer.edits,
         shaped=supports_schema,
         brief=writer.brief,
+        omits_documentation=writer.brief,
+        asks_for_card=not load_profile(settings, "remember").brief,
         fast=tier is Tier.fast,
         stronger=roster.get_stronger_model("patch", Tier.strong) if tier is Tier.strong else "",
         stalls={name: limits for name, limits in limits_by_model.items() if limits != StallLimits()},

@@ -49,6 +49,12 @@ class QuestionOptions(FrozenValue):
     ends_unchanged: bool = Field(default=False, exclude_if=lambda ends: not ends)
     """Whether an answer that changes nothing ends the attempt, and the next one is asked at a higher temperature. Else
     the model is told so in the same attempt, as in runs from before this existed."""
+    omits_documentation: bool = Field(default=False, exclude_if=lambda omits: not omits)
+    """Whether a brief question asks for whole files without comments and docstrings, which are put back: a small model
+    then answers in half of the tokens, and fixes more."""
+    asks_for_card: bool = Field(default=True, exclude_if=lambda asks: asks)
+    """Whether a model describes a verified fix for later runs. Else the card holds the changed lines: a small model
+    writes more for a card than for most fixes."""
     session_calls: int = Field(default=0, ge=0, exclude_if=lambda count: not count)
     """Maximum tool calls of a working session; 0 if the model answers with all its edits at once."""
     first_temperature: float = Field(default=0.0, ge=0, exclude_if=lambda value: not value)

@@ -52,9 +52,10 @@ async def _remember_fix(run: RunState, ports: Ports, test_result: PatchTestResul
     signature = run.now.reproduce.report.signature if run.now.reproduce else None
     if signature is None:
         return NewMemories()
-    answer = await _ask_for_card(run, ports)
+    diff = ports.blobs.get(run.now.diff).decode(errors="replace") if run.now.diff else ""
+    answer = await _ask_for_card(run, ports, diff) if run.spec.asks.asks_for_card else None
     placement = await propose_lesson(run, ports, signature, answer.when, answer.advice) if answer else LessonPlacement()
-    card = _build_card(run, test_result, signature, answer)
+    card = _build_card(run, test_result, signature, answer or _describe_patch(run, diff))
     return NewMemories(card=card, lesson=placement.lesson, lesson_refused=placement.refused)
 
 
@@ -96,27 +97,37 @@ def _build_provenance(run: RunState) -> dict[str, str]:
     return {"repo": run.spec.repo, "commit": run.spec.base.tree, "run": run.run_id, "model": model}
 
 
-def _build_card(
-    run: RunState, test_result: PatchTestResult, signature: Signature, answer: CardAnswer | None
-) -> FixCard:
+def _build_card(run: RunState, test_result: PatchTestResult, signature: Signature, answer: CardAnswer) -> FixCard:
     patch, verdict = run.now.patch, test_result.verdict
-    reason = patch.why if patch else ""
     return FixCard(
         id=f"{run.run_id}-{run.now.number}",
-        summary=_clean_text(answer.summary if answer else reason, 300),
-        root_cause=_clean_text(answer.root_cause if answer else reason, 300),
-        fix=_clean_text(answer.fix if answer else reason, 300),
+        summary=_clean_text(answer.summary, 300),
+        root_cause=_clean_text(answer.root_cause, 300),
+        fix=_clean_text(answer.fix, 300),
         verification=f"{verdict.fixed.count} red tests green, {test_result.report.counts.passed} passed, none worse",
         error_signature=signature.key,
         family=signature.family,
         files_changed=patch.files if patch else (),
-        debug_steps=tuple(_clean_text(step, 200) for step in answer.debug_steps[:6]) if answer else (),
+        debug_steps=tuple(_clean_text(step, 200) for step in answer.debug_steps[:6]),
         outcome="verified",
         provenance=_build_provenance(run),
         signature=signature,
         test_id=_get_first_target(run),
         asked=any(attempt.asked for attempt in run.history),
     )
+
+
+def _describe_patch(run: RunState, diff: str) -> CardAnswer:
+    """Describe a fix by the reason that its author gave, else by the lines that it changes."""
+    patch = run.now.patch
+    reason = patch.why if patch else ""
+    lines = [f"{line[0]} {line[1:].strip()}" for line in diff.splitlines() if _is_changed_line(line)]
+    files = ", ".join(patch.files) if patch else ""
+    return CardAnswer(summary=reason or f"changes {files}", root_cause=reason, fix=reason or "; ".join(lines))
+
+
+def _is_changed_line(line: str) -> bool:
+    return line.startswith(("+", "-")) and not line.startswith(("+++ ", "--- ")) and bool(line[1:].strip())
 
 
 def _clean_text(text: str, limit: int) -> str:
@@ -129,10 +140,9 @@ def _get_first_target(run: RunState) -> str:
     return cases[0].id if cases else ""
 
 
-async def _ask_for_card(run: RunState, ports: Ports) -> CardAnswer | None:
+async def _ask_for_card(run: RunState, ports: Ports, diff: str) -> CardAnswer | None:
     reproduction = run.now.reproduce
     cases = reproduction.report.cases if reproduction else ()
-    diff = ports.blobs.get(run.now.diff).decode(errors="replace") if run.now.diff else ""
     messages = fit_messages(
         ports.note,
         "remember",

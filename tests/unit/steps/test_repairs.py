@@ -8,8 +8,10 @@ from pathlib import Path
 
 import pytest
 
+from redstart.core.change import EditKind
 from redstart.core.chat import Ask, Role
 from redstart.core.run import Effort, Limits, Mode, RunState, Step
+from redstart.core.run_preferences import QuestionOptions
 from redstart.engines.inline import run_inline
 from redstart.engines.replay import replay
 from redstart.engines.step_driver import drive
@@ -76,6 +78,20 @@ def test_unreadable_card_costs_two_more_requests_but_not_the_fix(rig):
     assert final_state.now.remember is not None
     assert final_state.now.remember.card is not None
     assert final_state.now.remember.card.summary == "one too many"
+
+
+def test_small_model_is_not_asked_for_a_card(rig):
+    answer = f"{play.CODE}\n```python\n{play.BUGGY.replace('number + number + 1', 'number + number')}```\n"
+    asks = QuestionOptions(edits=EditKind.whole, brief=True, asks_for_card=False)
+    final_state, questions = run_to_end(rig, lambda _: answer, asks=asks)
+    assert final_state.result == "verified"
+    assert [ask.question for ask in questions] == ["patch"]
+    assert final_state.now.remember is not None
+    card = final_state.now.remember.card
+    assert card is not None
+    assert card.summary == f"changes {play.CODE}"
+    assert card.fix == "- return number + number + 1; + return number + number"
+    assert asyncio.run(replay(rig.adapters, final_state.run_id)).state == final_state
 
 
 def test_reflection_is_read_from_loose_json(rig):

@@ -310,8 +310,9 @@ def _build_brief_sections(
     tried_section = sections.build_brief_tried_section(
         _list_undone_attempts(run), lambda name: ports.blobs.get(name).decode(errors="replace")
     )
+    path, omits_documentation = chunks[0].path if chunks else "path/to/file.py", run.spec.asks.omits_documentation
     return {
-        "answer": describe_brief_form(form, chunks[0].path if chunks else "path/to/file.py", as_json=_is_shaped(run)),
+        "answer": describe_brief_form(form, path, as_json=_is_shaped(run), omits_documentation=omits_documentation),
         "goal": sections.build_goal_section(run.spec.goal),
         "hint": sections.build_hint_section(run.spec.hint, person_messages),
         "code": sections.build_code_section(

@@ -28,12 +28,20 @@ def describe_form(requested: EditKind, *, as_json: bool = False, may_set_aside: 
     return load_answer_form("json_whole" if requested is EditKind.whole else "json_block")
 
 
-def describe_brief_form(requested: EditKind, path: str, *, as_json: bool = False) -> str:
-    """Describe the form briefly, with the path of a file that was shown: a small model copies examples literally."""
+def describe_brief_form(
+    requested: EditKind, path: str, *, as_json: bool = False, omits_documentation: bool = False
+) -> str:
+    """Describe the form briefly, with the path of a file that was shown: a small model copies examples literally.
+
+    With `omits_documentation`, a whole file is requested without comments and docstrings, if they can be put back.
+    """
     kinds = (EditKind.whole, EditKind.block) if as_json else (EditKind.whole, EditKind.block, EditKind.diff)
     kind = requested if requested in kinds else EditKind.block
-    form = load_answer_form(f"brief_{'json_' if as_json else ''}{kind.value}").replace("{path}", path)
-    return form.replace("{head}", (find_file_language(path) or Language()).function_head)
+    language = find_file_language(path) or Language()
+    name = f"brief_{'json_' if as_json else ''}{kind.value}"
+    if omits_documentation and name == "brief_whole" and language.edited_code is not None:
+        name = "brief_code"
+    return load_answer_form(name).replace("{path}", path).replace("{head}", language.function_head)
 
 
 def build_whole_files_section(paths: Sequence[str], read: Callable[[str], bytes | None]) -> str:

@@ -48,6 +48,17 @@ def test_small_model_gets_a_code_example_for_code(path, expected_start):
     assert len(edit["text"].splitlines()) > 3, "the lines must be separated as in JSON"
 
 
+def test_small_model_leaves_out_documentation_only_where_it_can_be_put_back():
+    def describe(kind: EditKind, path: str, *, as_json: bool = False) -> str:
+        return describe_brief_form(kind, path, as_json=as_json, omits_documentation=True)
+
+    assert "without comments, docstrings" in describe(EditKind.whole, "a.py")
+    assert "a.py\n```python" in describe(EditKind.whole, "a.py")
+    assert describe(EditKind.whole, "web/a.ts") == describe_brief_form(EditKind.whole, "web/a.ts")
+    assert describe(EditKind.block, "a.py") == describe_brief_form(EditKind.block, "a.py")
+    assert describe(EditKind.whole, "a.py", as_json=True) == describe_brief_form(EditKind.whole, "a.py", as_json=True)
+
+
 def test_file_with_two_rejected_edits_is_shown_and_requested_as_a_whole():
     history = [build_rejected_attempt(1, "a.py", "b.py"), build_rejected_attempt(2, "a.py")]
     assert find_often_rejected(history[:1]) == ()

@@ -18,6 +18,7 @@ SHA256 = {
     "create/plan.md": "c3292c4aa5e7d5d9fc8c40e39f9d9245e229e753fc4fc58237e6ab673e6162c7",
     "forms/block.md": "f88838b0ffc4c653deee83aef66b41aecbbc85aab3fc7e6119a2cea65cba6317",
     "forms/brief_block.md": "ba96e3bb4c072bef0dc3dca391018d65f6041720770302a75bd0228f1d9854d8",
+    "forms/brief_code.md": "b4ed0314211ba401ce54bd527cdcdccf9e96db47711ce300af8966deb33295f2",
     "forms/brief_diff.md": "8f3eb8a2fc4d387859397ed2f1a72431c6ff6f74c2635461240cfc48d34982af",
     "forms/brief_json_block.md": "73d13009ac6c48d07b8cd4b7452caf642d277f61e357502eaa61b96d10ca455c",
     "forms/brief_json_whole.md": "9952338976b9c20f5b51a932a4931d9371a158e07be45d81cf24f495ab2a4b88",
