@@ -37,7 +37,7 @@ SHA256 = {
     "reflect.md": "0724e326c4dcfab22112b5046db5cc81d2c7fe59c989a344387e356dc60096eb",
     "remember.md": "d842e9ea5f5bb74240dc43178605c9399598ad30c1db8cb860a9687ad9eeb9c3",
     "reproduce.md": "0c7aded4387b69845b2121e3b517453886f74a941f989f407edd5457b1d102c2",
-    "session/create.md": "6f225a11ec8d79a8d7933c174917379c1146630af9f8868143495226380616fb",
+    "session/create.md": "6bdd437258e2e18d318c7e2ed239a0a91a7f00e9daa3e368f96b64e668e377ef",
     "session/patch.md": "8a772cf5eebdc136f33388b4f4770f70a67ebccc90ca518c001eab43d09c1b9a",
     "session/reproduce.md": "e725b13bfce9040fa8341c3d8c7c93e22ecdccab195527ce4ed96d401b19c37c",
 }
