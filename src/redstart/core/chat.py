@@ -64,7 +64,8 @@ class Conversation(FrozenValue):
 
 
 class Ask(FrozenValue):
-    """One call to a model. `site` is the place in the run that makes it; it is not part of the request's hash."""
+    """One call to a model. `site` is the place in the run that makes it, and `number` says how many questions the same
+    step has asked before it. Both are not part of the request's hash."""
 
     question: str
     """The name of the prompt: the step that asks."""
@@ -79,6 +80,7 @@ class Ask(FrozenValue):
     stuck: bool = Field(default=False, exclude_if=_is_empty)
     """Whether the run goes in circles, so the strong model is asked early."""
     site: str = Field(default="", exclude=True)
+    number: int = Field(default=0, exclude=True)
 
 
 class AnswerFault(StrEnum):

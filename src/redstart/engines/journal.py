@@ -196,13 +196,16 @@ class JournaledModel:
 
     def __init__(self, inner: Model | None, recorder: JournalRecorder, blobs: Blobs, ledger: CallCounter) -> None:
         self._inner, self._recorder, self._blobs, self._ledger = inner, recorder, blobs, ledger
+        self._question_count = 0
 
     async def ask(self, ask: Ask) -> Answer:
+        number, self._question_count = self._question_count, self._question_count + 1
+
         async def make(call: CallPlace) -> str:
             if self._inner is None:
                 raise Needs("think")
             site = f"{call.attempt}/{call.step}/{call.ordinal}"
-            answer = await self._inner.ask(ask.model_copy(update={"site": site}))
+            answer = await self._inner.ask(ask.model_copy(update={"site": site, "number": number}))
             stored_answer = answer.model_copy(update={"text": ""})
             return KeptAnswer(answer=stored_answer, text=self._blobs.put(answer.text.encode())).model_dump_json()
 

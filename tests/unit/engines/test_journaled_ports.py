@@ -102,6 +102,24 @@ def test_answer_is_recorded_and_counted_each_time_the_step_is_entered(desk: Desk
     assert (kept.answer.text, desk.blobs.get(kept.text)) == ("", b"yes")
 
 
+def test_questions_of_a_step_are_numbered_without_the_runs_between_them(desk: Desk) -> None:
+    recorder = desk.recorder()
+    scripted = ScriptedModel([Answer(text=text, model="a:1") for text in "ab"])
+    model = JournaledModel(scripted, recorder, desk.blobs, desk)
+
+    async def ask_twice() -> None:
+        for text in "ab":
+            await model.ask(QUESTION.model_copy(update={"question": text}))
+            await recorder.call("sandbox", text, _make_nothing)
+
+    asyncio.run(ask_twice())
+    assert [(question.site, question.number) for question in scripted.questions] == [("1/patch/0", 0), ("1/patch/2", 1)]
+
+
+async def _make_nothing(_call: CallPlace) -> str:
+    return ""
+
+
 def test_driver_without_a_model_names_what_it_needs(desk: Desk) -> None:
     with pytest.raises(Needs) as error:
         asyncio.run(JournaledModel(None, desk.recorder(), desk.blobs, desk).ask(QUESTION))

@@ -85,9 +85,13 @@ class ManualModel:
         return answer
 
     def _get_files(self, ask: Ask) -> _Files:
-        """Return the files of a question, named by its position in the run and its text, so that none are shared."""
+        """Return the files of a question, named by its position in the run and its text, so that none are shared.
+
+        The name counts the questions of the step, not its runs of tests between them.
+        """
+        step = ask.site.rpartition("/")[0].replace("/", "-")
         key = hashlib.sha256(ask.model_dump_json().encode()).hexdigest()[:8]
-        stem = f"{ask.site.replace('/', '-') or ask.question}-{key}"
+        stem = f"{step}-{ask.number}-{key}" if step else f"{ask.question}-{key}"
         return _Files(*(self._folder / f"{stem}.{kind}.md" for kind in ("question", "answer", "answered")))
 
     async def _await_answer(self, ask: Ask, files: _Files) -> Answer:
