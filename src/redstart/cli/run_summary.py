@@ -13,7 +13,7 @@ from redstart.app.runs import get_result_snapshot, write_patch
 from redstart.app.wire import AppContext
 from redstart.cli.display import Display
 from redstart.core.frozen import format_count
-from redstart.core.run import Mode, Result, RunState, Status, Step
+from redstart.core.run import Mode, Result, RunState, Spend, Status, Step
 from redstart.core.safe_text import escape_hidden, escape_line
 from redstart.flow.child_runs import make_child_run_id
 from redstart.flow.route import can_accept_answer, is_waiting_for_children, is_waiting_for_person
@@ -233,13 +233,19 @@ async def _deliver_project(app: AppContext, state: RunState, ui: Display) -> Non
         ui.print_line(f"project: {row.folder}")
 
 
+def _format_tokens(spend: Spend) -> str:
+    if not spend.estimated_tokens:
+        return format_count(spend.tokens, "token")
+    return f"about {format_count(spend.tokens + spend.estimated_tokens, 'token')} (estimated)"
+
+
 def cost(state: RunState) -> str:
     spend = state.spend
     unpriced_text = f" + {format_count(spend.unpriced, 'call')} of unknown price" if spend.unpriced else ""
     parts = [
         format_count(state.now.number, "attempt"),
         format_count(spend.calls, "model call"),
-        format_count(spend.tokens, "token"),
+        _format_tokens(spend),
         f"${spend.usd:.3f}{unpriced_text}",
         f"{spend.seconds:.1f} s",
     ]

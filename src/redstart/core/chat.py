@@ -103,6 +103,8 @@ class Usage(FrozenValue):
     output_tokens: int = 0
     cached_tokens: int = 0
     usd: float | None = 0.0
+    estimated_tokens: int = Field(default=0, exclude_if=lambda count: not count)
+    """An estimate for a call that a person passes on to a model: nobody counts its tokens, and no limit applies."""
 
     @property
     def tokens(self) -> int:

@@ -102,6 +102,8 @@ class Spend(FrozenValue):
     usd: float = 0.0
     unpriced: int = 0
     """Calls whose price is unknown: `usd` does not count them."""
+    estimated_tokens: int = Field(default=0, exclude_if=lambda count: not count)
+    """An estimate for calls whose tokens nobody counts. `tokens` does not contain it, and no limit applies to it."""
     seconds: float = 0.0
     handovers: int = Field(default=0, exclude_if=lambda count: not count)
     """How often a worker passed the run on, because the next call needed a model or a sandbox that it does not have."""
@@ -119,6 +121,7 @@ class Spend(FrozenValue):
                 "output_tokens": self.output_tokens + usage.output_tokens,
                 "usd": self.usd + (usage.usd or 0.0),
                 "unpriced": self.unpriced + (usage.usd is None),
+                "estimated_tokens": self.estimated_tokens + usage.estimated_tokens,
             }
         )
 
@@ -129,6 +132,7 @@ class Spend(FrozenValue):
             output_tokens=self.output_tokens + other.output_tokens,
             usd=self.usd + other.usd,
             unpriced=self.unpriced + other.unpriced,
+            estimated_tokens=self.estimated_tokens + other.estimated_tokens,
             seconds=round(self.seconds + other.seconds, 3),
             handovers=self.handovers + other.handovers,
         )

@@ -14,6 +14,7 @@ from redstart.core.chat import Answer, Ask, Message, Role, Usage
 from redstart.core.errors import ConfigError, ModelGarbled, ModelTimeout
 from redstart.core.frozen import format_count
 from redstart.ports.model.command import read_answer
+from redstart.ports.model.prices import estimate_input, estimate_tokens
 from redstart.ports.model.text_tools import format_tools
 
 LAST_LINE = "END"
@@ -42,7 +43,7 @@ class ManualModel:
     The answer counts once its last line is `END`, or once it has not changed for `quiet` seconds. Until it is ready and
     readable, the model waits; `tell` reports problems. After reading, the file is renamed, so that it never answers a
     later question. The same question, asked again by an interrupted run, has the same files, and an answer that was
-    written in between is read immediately. Its usage is zero.
+    written in between is read immediately. Its usage is an estimate, to which no limit applies.
 
     Raises `ConfigError` if `folder` cannot be created or written to, and `ModelTimeout` after `deadline` seconds.
     """
@@ -102,7 +103,7 @@ class ManualModel:
             text, problem = watch.poll()
             if text is not None:
                 try:
-                    return read_answer(text, ask, name=self._name, usage=Usage())
+                    return read_answer(text, ask, name=self._name, usage=_estimate_usage(ask, text))
                 except ModelGarbled as error:
                     problem = str(error)
             if problem and problem != last_problem:
@@ -145,6 +146,11 @@ class _Watch:
             return body.removesuffix("\r"), ""
         ready = text.strip() and time.monotonic() - self._changed_at >= self._quiet_seconds
         return (text, "") if ready else (None, "")
+
+
+def _estimate_usage(ask: Ask, text: str) -> Usage:
+    """Estimate the tokens of the question and of its answer. What they cost is unknown, and no limit applies."""
+    return Usage(estimated_tokens=estimate_input(ask) + estimate_tokens([Message(role=Role.assistant, text=text)]))
 
 
 def _write(path: Path, text: str) -> None:

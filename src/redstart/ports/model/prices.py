@@ -75,13 +75,14 @@ def estimate_max_usage(model: str, ask: Ask, *, caching: bool = False, rates: Ra
 
 def add_usage(parts: Iterable[Usage]) -> Usage:
     """Add up the usage of several calls. The price is the sum of the known prices, or None if none is known."""
-    used = [part for part in parts if part.input_tokens or part.output_tokens or part.usd]
+    used = [part for part in parts if part.input_tokens or part.output_tokens or part.usd or part.estimated_tokens]
     prices = [part.usd for part in used if part.usd is not None]
     return Usage(
         input_tokens=sum(part.input_tokens for part in used),
         output_tokens=sum(part.output_tokens for part in used),
         cached_tokens=sum(part.cached_tokens for part in used),
         usd=None if used and not prices else sum(prices),
+        estimated_tokens=sum(part.estimated_tokens for part in used),
     )
 
 
