@@ -11,10 +11,11 @@ from rich.console import Console
 
 from redstart.cli.display import PACE, JsonLines, Terminal
 from redstart.cli.event_text import LONGEST, describe_step
-from redstart.cli.run_summary import HEADLINES, MOST_LINES, print_diff, print_headline
+from redstart.cli.run_summary import HEADLINES, MOST_LINES, cost, print_diff, print_headline
+from redstart.core.chat import Usage
 from redstart.core.events import Event, Phase, Progress
-from redstart.core.run import Result
-from redstart.testing.states import make_event
+from redstart.core.run import Result, Spend
+from redstart.testing.states import make_event, make_state
 
 WHY = "the price list holds None for what is not priced yet, and None cannot be multiplied by any count of items"
 REPRODUCED: dict[str, Any] = {
@@ -184,6 +185,14 @@ def test_every_result_has_a_headline_and_a_newer_result_shows_its_name():
     screen, out = make_terminal(80)
     print_headline(screen, "not_solved", "why")
     assert out.getvalue().strip() == "NOT SOLVED  why"
+
+
+def test_estimated_tokens_are_marked_and_apply_to_no_limit():
+    counted, guessed = Usage(input_tokens=900, output_tokens=100), Usage(estimated_tokens=500)
+    spend = Spend().count(counted).add(Spend().count(guessed))
+    assert spend.tokens == 1000
+    assert " · about 1,500 tokens (estimated) · " in cost(make_state(spend=spend))
+    assert " · 1,000 tokens · " in cost(make_state(spend=Spend().count(counted)))
 
 
 def test_long_diff_is_cut_and_says_where_the_rest_is():
