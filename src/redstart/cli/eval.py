@@ -107,7 +107,8 @@ def report(
 ) -> None:
     """Print the figures of an evaluation with their confidence intervals."""
     from redstart.app import settings as configuration
-    from redstart.evals.app import make_tenant_name, open_trials, write_page
+    from redstart.app.page import write_page
+    from redstart.evals.app import make_tenant_name, open_trials
     from redstart.evals.metrics import compute_figures
     from redstart.evals.outcome import Results
     from redstart.evals.page import render_html_page

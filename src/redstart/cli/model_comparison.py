@@ -7,11 +7,11 @@ import sys
 from collections import Counter
 from pathlib import Path
 
+from redstart.app.page import write_page
 from redstart.cli.output import confirm, echo, echo_json
 from redstart.cli.text_wrap import wrap
 from redstart.core.errors import ConfigError
 from redstart.core.frozen import format_count
-from redstart.evals.app import write_page
 from redstart.evals.comparison_run import (
     CollectedBugs,
     ComparisonRequest,

@@ -244,17 +244,6 @@ def format_predictions(results: Results) -> list[str]:
     ]
 
 
-def write_page(file: Path, page: str) -> int:
-    """Write a page and return its size in bytes. Raises `ConfigError` if the file cannot be written."""
-    # Characters of a name that are not valid Unicode are replaced.
-    data = page.encode(errors="replace")
-    try:
-        file.write_bytes(data)
-    except OSError as error:
-        raise ConfigError(f"{file} cannot be written: {error.strerror}", remedy="choose another file") from error
-    return len(data)
-
-
 def get_checks_file(settings: Settings) -> Path:
     """Return the file of the checks of tasks."""
     return settings.home / "evals" / "verified.jsonl"

@@ -2,16 +2,14 @@
 
 from __future__ import annotations
 
-import base64
-import hashlib
 import json
 from collections import defaultdict
 from collections.abc import Callable, Sequence
 from html import escape
-from importlib.resources import files
 from statistics import fmean
 from typing import NamedTuple
 
+from redstart.app.page import MAX_NAME_LENGTH, escape_name, read_page_file, render_document
 from redstart.core.frozen import format_count
 from redstart.evals.intervals import Estimate, format_number
 from redstart.evals.metrics import COSTS, EvaluationFigures
@@ -96,7 +94,6 @@ def list_columns(plan: EvaluationPlan) -> list[RunKey]:
 
 
 NOT_RUN = "not run"
-_MAX_NAME_LENGTH = 300
 _MAX_PROBLEM_LENGTH = 600
 
 
@@ -226,7 +223,7 @@ def render_runs_table(rows: Sequence[RunOutcome]) -> str:
 
 
 def _format_title(task: str, key: RunKey, cell: RunOutcome | None) -> str:
-    name = f"{task[:_MAX_NAME_LENGTH]}, seed {key.seed} run {key.run}"
+    name = f"{task[:MAX_NAME_LENGTH]}, seed {key.seed} run {key.run}"
     if cell is None:
         return f"{name}: {NOT_RUN}"
     outcome = f"{name}: {cell.place.value} ({SIGNS[cell.place].means})"
@@ -248,11 +245,6 @@ def render_cell(name: str, title: str) -> str:
 
 def _get_style_class(name: str) -> str:
     return "p-" + name.replace(" ", "-")
-
-
-def escape_name(text: str) -> str:
-    """Escape a name of any origin and limit its length."""
-    return escape(text[:_MAX_NAME_LENGTH])
 
 
 def render_html_page(
@@ -278,26 +270,7 @@ def render_html_page(
     ]
     data = encode_script_json(_collect_plot_data(plots, figures))
     body.append(f'<script type="application/json" id="drawn">{data}</script>')
-    return render_document(title, body, scripts, styles=_read_file("uplot", "uPlot.min.css"))
-
-
-def render_document(title: str, body: Sequence[str], scripts: Sequence[str] = (), styles: str = "") -> str:
-    """Render a page that loads nothing and runs only these scripts. `body` is HTML in which all texts are escaped."""
-    return "\n".join(
-        [
-            "<!doctype html>",
-            '<html lang="en"><head><meta charset="utf-8">',
-            f'<meta http-equiv="Content-Security-Policy" content="{_build_content_policy(scripts)}">',
-            '<meta name="viewport" content="width=device-width, initial-scale=1">',
-            '<meta name="color-scheme" content="light dark">',
-            f"<title>{escape(title)}</title>",
-            f"<style>{styles}\n{_read_file('page.css')}</style></head><body><main>",
-            *body,
-            "</main>",
-            *(f"<script>{script}</script>" for script in scripts),
-            "</body></html>\n",
-        ]
-    )
+    return render_document(title, body, scripts, styles=f"{_read_file('uplot', 'uPlot.min.css')}\n{read_styles()}")
 
 
 def encode_script_json(value: object) -> str:
@@ -333,11 +306,10 @@ def _collect_plot_data(plots: Sequence[CostPlot], figures: EvaluationFigures) ->
     }
 
 
-def _build_content_policy(scripts: Sequence[str]) -> str:
-    hashes = [base64.b64encode(hashlib.sha256(script.encode()).digest()).decode() for script in scripts]
-    sources = " ".join(f"'sha256-{item}'" for item in hashes) or "'none'"
-    return f"default-src 'none'; style-src 'unsafe-inline'; script-src {sources}; base-uri 'none'; form-action 'none'"
+def read_styles() -> str:
+    """Read the styles of the pages of evaluations."""
+    return _read_file("page.css")
 
 
 def _read_file(*names: str) -> str:
-    return files("redstart.evals.page").joinpath(*names).read_text(encoding="utf-8")
+    return read_page_file(__name__, *names)

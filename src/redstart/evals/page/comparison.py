@@ -4,11 +4,12 @@ from __future__ import annotations
 
 from html import escape
 
+from redstart.app.page import escape_name, render_document
 from redstart.core.frozen import format_count
 from redstart.evals.comparison_text import format_extent, list_comparison_figures, list_notes
 from redstart.evals.intervals import format_number
 from redstart.evals.model_comparison import SIDES, BugOutcome, ModelComparison, PlayedBug
-from redstart.evals.page import NOT_RUN, SIGNS, escape_name, render_cell, render_document, render_figures_table
+from redstart.evals.page import NOT_RUN, SIGNS, read_styles, render_cell, render_figures_table
 
 
 def render_comparison(comparison: ModelComparison) -> str:
@@ -28,7 +29,7 @@ def render_comparison(comparison: ModelComparison) -> str:
         f"<section><h2>Figures</h2>{render_figures_table(figures)}</section>",
         f"<section><h2>Bugs</h2>{_render_bugs(comparison.bugs)}{_render_legend(comparison.bugs)}</section>",
     ]
-    return render_document(title, body)
+    return render_document(title, body, styles=read_styles())
 
 
 def _render_bugs(bugs: tuple[PlayedBug, ...]) -> str:
