@@ -11,6 +11,7 @@ from redstart.core.verification import ASKING, Claim, ClaimKind, VerificationEnd
 from redstart.toolkit.honesty.changes.edited_tests import EditedTests, count_cases, get_function
 from redstart.toolkit.honesty.changes.missing_names import ChangedWords, find_missing_name
 from redstart.toolkit.honesty.changes.suite_results import ResultMatrix, SuiteResults
+from redstart.toolkit.honesty.verdict.verdict import list_containers
 
 NOTE_BYTES = 200
 
@@ -37,6 +38,8 @@ class _Derivation:
     def __init__(self, evidence: ChangeEvidence) -> None:
         self._evidence, self._matrix, self._tests = evidence, evidence.matrix, evidence.tests
         self._old_counts, self._new_counts = count_cases(self._matrix.old.cases), count_cases(self._matrix.new.cases)
+        self._loaded = {container for id_ in self._matrix.new.cases for container in list_containers(id_)}
+        """The files and classes whose tests run on the new code: such a file is no test that is gone."""
 
     def derive(self) -> list[Claim]:
         old, new = self._matrix.old.cases, self._matrix.new.cases
@@ -77,7 +80,7 @@ class _Derivation:
             yield self._claim_by_old_code(id_, ClaimKind.edited)
 
     def _classify_gone_test(self, id_: str, old: Case) -> Iterator[Claim]:
-        if old.outcome is Outcome.skipped or id_ in self._evidence.problems:
+        if old.outcome is Outcome.skipped or id_ in self._evidence.problems or id_ in self._loaded:
             return
         if hidden := self._explain_hidden(id_, old):
             yield Claim(test=id_, kind=ClaimKind.hidden, note=hidden)

@@ -183,3 +183,11 @@ def test_accepted_test_that_fails_without_the_change_proves_it():
     (claim,) = derive_claims(evidence)
     assert decide_end([claim]) is VerificationEnd.weakened
     assert decide_end([claim.model_copy(update={"accepted": "Ann"})]) is VerificationEnd.verified
+
+
+def test_file_that_could_not_be_loaded_before_is_no_test_that_is_gone():
+    old = SuiteResults([Case(id="test_a.py", outcome=Outcome.error, message="ModuleNotFoundError: six")])
+    new = SuiteResults([Case(id=TEST, outcome=Outcome.passed)])
+    tests = EditedTests(view(OLD), view(OLD), [])
+    claims = derive_claims(ChangeEvidence(ResultMatrix(old, new, old, new), tests, collect_changed_words([]), {}))
+    assert [(claim.test, claim.kind) for claim in claims] == [(TEST, ClaimKind.proven)]
