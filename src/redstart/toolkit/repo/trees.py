@@ -125,16 +125,30 @@ class GitTrees:
         self._known_trees.add(tree)
         return Snapshot(tree=tree, base=tree, pack=name)
 
-    def take_commit(self, root: Path, commit: str) -> Snapshot:
+    def take_commit(self, root: Path, commit: str, near: Snapshot | None = None) -> Snapshot:
         """Take a snapshot of a commit of the repo at `root`, without its submodules. Its working tree is not read.
 
-        Raises `GitFailed` if the repo does not have the commit with all its files.
+        With the snapshot of another commit as `near`, only the difference is stored if that is possible. Raises
+        `GitFailed` if the repo does not have the commit with all its files.
         """
         tree = run_git("rev-parse", "--verify", "--quiet", f"{commit}^{{tree}}", cwd=root).decode().strip()
-        pack = run_git("pack-objects", "-q", "--stdout", "--revs", stdin=f"{tree}\n".encode(), cwd=root)
-        snapshot = Snapshot(tree=tree, base=tree, pack=self._blobs.put(pack))
+        snapshot = (self._derive_commit(root, tree, near) if near else None) or self._pack_commit(root, tree)
         submodules = {path: None for path, entry in self._list_tree(snapshot).items() if entry.mode == "160000"}
         return self.write(snapshot, submodules) if submodules else snapshot
+
+    def _pack_commit(self, root: Path, tree: str) -> Snapshot:
+        pack = run_git("pack-objects", "-q", "--stdout", "--revs", stdin=f"{tree}\n".encode(), cwd=root)
+        return Snapshot(tree=tree, base=tree, pack=self._blobs.put(pack))
+
+    def _derive_commit(self, root: Path, tree: str, near: Snapshot) -> Snapshot | None:
+        """Derive the snapshot of a tree of the repo. None if the repo does not know the other one's tree."""
+        options = ("--binary", "--full-index", "--no-renames", "--no-ext-diff", "--no-textconv", "--no-color")
+        try:
+            diff = run_git("diff-tree", "-p", "-r", *options, near.tree, tree, cwd=root)
+        except GitFailed:
+            return None
+        snapshot = self.apply(near, diff) if diff else near
+        return snapshot if isinstance(snapshot, Snapshot) and snapshot.tree == tree else None
 
     def create_empty(self) -> Snapshot:
         """Return a snapshot without files."""

@@ -249,3 +249,27 @@ def test_missing_git_is_an_error_with_an_install_hint(monkeypatch, tmp_path):
     with pytest.raises(ConfigError, match="git was not found") as caught:
         run_git("--version")
     assert "install git" in caught.value.remedy
+
+
+def test_snapshot_of_a_commit_near_another_one_is_stored_as_a_difference(repo, tmp_path):
+    (repo / "large.py").write_bytes(os.urandom(100_000))
+    (repo / "image.bin").write_bytes(bytes(range(256)))
+    run_command(repo, "git", "add", "-A")
+    run_command(repo, "git", "commit", "-qm", "two")
+    blobs = MemoryBlobs()
+    trees = GitTrees(tmp_path / "home", blobs)
+    head = trees.take_commit(repo, "HEAD")
+    (repo / "image.bin").write_bytes(bytes(reversed(range(256))))
+    (repo / "run.sh").chmod(0o755)
+    (repo / "kept.py").unlink()
+    run_command(repo, "git", "commit", "-qam", "three")
+    near, full = trees.take_commit(repo, "HEAD", head), trees.take_commit(repo, "HEAD")
+    assert (near.tree, near.pack, near.diff != "") == (full.tree, head.pack, True)
+    assert len(blobs.get(near.diff)) < 5_000 < len(blobs.get(full.pack))
+    elsewhere = GitTrees(tmp_path / "elsewhere", blobs)
+    assert elsewhere.read(near, "image.bin") == bytes(reversed(range(256)))
+    assert elsewhere.list_files(near) == trees.list_files(full)
+    unknown = trees.write(head, {"new.py": b"x"})
+    assert trees.take_commit(repo, "HEAD", unknown).tree == full.tree
+    trees.close()
+    elsewhere.close()
