@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from redstart.core.history import ChangeCounts
 from redstart.core.run import Mode, Result, RunState, Status
 from redstart.core.triage import TriageEnd
 from redstart.core.verification import ProofRequirement, VerificationEnd
@@ -47,6 +48,11 @@ _TRIAGE_CODES: dict[TriageEnd, int] = {
 def triage_exit_code(end: TriageEnd) -> int:
     """Return the exit code of `redstart triage`: 0 if no failing test is the user's."""
     return _TRIAGE_CODES[end]
+
+
+def history_exit_code(counts: ChangeCounts) -> int:
+    """Return the exit code of `redstart verify --history`: 3 if there are changes and none of them has a verdict."""
+    return 3 if counts.changes and not (counts.judged or counts.no_test_ran) else 0
 
 
 def verification_exit_code(end: VerificationEnd, require: ProofRequirement) -> int:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from enum import StrEnum
 from functools import partial
 from pathlib import Path
@@ -22,6 +23,11 @@ class RequirementName(StrEnum):
 
     no_worse = "no-worse"
     proof = "proof"
+
+
+class GroupingName(StrEnum):
+    author = "author"
+    agent = "agent"
 
 
 def verify(
@@ -81,6 +87,19 @@ def verify(
         Path | None,
         typer.Option("--recheck", metavar="FILE", help="Repeat the verification of such a statement and compare."),
     ] = None,
+    history: Annotated[
+        str,
+        typer.Option(
+            "--history", metavar="PERIOD", help="Verify the changes already merged, for example of 90d or 12w."
+        ),
+    ] = "",
+    by: Annotated[
+        GroupingName | None,
+        typer.Option("--by", help="With --history, count by author (the default) or by coding agent."),
+    ] = None,
+    html: Annotated[
+        Path | None, typer.Option("--html", metavar="FILE", help="With --history, also write one HTML page.")
+    ] = None,
     verbose: options.ListAllTests = False,
     sandbox: options.SandboxKind = None,
     sandbox_image: options.SandboxImage = None,
@@ -97,19 +116,58 @@ def verify(
     from redstart.app.verify.verify import STEP, VerifyRequest
     from redstart.app.verify.verify import verify as verify_change
     from redstart.cli.progress_display import ask_about_pytest, run_with_progress
+    from redstart.core.run import Level
     from redstart.core.verification import ProofRequirement
 
+    revisions = RevisionRequest(base, head, patch, staged)
+    one_change = {
+        "--base": base,
+        "--patch": patch,
+        "--staged": staged,
+        "--require": require is not RequirementName.no_worse,
+        "--accept": accept,
+        "--mutants": mutants is not None,
+        "--markdown": markdown,
+        "--report-junit": report_junit,
+        "--attest": attest,
+        "--recheck": recheck,
+    }
+    _refuse_unusable("with", history, one_change)
+    _refuse_unusable("without", not history, {"--by": by, "--html": html})
     flags = options.build_sandbox_flags(sandbox, sandbox_image, sandbox_cpus, sandbox_memory)
     can_ask = options.can_ask_user(silent=no_input or json)
     settings = load_settings(path, None, flags, can_ask=can_ask)
+    command = tuple(shlex.split(test_cmd or settings.tests.command))
+    tests = (*settings.tests.files, *(test_files or ()))
+    may_lend = ask_about_pytest if can_ask else None
+    if history:
+        from redstart.app.verify.history.commits import parse_period
+        from redstart.app.verify.history.history import HistoryRequest
+        from redstart.app.verify.suite_specs import SuiteOptions
+        from redstart.cli.verify_history import report_history
+
+        days, suite = parse_period(history), SuiteOptions(command, junit, python)
+        examined_level = Level(level.value) if level else Level.quick
+        code = report_history(
+            settings,
+            path,
+            HistoryRequest(days, head, suite, tests, examined_level, max_minutes),
+            grouping=by.value if by else GroupingName.author.value,
+            json=json,
+            html=html,
+            verbose=verbose,
+            may_lend=may_lend,
+            unsafe=unsafe_no_sandbox,
+        )
+        raise typer.Exit(code)
     request = VerifyRequest(
-        RevisionRequest(base, head, patch, staged),
+        revisions,
         ProofRequirement(require.value),
         options.resolve_level(settings.verify, level),
         tuple(accept or ()),
-        tuple(shlex.split(test_cmd or settings.tests.command)),
+        command,
         junit,
-        (*settings.tests.files, *(test_files or ())),
+        tests,
         python,
         max_minutes,
         mutants,
@@ -118,7 +176,6 @@ def verify(
 
     claimed = read_statement(recheck) if recheck is not None else None
     request = repeat_request(claimed, request) if claimed else request
-    may_lend = ask_about_pytest if can_ask else None
     result = run_with_progress(
         settings,
         STEP,
@@ -139,6 +196,16 @@ def verify(
     if claimed:
         raise typer.Exit(_print_comparison(list_differences(claimed, result), str(recheck)))
     raise typer.Exit(result.exit_code)
+
+
+def _refuse_unusable(word: str, applies: object, given: Mapping[str, object]) -> None:
+    """Raise `ConfigError` if an option is given that has no meaning with (or without) --history."""
+    from redstart.core.errors import ConfigError
+
+    names = [name for name, value in given.items() if value]
+    if applies and names:
+        remedy = f"leave out {', '.join(names)}" if word == "with" else "add a period, for example --history 90d"
+        raise ConfigError(f"{names[0]} has no meaning {word} --history", remedy=remedy)
 
 
 def _print_comparison(differences: list[str], name: str) -> int:

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import hashlib
 import json
-import os
 from collections.abc import Iterator
 from contextlib import suppress
 from importlib.metadata import version
@@ -12,6 +11,7 @@ from pathlib import Path
 
 from pydantic import ValidationError
 
+from redstart.app.verify.kept_files import KeptFiles
 from redstart.core.change import Snapshot
 from redstart.core.errors import StoreError
 from redstart.core.frozen import FrozenValue
@@ -43,15 +43,18 @@ class KeptResults:
     """
 
     def __init__(self, home: Path, blobs: Blobs) -> None:
-        self._folder, self._blobs = home / FOLDER, blobs
+        self._files, self._blobs = KeptFiles(home / FOLDER, MOST_KEPT), blobs
 
     def find(self, key: str) -> SuiteRun | None:
         """Return the kept results; None if there are none, or not all of them any more."""
+        text = self._files.find(key)
+        if text is None:
+            return None
         try:
-            kept = KeptResult.model_validate_json(self._get_path(key).read_bytes())
+            kept = KeptResult.model_validate_json(text)
             cases = CaseList.model_validate_json(self._blobs.get(kept.report.full)).cases
             self._blobs.get(kept.report.output)
-        except (OSError, ValidationError, StoreError):
+        except (ValidationError, StoreError):
             return None
         return SuiteRun(kept.report, cases, SuiteProblem.none, kept.unexplained, kept.misplaced)
 
@@ -60,38 +63,33 @@ class KeptResults:
         if suite_run.problem or not key:
             return
         kept = KeptResult(report=suite_run.report, unexplained=suite_run.unexplained, misplaced=suite_run.misplaced)
-        path = self._get_path(key)
-        self._folder.mkdir(parents=True, exist_ok=True)
-        part = path.with_suffix(f".{os.getpid()}")
-        part.write_text(kept.model_dump_json(), encoding="utf-8")
-        part.replace(path)
-        self._prune()
+        self._files.save(key, kept.model_dump_json())
 
     def compute_key(self, tree: Snapshot, spec: RunSpec) -> str:
         """Compute the key of the results of that suite on that tree, as the environment is now.
 
         Empty if services of this machine take part in them: such results are not kept.
         """
-        environment = load_environment(self._blobs, spec)
-        if environment.services:
-            return ""
-        known = (
-            version("redstart"),
-            tree.tree,
-            environment.model_dump_json(exclude=set(_HISTORY)),
-            spec.suite.model_dump_json(exclude={"environment"}),
-            spec.sandbox.model_dump_json(),
-            *_list_installed(environment),
-        )
-        return hashlib.sha256(json.dumps(known).encode()).hexdigest()[:32]
+        return compute_setup_key(self._blobs, spec, tree.tree)
 
-    def _get_path(self, key: str) -> Path:
-        return self._folder / f"{key}.json"
 
-    def _prune(self) -> None:
-        files = sorted(self._folder.glob("*.json"), key=lambda file: file.stat().st_mtime, reverse=True)
-        for file in files[MOST_KEPT:]:
-            file.unlink(missing_ok=True)
+def compute_setup_key(blobs: Blobs, spec: RunSpec, *parts: str) -> str:
+    """Compute the key of results that depend on the parts, and on the suite and the environment as it is now.
+
+    Empty if services of this machine take part in them.
+    """
+    environment = load_environment(blobs, spec)
+    if environment.services:
+        return ""
+    known = (
+        version("redstart"),
+        *parts,
+        environment.model_dump_json(exclude=set(_HISTORY)),
+        spec.suite.model_dump_json(exclude={"environment"}),
+        spec.sandbox.model_dump_json(),
+        *_list_installed(environment),
+    )
+    return hashlib.sha256(json.dumps(known).encode()).hexdigest()[:32]
 
 
 def _list_installed(environment: Environment) -> Iterator[str]:

@@ -99,8 +99,10 @@ class _MatrixRunner:
         self._old_view = runs.create_test_view(change.base)
         self._changed = frozenset(change.list_shown_paths(FileRole.tests))
         self._notes: list[str] = []
-        base_run = _describe_run(old, new_tests=False, new_code=False)
-        self._table = [base_run.model_copy(update={"kept": runs.has_kept_base})]
+        self._table = [
+            _describe_run(suite_run, new_tests=is_new, new_code=is_new, kept=tree.tree in runs.kept_trees)
+            for is_new, suite_run, tree in ((False, old, change.base), (True, new, change.head))
+        ]
 
     async def run(self) -> MatrixOutcome:
         change, old, new = self._change, SuiteResults(self._old.cases), SuiteResults(self._new.cases)
@@ -115,7 +117,6 @@ class _MatrixRunner:
         results = dict(zip(cells, await run_together(cells.values()), strict=True))
         former, without = results.get("former", new), results.get("without", old)
         restored = results.get("restored", former) if trees.restored != change.head else None
-        self._table.append(_describe_run(self._new, new_tests=True, new_code=True))
         self._table.sort(key=lambda cell: (cell.new_tests, cell.new_code))
         matrix = ResultMatrix(old, new, without, former)
         return MatrixOutcome(self._old, self._new, trees, matrix, restored, tuple(self._table), tuple(self._notes))
@@ -170,13 +171,16 @@ class _MatrixRunner:
         return self._view.find_file(id_) or self._old_view.find_file(id_)
 
 
-def _describe_run(suite_run: SuiteRun, *, new_tests: bool, new_code: bool, partial: bool = False) -> MatrixRun:
+def _describe_run(
+    suite_run: SuiteRun, *, new_tests: bool, new_code: bool, partial: bool = False, kept: bool = False
+) -> MatrixRun:
     return MatrixRun(
         new_tests=new_tests,
         new_code=new_code,
         counts=OutcomeCounts.from_cases(suite_run.cases),
         seconds=round(suite_run.report.seconds, 1),
         partial=partial,
+        kept=kept,
         problem=clip(suite_run.report.fault, 600),
     )
 

@@ -49,17 +49,17 @@ def resolve_revisions(trees: GitTrees, root: Path, request: RevisionRequest) -> 
             f"{root.name} is not a git repo with a commit",
             remedy="run the command in the repo that contains the change",
         )
-    start = _find_commit(root, request.head or "HEAD")
+    start = find_commit(root, request.head or "HEAD")
     applies_to_head = request.patch is not None or request.staged
-    base_name = request.base or ("HEAD" if applies_to_head else _find_default_branch(root)) or "HEAD"
-    base_commit = _find_merge_base(root, _find_commit(root, base_name), start)
-    base = _take_commit(trees, root, base_name, base_commit)
+    base_name = request.base or ("HEAD" if applies_to_head else find_default_branch(root)) or "HEAD"
+    base_commit = _find_merge_base(root, find_commit(root, base_name), start)
+    base = take_revision(trees, root, base_name, base_commit)
     if request.head:
         if base_name == "HEAD" and not request.base:
             raise ConfigError(
                 "no main branch is known in this clone", remedy="name the start of the change with --base"
             )
-        return Revisions(base, _take_commit(trees, root, request.head, start))
+        return Revisions(base, take_revision(trees, root, request.head, start))
     if applies_to_head:
         return Revisions(base, _apply_patch(trees, root, start, request))
     snapshot = trees.take(root)
@@ -76,7 +76,7 @@ def find_branch_start(trees: GitTrees, root: Path) -> Revision | None:
 
     None if it has no commit of its own, or if its start or the files there are not known in this clone.
     """
-    name = _find_default_branch(root)
+    name = find_default_branch(root)
     head, start = (
         (ask_git(root, *arguments) or b"").decode().strip()
         for arguments in (("rev-parse", "--verify", "--quiet", "HEAD^{commit}"), ("merge-base", name or "HEAD", "HEAD"))
@@ -84,13 +84,13 @@ def find_branch_start(trees: GitTrees, root: Path) -> Revision | None:
     if not start or start == head:
         return None
     try:
-        return _take_commit(trees, root, name, start)
+        return take_revision(trees, root, name, start)
     except ConfigError:
         return None
 
 
 def _apply_patch(trees: GitTrees, root: Path, commit: str, request: RevisionRequest) -> Revision:
-    start = _take_commit(trees, root, "HEAD", commit)
+    start = take_revision(trees, root, "HEAD", commit)
     if request.patch is not None:
         diff, name = _read_patch(request.patch), request.patch.name
     else:
@@ -117,23 +117,25 @@ def _diff_index(root: Path, commit: str) -> bytes:
     return run_git("diff", *options, commit, "--", cwd=root)
 
 
-def _take_commit(trees: GitTrees, root: Path, name: str, commit: str) -> Revision:
+def take_revision(trees: GitTrees, root: Path, name: str, commit: str, near: Snapshot | None = None) -> Revision:
+    """Take a snapshot of a commit, as `take_commit` does. Raises `ConfigError` if its files are not in this clone."""
     try:
-        snapshot = trees.take_commit(root, commit)
+        snapshot = trees.take_commit(root, commit, near)
     except GitFailed as error:
         problem = f"the files of {name} ({commit[:10]}) are not in this clone"
         raise ConfigError(problem, remedy=f"fetch them first: git fetch origin {commit[:10]}") from error
     return Revision(CodeVersion(name=name, commit=commit, tree=snapshot.tree), snapshot)
 
 
-def _find_commit(root: Path, ref: str) -> str:
+def find_commit(root: Path, ref: str) -> str:
+    """Find the commit that a ref names. Raises `ConfigError` if there is none."""
     commit = ask_git(root, "rev-parse", "--verify", "--quiet", "--end-of-options", f"{ref}^{{commit}}")
     if not commit:
         raise ConfigError(f"{ref} is not a commit of this repo", remedy="name a branch, a tag or a commit")
     return commit.decode().strip()
 
 
-def _find_default_branch(root: Path) -> str:
+def find_default_branch(root: Path) -> str:
     """Find the default branch: that of the remote, else one of the usual names; empty if there is none."""
     names = (
         name for name in _DEFAULT_BRANCHES if ask_git(root, "rev-parse", "--verify", "--quiet", f"{name}^{{commit}}")

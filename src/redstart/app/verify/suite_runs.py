@@ -47,14 +47,14 @@ class SuiteRuns:
         self._kept = KeptResults(find_tenant_folder(app.settings.home, app.settings.tenant), self.blobs)
         shares_service = bool(load_environment(self.blobs, spec).services)
         self._free = asyncio.Semaphore(1 if shares_service else min(os.cpu_count() or 1, MOST_AT_ONCE))
-        self.has_kept_base = False
-        """Whether the results of the base are those of an earlier verification."""
+        self.kept_trees: set[str] = set()
+        """The sides of the change whose results are those of an earlier verification, by the ID of their tree."""
 
-    async def run_base(self, activity: str, tree: Snapshot, spec: RunSpec, *, reuses: bool) -> SuiteRun:
-        """Run the whole suite on the base, or return its kept results."""
+    async def run_kept(self, activity: str, tree: Snapshot, spec: RunSpec, *, reuses: bool) -> SuiteRun:
+        """Run the whole suite on a side of the change and keep the results, or return its kept results."""
         key = self._kept.compute_key(tree, spec)
         if reuses and (kept := self._kept.find(key)):
-            self.has_kept_base = True
+            self.kept_trees.add(tree.tree)
             return kept
         suite_run = await self.run_suite(activity, tree, spec)
         self._kept.save(key, suite_run)

@@ -28,19 +28,28 @@ class Unnoticed(NamedTuple):
     """What could not be checked."""
 
 
+class UnnoticedSearch(NamedTuple):
+    """What to look for."""
+
+    most_mutants: int
+    seed: str
+    lists_untested: bool
+    """Whether to find the changed lines that no test runs. Without it, nothing runs."""
+
+
 async def find_unnoticed(
-    runs: SuiteRuns, change: VerifiedChange, nearby: Sequence[Case], most_mutants: int, seed: str
+    runs: SuiteRuns, change: VerifiedChange, nearby: Sequence[Case], options: UnnoticedSearch
 ) -> Unnoticed:
     """Find what the passing ones of the tests do not notice that import a changed file.
 
-    Without such tests or with `most_mutants` 0, nothing runs.
+    Without such tests, nothing runs.
     """
     passing = [case for case in nearby if case.outcome is Outcome.passed]
     search = _Search(runs, change, passing)
-    if not (passing and most_mutants and search.files):
+    if not (passing and options.lists_untested and search.files):
         return Unnoticed()
     untested, notes = await search.find_untested_lines()
-    return Unnoticed(tuple(untested), await search.try_mutants(most_mutants, seed), tuple(notes))
+    return Unnoticed(tuple(untested), await search.try_mutants(options.most_mutants, options.seed), tuple(notes))
 
 
 class _Search:

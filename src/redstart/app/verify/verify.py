@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import asyncio
 import os
-from collections.abc import Awaitable, Callable, Sequence
+from collections.abc import Callable, Sequence
 from functools import partial
 from importlib.metadata import version
 from pathlib import Path
-from typing import NamedTuple, TypeVar
+from typing import NamedTuple
 
 from redstart.app.exit_codes import verification_exit_code
 from redstart.app.runs import find_test_files
@@ -26,7 +26,7 @@ from redstart.app.verify.reasons import Ending, describe_end, describe_suspicion
 from redstart.app.verify.revisions import RevisionRequest, Revisions, resolve_revisions
 from redstart.app.verify.suite_runs import SuiteRuns
 from redstart.app.verify.suite_specs import SuiteOptions, choose_changed_suite, create_specs
-from redstart.app.verify.unnoticed import find_unnoticed
+from redstart.app.verify.unnoticed import UnnoticedSearch, find_unnoticed
 from redstart.app.wire import AppContext
 from redstart.app.workspace import MayLend
 from redstart.core.events import Progress
@@ -42,7 +42,7 @@ from redstart.core.verification import (
     VerificationEnd,
 )
 from redstart.engines.progress import StepWatch
-from redstart.toolkit.base.concurrency import run_together
+from redstart.toolkit.base.concurrency import finish_by, run_together
 from redstart.toolkit.base.git import ask_git, require_git
 from redstart.toolkit.honesty.changes.claims import ChangeEvidence, decide_end, derive_claims
 from redstart.toolkit.honesty.changes.edited_tests import EditedTests
@@ -53,10 +53,10 @@ from redstart.toolkit.suites.execute import SuiteRun
 from redstart.toolkit.suites.problems.run_problems import SuiteProblem
 from redstart.toolkit.suites.selection import build_selector
 
-T = TypeVar("T")
 STEP = "verify"
 MUTANTS = {Level.quick: 0, Level.standard: 4, Level.strict: 10}
-_NO_TESTS_READ = (FileRole.docs, FileRole.other)
+NO_TESTS_READ = (FileRole.docs, FileRole.other)
+"""If only such files change, no test runs."""
 
 
 class VerifyRequest(NamedTuple):
@@ -78,6 +78,10 @@ class VerifyRequest(NamedTuple):
     """The most small changes of the changed lines that are tried; None for what the level tries."""
     reuses_base: bool = True
     """Whether results of the base that an earlier verification kept may be used."""
+    reuses_head: bool = False
+    """Whether the same holds for the head, which then is the base of another verification."""
+    lists_untested: bool = False
+    """Whether changed lines that no test runs are listed even if no small change is tried."""
 
 
 async def verify(
@@ -95,11 +99,24 @@ async def verify(
     """
     require_git()
     require_results(request.command, request.junit)
+    revisions = resolve_revisions(app.trees, find_work_root(path), request.revisions)
+    return await verify_revisions(app, path, revisions, request, report=report, may_lend=may_lend)
+
+
+async def verify_revisions(
+    app: AppContext,
+    path: Path,
+    revisions: Revisions,
+    request: VerifyRequest,
+    *,
+    report: Callable[[Progress], None],
+    may_lend: MayLend | None = None,
+) -> Verification:
+    """Verify the change between two snapshots of the repo around `path`, as `verify` does."""
     root = find_work_root(path)
-    revisions = resolve_revisions(app.trees, root, request.revisions)
     files = sort_changed_files(app.trees, revisions.base.snapshot, revisions.head.snapshot)
     draft = _Draft(root, request, revisions, files, app.adapters.world.generate_id())
-    if all(file.role in _NO_TESTS_READ for file in files):
+    if all(file.role in NO_TESTS_READ for file in files):
         return draft.finish(describe_end(VerificationEnd.unproven, files, ()))
     options = SuiteOptions(request.command, request.junit, request.python)
     choose = partial(choose_changed_suite, "verify", files)
@@ -148,7 +165,7 @@ class _Draft(NamedTuple):
 async def _verify_change(runs: SuiteRuns, change: VerifiedChange, draft: _Draft) -> Verification:
     minutes = draft.request.minutes
     end_time = None if minutes is None else asyncio.get_running_loop().time() + 60 * minutes
-    outcome = await _finish_by(end_time, _run_both_sides(runs, change, reuses_base=draft.request.reuses_base))
+    outcome = await finish_by(end_time, _run_both_sides(runs, change, draft.request))
     if outcome is None:
         reason = f"the tests of both sides did not finish within {minutes:g} minutes"
         return draft.finish(Ending(VerificationEnd.environment, reason, "allow more with --max-minutes"))
@@ -161,7 +178,7 @@ async def _verify_change(runs: SuiteRuns, change: VerifiedChange, draft: _Draft)
     broken = [claim.test for claim in claims if claim.kind is ClaimKind.broken]
     demanding = [claim.test for claim in claims if claim.kind is ClaimKind.weakened and former.is_red(claim.test)]
     if broken or demanding:
-        steadiness = await _finish_by(end_time, repeat_failures(runs, change, outcome, broken, demanding))
+        steadiness = await finish_by(end_time, repeat_failures(runs, change, outcome, broken, demanding))
         if steadiness is None:
             unchecked.append("whether the failures repeat")
         else:
@@ -172,11 +189,12 @@ async def _verify_change(runs: SuiteRuns, change: VerifiedChange, draft: _Draft)
         request = draft.request
         nearby = find_nearby(runs, change, outcome.new.cases)
         options = CheckOptions(request.level, draft.seed, nearby)
-        finished = await _finish_by(end_time, check_proof(runs, change, outcome, claims, options))
+        finished = await finish_by(end_time, check_proof(runs, change, outcome, claims, options))
         checks = finished or checks
         unchecked += [] if finished else ["whether the proof stands in reruns, and whether altered tests fail"]
         mutants = MUTANTS[request.level] if request.mutants is None else request.mutants
-        unnoticed = await _finish_by(end_time, find_unnoticed(runs, change, nearby, mutants, draft.seed))
+        search = UnnoticedSearch(mutants, draft.seed, lists_untested=bool(mutants) or request.lists_untested)
+        unnoticed = await finish_by(end_time, find_unnoticed(runs, change, nearby, search))
         unchecked += [] if unnoticed else ["what no test notices"]
     late = (f"not checked, because {minutes:g} minutes were over: {text}" for text in unchecked)
     notes = (*outcome.notes, *checks.notes, *(unnoticed.notes if unnoticed else ()), *late)
@@ -185,23 +203,17 @@ async def _verify_change(runs: SuiteRuns, change: VerifiedChange, draft: _Draft)
     return result.model_copy(update=found)
 
 
-async def _run_both_sides(runs: SuiteRuns, change: VerifiedChange, *, reuses_base: bool) -> MatrixOutcome | Ending:
+async def _run_both_sides(runs: SuiteRuns, change: VerifiedChange, request: VerifyRequest) -> MatrixOutcome | Ending:
+    activity, reuses_base = "new tests on the new code", request.reuses_base
     old, new = await run_together(
         (
-            runs.run_base("old tests on the old code", change.base, change.old_spec, reuses=reuses_base),
-            runs.run_suite("new tests on the new code", change.head, change.new_spec),
+            runs.run_kept("old tests on the old code", change.base, change.old_spec, reuses=reuses_base),
+            runs.run_kept(activity, change.head, change.new_spec, reuses=True)
+            if request.reuses_head
+            else runs.run_suite(activity, change.head, change.new_spec),
         )
     )
     return _explain_missing_results(runs, change, old, new) or await run_matrix(runs, change, old, new)
-
-
-async def _finish_by(end_time: float | None, work: Awaitable[T]) -> T | None:
-    """Return the result of the work; None if it is not finished at that time of the event loop."""
-    try:
-        async with asyncio.timeout_at(end_time):
-            return await work
-    except TimeoutError:
-        return None
 
 
 def _conclude(draft: _Draft, outcome: MatrixOutcome, checks: ProofChecks) -> Verification:

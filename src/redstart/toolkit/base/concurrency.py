@@ -1,9 +1,9 @@
-"""Await several coroutines at the same time."""
+"""Await several coroutines at the same time, or one until a time."""
 
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Coroutine, Iterable
+from collections.abc import Awaitable, Coroutine, Iterable
 from typing import Any, TypeVar
 
 T = TypeVar("T")
@@ -17,3 +17,12 @@ async def run_together(work: Iterable[Coroutine[Any, Any, T]]) -> list[T]:
     except BaseExceptionGroup as failures:
         raise failures.exceptions[0] from None
     return [task.result() for task in tasks]
+
+
+async def finish_by(end_time: float | None, work: Awaitable[T]) -> T | None:
+    """Return the result of the work; None if it is not finished at that time of the event loop."""
+    try:
+        async with asyncio.timeout_at(end_time):
+            return await work
+    except TimeoutError:
+        return None

@@ -1,0 +1,1 @@
+"""The verdict on the changes that are already merged."""
