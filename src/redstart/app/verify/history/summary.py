@@ -144,4 +144,4 @@ def _list_tests(change: MergedChange, kinds: Iterable[ClaimKind]) -> Iterator[st
     for claim in change.claims:
         if claim.kind in chosen:
             why = claim.note or (KINDS[claim.kind].meaning if claim.kind is not ClaimKind.green_without else "")
-            yield f"{claim.test}  {why}".rstrip()
+            yield f"{claim.test}: {why}" if why else claim.test
