@@ -41,7 +41,7 @@ from redstart.ports.model.routes import ModelRoute, RateLimits, RouteOptions
 from redstart.ports.model.secret_mask import MaskedModel, find_secrets, mask
 from redstart.ports.model.tiers import get_profile
 from redstart.ports.sandbox.cgroups import restart_in_own_group
-from redstart.ports.sandbox.port import Sandbox, SandboxFactory
+from redstart.ports.sandbox.port import Sandbox, SandboxFactory, is_isolating
 from redstart.ports.sandbox.selection import choose, list_lack_texts
 from redstart.ports.sql.blobs import SqlBlobs
 from redstart.ports.sql.cards import SqlCards
@@ -60,6 +60,7 @@ from redstart.ports.world.port import World
 from redstart.ports.world.system import SystemWorld
 from redstart.toolkit.learning.lesson_selector import LessonSelector
 from redstart.toolkit.repo.trees import GitTrees
+from redstart.toolkit.suites.plugin_bytecode import BytecodeSandbox
 
 MODEL_STEPS = ("plan", "patch", "reproduce", "audit", "reflect", "remember")
 """The steps that ask a model."""
@@ -99,11 +100,16 @@ class AppContext:
             if self.settings.sandbox.is_plugin:
                 custom_sandbox = make_proven_sandbox(backend, self.trees, scratch, unsafe=unsafe)
             else:
-                custom_sandbox = choose(
+                chosen = choose(
                     self.trees, scratch, unsafe=unsafe, choice=build_sandbox_choice(self.settings.sandbox, os.environ)
                 )
+                custom_sandbox = self._keep_bytecode(chosen) if is_isolating(chosen) else chosen
         sandbox = custom_sandbox(self.trees, scratch) if callable(custom_sandbox) else custom_sandbox
         return replace(self, adapters=replace(self.adapters, sandbox=sandbox))
+
+    def _keep_bytecode(self, sandbox: Sandbox) -> Sandbox:
+        folder = find_tenant_folder(self.settings.home, self.settings.tenant) / "plugin-bytecode"
+        return BytecodeSandbox(sandbox, folder, self.trees.create_empty)
 
     def with_run_options(self, options: RunOptions | None) -> AppContext:
         """Use the models that a run of another machine stored; unchanged if the run stored none."""
