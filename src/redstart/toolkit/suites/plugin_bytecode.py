@@ -21,6 +21,8 @@ from redstart.toolkit.suites.request import SuiteRequest, add_importable_files, 
 
 PYTEST_PLUGIN, MODULE = "redstart_pytest", "redstart_bytecode"
 """Our plugin that every readable run of pytest loads, and the one that is loaded right after it."""
+NO_PLUGINS = "PYTEST_DISABLE_PLUGIN_AUTOLOAD"
+"""The variable with which pytest loads no installed plugin."""
 KEPT = "bytecode.txt"
 MOST_KEPT = 10
 SITE_FOLDERS = ("site-packages", "dist-packages")
@@ -51,7 +53,7 @@ class BytecodeSandbox:
 
     async def add_bytecode(self, execution: Execution) -> Execution:
         """Add the byte code to an execution that starts pytest with our plugin; record it first if it is not kept."""
-        if PYTEST_PLUGIN not in execution.argv:
+        if PYTEST_PLUGIN not in execution.argv or execution.environment.variables.get(NO_PLUGINS):
             return execution
         text = await self._find_or_record(execution)
         if not text:
@@ -135,7 +137,7 @@ class _BytecodeStore:
 
 def compute_key(environment: Environment) -> str:
     """Compute the key of an environment. It is another one as soon as a package is installed or removed."""
-    states = [*_read_module().values(), environment.python]
+    states = [*_read_module().values(), environment.python, environment.variables.get("PYTHONPATH", "")]
     for path in (Path(environment.python), *_list_site_folders(environment)):
         with suppress(OSError):
             state = path.stat()

@@ -180,6 +180,14 @@ def test_plugins_are_found_by_their_entry_points(tmp_path: Path) -> None:
     assert has_plugins(environment)
 
 
+def test_pytest_that_loads_no_plugins_needs_no_byte_code(project: Project) -> None:
+    execution = project.create_execution(TEST)
+    environment = execution.environment.model_copy(update={"variables": {"PYTEST_DISABLE_PLUGIN_AUTOLOAD": "1"}})
+    unchanged = execution.model_copy(update={"environment": environment})
+    assert asyncio.run(project.sandbox.add_bytecode(unchanged)) == unchanged
+    assert project.recordings == 0
+
+
 def test_environment_without_pytest_is_tried_once(project: Project) -> None:
     """The tests report what is missing."""
     missing = project.site_folder / "pytest"
