@@ -51,6 +51,10 @@ def verify(
         list[str] | None,
         typer.Option("--accept", metavar="TEST_ID", help="Accept that this test demands less than before; repeatable."),
     ] = None,
+    base_junit: Annotated[
+        Path | None,
+        typer.Option("--base-junit", metavar="FILE", help="Take the base's results from this JUnit file of a CI job."),
+    ] = None,
     max_minutes: Annotated[
         float | None,
         typer.Option("--max-minutes", min=0, help="Stop after N minutes and report what was not checked."),
@@ -116,6 +120,7 @@ def verify(
     from redstart.app.verify.verify import STEP, VerifyRequest
     from redstart.app.verify.verify import verify as verify_change
     from redstart.cli.progress_display import ask_about_pytest, run_with_progress
+    from redstart.core.errors import ConfigError
     from redstart.core.run import Level
     from redstart.core.verification import ProofRequirement
 
@@ -126,6 +131,7 @@ def verify(
         "--staged": staged,
         "--require": require is not RequirementName.no_worse,
         "--accept": accept,
+        "--base-junit": base_junit,
         "--mutants": mutants is not None,
         "--markdown": markdown,
         "--report-junit": report_junit,
@@ -171,7 +177,10 @@ def verify(
         python,
         max_minutes,
         mutants,
+        base_junit=base_junit,
     )
+    if recheck is not None and base_junit is not None:
+        raise ConfigError("--recheck and --base-junit cannot be combined", remedy="a recheck runs all tests itself")
     from redstart.app.verify.attestation import as_statement, list_differences, read_statement, repeat_request
 
     claimed = read_statement(recheck) if recheck is not None else None

@@ -104,11 +104,14 @@ def _format_matrix(matrix: Sequence[MatrixRun]) -> Iterator[ReportLine]:
         yield ReportLine(f"{'':<{LABEL_WIDTH + 2}}* only the changed test files", "dim")
     if any(run.kept for run in matrix):
         yield ReportLine(f"{'':<{LABEL_WIDTH + 2}}° kept from an earlier verification", "dim")
+    for run in matrix:
+        if run.reported:
+            yield ReportLine(f"{'':<{LABEL_WIDTH + 2}}† from {escape_line(run.reported)}, not rerun here", "dim")
 
 
 def _format_cell(run: MatrixRun) -> str:
     counts = "no result" if run.problem else _format_counts(run.counts)
-    return f"{counts}{' *' if run.partial else ''}{' °' if run.kept else ''}"
+    return f"{counts}{' *' if run.partial else ''}{' °' if run.kept else ' †' if run.reported else ''}"
 
 
 def _format_counts(counts: OutcomeCounts) -> str:

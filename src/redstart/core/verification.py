@@ -141,6 +141,8 @@ class MatrixRun(VerificationPart):
     """Whether only the tests of changed test files ran; the other results are those of another cell."""
     kept: bool = False
     """Whether the results are those of an earlier verification, with the same files in the same environment."""
+    reported: str = ""
+    """The JUnit file of an earlier CI job that results are from which were not rerun here; empty if all tests ran."""
     problem: str = ""
     """Why there are no results per test; empty if there are."""
 

@@ -1,4 +1,4 @@
-"""The failing tests of an earlier run, from its JUnit file or its log."""
+"""The tests of an earlier run, from its JUnit file or its log."""
 
 from __future__ import annotations
 
@@ -7,6 +7,7 @@ from pathlib import Path
 from typing import NamedTuple
 
 from redstart.core.errors import ConfigError
+from redstart.core.report import Case
 from redstart.core.shell import Completed, ExitCause
 from redstart.core.suite import Suite
 from redstart.toolkit.suites.reading.junit import SIZE_LIMIT, read_foreign
@@ -32,7 +33,7 @@ def read_reported_tests(junit: Path | None, log: Path | None, suite: Suite, view
     if junit is not None and log is not None:
         raise ConfigError("--junit and --log cannot be combined", remedy="use only one of them")
     if junit is not None:
-        ids = _read_junit(junit, suite)
+        ids = [case.id for case in _read_junit(junit, suite) if case.is_red]
     elif log is not None:
         ids = [failure.id for failure in list_logged_failures(_read_text(log))]
         if not ids:
@@ -44,15 +45,24 @@ def read_reported_tests(junit: Path | None, log: Path | None, suite: Suite, view
     return ReportedTests(path.name if path else "", tuple(dict.fromkeys(_find_id(id_, view) for id_ in ids)))
 
 
-def _read_junit(path: Path, suite: Suite) -> Sequence[str]:
+def read_reported_cases(path: Path, suite: Suite, view: TreeView) -> list[Case]:
+    """Read all results of a JUnit file, as the runner of the suite names their tests.
+
+    Raises `ConfigError` if the file cannot be read or is of another kind.
+    """
+    cases = (case.model_copy(update={"id": _find_id(case.id, view)}) for case in _read_junit(path, suite))
+    return list({case.id: case for case in cases}.values())
+
+
+def _read_junit(path: Path, suite: Suite) -> Sequence[Case]:
     text = _read_text(path)
     runner = None if suite.junit else get_suite_runner(suite)
     completed = Completed(exit_code=1, cause=ExitCause.failed, output="", files={JUNIT: text})
     cases = runner.read(suite, completed).cases if runner else None
     cases = read_foreign({path.name: text}) if cases is None else cases
     if cases is None:
-        raise ConfigError(f"{path} is not JUnit XML", remedy="give the JUnit file of a test run, or its log with --log")
-    return [case.id for case in cases if case.is_red]
+        raise ConfigError(f"{path} is not JUnit XML", remedy="give the JUnit file of a test run")
+    return cases
 
 
 def _read_text(path: Path) -> str:

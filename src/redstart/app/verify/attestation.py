@@ -79,6 +79,7 @@ def repeat_request(claimed: Verification, request: VerifyRequest) -> VerifyReque
         require=claimed.require,
         level=claimed.level,
         reuses_base=False,
+        base_junit=None,
         accept=tuple(claim.test for claim in claimed.claims if claim.accepted),
     )
 

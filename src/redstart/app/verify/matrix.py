@@ -100,7 +100,7 @@ class _MatrixRunner:
         self._changed = frozenset(change.list_shown_paths(FileRole.tests))
         self._notes: list[str] = []
         self._table = [
-            _describe_run(suite_run, new_tests=is_new, new_code=is_new, kept=tree.tree in runs.kept_trees)
+            describe_run(suite_run, new_tests=is_new, new_code=is_new, kept=tree.tree in runs.kept_trees)
             for is_new, suite_run, tree in ((False, old, change.base), (True, new, change.head))
         ]
 
@@ -136,13 +136,13 @@ class _MatrixRunner:
             suite_run = await self._runs.run_suite(
                 activity, tree, spec, tests=len(own.cases), seconds=own.report.seconds
             )
-            self._table.append(_describe_run(suite_run, new_tests=new_tests, new_code=new_code))
+            self._table.append(describe_run(suite_run, new_tests=new_tests, new_code=new_code))
             return self._read_results(suite_run, activity)
         unchanged = [case for case in others.cases if not self._is_in_changed_file(case.id)]
         if not names:
             return SuiteResults(unchanged)
         suite_run = await self._runs.run_suite(activity, tree, spec, names)
-        self._table.append(_describe_run(suite_run, new_tests=new_tests, new_code=new_code, partial=True))
+        self._table.append(describe_run(suite_run, new_tests=new_tests, new_code=new_code, partial=True))
         return SuiteResults([*unchanged, *self._read_results(suite_run, activity).cases.values()])
 
     def _read_results(self, suite_run: SuiteRun, activity: str) -> SuiteResults:
@@ -171,7 +171,7 @@ class _MatrixRunner:
         return self._view.find_file(id_) or self._old_view.find_file(id_)
 
 
-def _describe_run(
+def describe_run(
     suite_run: SuiteRun, *, new_tests: bool, new_code: bool, partial: bool = False, kept: bool = False
 ) -> MatrixRun:
     return MatrixRun(

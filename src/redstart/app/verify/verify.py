@@ -23,6 +23,7 @@ from redstart.app.verify.matrix import (
 )
 from redstart.app.verify.proof_checks import CheckOptions, ProofChecks, check_proof
 from redstart.app.verify.reasons import Ending, describe_end, describe_suspicion
+from redstart.app.verify.reported_base import ReportedBase
 from redstart.app.verify.revisions import RevisionRequest, Revisions, resolve_revisions
 from redstart.app.verify.suite_runs import SuiteRuns
 from redstart.app.verify.suite_specs import SuiteOptions, choose_changed_suite, create_specs
@@ -82,6 +83,8 @@ class VerifyRequest(NamedTuple):
     """Whether the same holds for the head, which then is the base of another verification."""
     lists_untested: bool = False
     """Whether changed lines that no test runs are listed even if no small change is tried."""
+    base_junit: Path | None = None
+    """The JUnit file of an earlier CI job with results of the base."""
 
 
 async def verify(
@@ -165,7 +168,13 @@ class _Draft(NamedTuple):
 async def _verify_change(runs: SuiteRuns, change: VerifiedChange, draft: _Draft) -> Verification:
     minutes = draft.request.minutes
     end_time = None if minutes is None else asyncio.get_running_loop().time() + 60 * minutes
-    outcome = await finish_by(end_time, _run_both_sides(runs, change, draft.request))
+    report = draft.request.base_junit
+    both_sides = (
+        _run_with_report(runs, change, ReportedBase(runs, change, report))
+        if report
+        else _run_both_sides(runs, change, draft.request)
+    )
+    outcome = await finish_by(end_time, both_sides)
     if outcome is None:
         reason = f"the tests of both sides did not finish within {minutes:g} minutes"
         return draft.finish(Ending(VerificationEnd.environment, reason, "allow more with --max-minutes"))
@@ -214,6 +223,15 @@ async def _run_both_sides(runs: SuiteRuns, change: VerifiedChange, request: Veri
         )
     )
     return _explain_missing_results(runs, change, old, new) or await run_matrix(runs, change, old, new)
+
+
+async def _run_with_report(runs: SuiteRuns, change: VerifiedChange, base: ReportedBase) -> MatrixOutcome | Ending:
+    new = await runs.run_suite("new tests on the new code", change.head, change.new_spec)
+    old = await base.complete(new)
+    if ending := _explain_missing_results(runs, change, old, new):
+        return ending
+    outcome = await run_matrix(runs, change, old, new)
+    return await base.decide(outcome, derive_claims(_collect_evidence(runs, change, outcome)))
 
 
 def _conclude(draft: _Draft, outcome: MatrixOutcome, checks: ProofChecks) -> Verification:
