@@ -110,6 +110,8 @@ def _format_matrix(matrix: Sequence[MatrixRun]) -> Iterator[ReportLine]:
 
 
 def _format_cell(run: MatrixRun) -> str:
+    if run.not_run:
+        return "not run"
     counts = "no result" if run.problem else _format_counts(run.counts)
     return f"{counts}{' *' if run.partial else ''}{' °' if run.kept else ' †' if run.reported else ''}"
 

@@ -143,6 +143,8 @@ class MatrixRun(VerificationPart):
     """Whether the results are those of an earlier verification, with the same files in the same environment."""
     reported: str = ""
     """The JUnit file of an earlier CI job that results are from which were not rerun here; empty if all tests ran."""
+    not_run: str = ""
+    """Why the tests did not run: the environment of this side's code cannot be made. Empty if they ran."""
     problem: str = ""
     """Why there are no results per test; empty if there are."""
 

@@ -79,6 +79,9 @@ def _render_matrix(matrix: Sequence[MatrixRun]) -> Iterator[str]:
         tests, code = (("new" if is_new else "old") for is_new in (run.new_tests, run.new_code))
         origin = f" ({escape_markdown(run.reported)}, not rerun here)" if run.reported else ""
         part = " (changed files)" if run.partial else " (kept)" if run.kept else origin
+        if run.not_run:
+            yield f"| {tests} | {code} | not run | not run | not run | |"
+            continue
         counts = run.counts
         yield f"| {tests}{part} | {code} | {counts.red} | {counts.passed} | {counts.skipped} | {run.seconds:.1f} |"
     yield ""

@@ -80,8 +80,10 @@ def _combine_trees(runs: SuiteRuns, change: VerifiedChange) -> MatrixTrees:
     """Write the trees that combine the tests of one side with the code of the other."""
     base, head = change.base, change.head
     tests, configuration = change.list_paths(*_TEST_ROLES), change.list_paths(FileRole.configuration)
+    without = runs.write(base, {path: runs.read(head, path) for path in tests})
+    runs.share_environment(base, without)
     return MatrixTrees(
-        runs.write(base, {path: runs.read(head, path) for path in tests}),
+        without,
         runs.write(head, {path: runs.read(base, path) for path in tests}),
         runs.write(head, {path: runs.read(base, path) for path in configuration}),
     )
@@ -90,6 +92,28 @@ def _combine_trees(runs: SuiteRuns, change: VerifiedChange) -> MatrixTrees:
 async def run_matrix(runs: SuiteRuns, change: VerifiedChange, old: SuiteRun, new: SuiteRun) -> MatrixOutcome:
     """Run the tests of each side on the code of the other, as far as that differs from the runs `old` and `new`."""
     return await _MatrixRunner(runs, change, old, new).run()
+
+
+async def run_new_code(runs: SuiteRuns, change: VerifiedChange, new: SuiteRun, reason: str) -> MatrixOutcome:
+    """Run the old tests on the new code, for an old code that cannot run. They stand in for those on the old code."""
+    trees = _combine_trees(runs, change)
+    tree, specs = trees.former, (change.old_spec, change.new_spec)
+    former = await runs.run_suite("old tests on the new code", tree, specs[0]) if tree != change.head else new
+    is_restored = trees.restored not in (tree, change.head)
+    restored = await runs.run_suite("the old test configuration", trees.restored, specs[1]) if is_restored else former
+    old_tests = SuiteResults(former.cases)
+    results = ResultMatrix(old_tests, SuiteResults(new.cases), SuiteResults(()), old_tests)
+    table = [_describe_gap(reason, new_tests=is_new) for is_new in (False, True)]
+    if former is not new:
+        table.append(describe_run(former, new_tests=False, new_code=True))
+    table.append(describe_run(new, new_tests=True, new_code=True))
+    table.sort(key=lambda cell: (cell.new_tests, cell.new_code))
+    old_configuration = SuiteResults(restored.cases) if trees.restored != change.head else None
+    return MatrixOutcome(former, new, trees, results, old_configuration, tuple(table))
+
+
+def _describe_gap(reason: str, *, new_tests: bool) -> MatrixRun:
+    return MatrixRun(new_tests=new_tests, new_code=False, counts=OutcomeCounts(), seconds=0.0, not_run=reason)
 
 
 class _MatrixRunner:

@@ -7,6 +7,7 @@ from typing import NamedTuple
 
 from redstart.core.frozen import format_count
 from redstart.core.verification import ASKING, Claim, ClaimKind, FileRole, SortedFile, VerificationEnd
+from redstart.toolkit.honesty.changes.claims import decide_end
 
 
 class Ending(NamedTuple):
@@ -46,6 +47,19 @@ def describe_end(
     verb = "needs" if len(problems) == 1 else "need"
     reason = f"{format_count(len(problems), 'test')} {verb} something that this machine lacks"
     return Ending(end, reason, problems[0].note if problems else "")
+
+
+def describe_new_code(claims: Sequence[Claim], files: Sequence[SortedFile], problem: str, remedy: str) -> Ending:
+    """Describe the end of a verification whose old code cannot run: it is never verified, and never worse."""
+    end = decide_end(claims)
+    if end is VerificationEnd.environment:
+        failing = sum(claim.kind is ClaimKind.environment for claim in claims)
+        verb = "fails" if failing == 1 else "fail"
+        reason = f"{format_count(failing, 'test')} {verb} with the change, and the old code cannot run: {problem}"
+        return Ending(end, reason, remedy)
+    if end is VerificationEnd.unproven:
+        return Ending(end, f"the tests pass with the change, and the old code cannot run: {problem}", remedy)
+    return describe_end(end, files, claims)
 
 
 def describe_suspicion(suspicion: str) -> Ending:

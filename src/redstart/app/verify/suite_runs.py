@@ -15,7 +15,7 @@ from redstart.core.change import Snapshot
 from redstart.core.errors import SandboxUnavailable
 from redstart.core.report import Case
 from redstart.core.run import RunSpec
-from redstart.core.shell import PINNED, Completed, Variation
+from redstart.core.shell import PINNED, Completed, Environment, Variation
 from redstart.engines.progress import StepWatch
 from redstart.toolkit.languages.registry import find_runner_language
 from redstart.toolkit.learning.signature import sign
@@ -49,9 +49,21 @@ class SuiteRuns:
         self._free = asyncio.Semaphore(1 if shares_service else min(os.cpu_count() or 1, MOST_AT_ONCE))
         self.kept_trees: set[str] = set()
         """The sides of the change whose results are those of an earlier verification, by the ID of their tree."""
+        self._environments: dict[str, str] = {}
+        """The blob of the environment by tree, for trees with another one than that of the new code."""
+
+    def set_environment(self, tree: Snapshot, environment: Environment) -> None:
+        """Run the suites on this tree in another environment than the others."""
+        self._environments[tree.tree] = self.blobs.put(environment.model_dump_json().encode())
+
+    def share_environment(self, tree: Snapshot, other: Snapshot) -> None:
+        """Run the suites on the other tree in the environment of this one."""
+        if tree.tree in self._environments:
+            self._environments[other.tree] = self._environments[tree.tree]
 
     async def run_kept(self, activity: str, tree: Snapshot, spec: RunSpec, *, reuses: bool) -> SuiteRun:
         """Run the whole suite on a side of the change and keep the results, or return its kept results."""
+        spec = self._equip(spec, tree)
         key = self._kept.compute_key(tree, spec)
         if reuses and (kept := self._kept.find(key)):
             self.kept_trees.add(tree.tree)
@@ -76,6 +88,7 @@ class SuiteRuns:
         `tests` and `seconds` are what the run will probably take.
         """
         language = find_runner_language(spec.suite.runner)
+        spec = self._equip(spec, tree)
         paths = [path for path in self._create_view(spec, tree).snapshot_paths if not path.startswith("../")]
         async with self._free:
             self._watch.announce(activity, tests=tests, seconds=seconds)
@@ -95,11 +108,12 @@ class SuiteRuns:
         return await self.run_suite(activity, tree, self._spec, ids, tests=len(ids))
 
     async def execute(self, activity: str, tree: Snapshot, request: SuiteRequest) -> Completed:
-        environment = load_environment(self.blobs, self._spec)
+        spec = self._equip(self._spec, tree)
+        environment = load_environment(self.blobs, spec)
         async with self._free:
             self._watch.announce(activity)
             with self._watch.report_execution():
-                return await self._sandbox.run(build_execution(self._spec, tree, environment, request))
+                return await self._sandbox.run(build_execution(spec, tree, environment, request))
 
     def list_files(self, tree: Snapshot) -> Sequence[str]:
         return self._trees.list_files(tree)
@@ -130,6 +144,11 @@ class SuiteRuns:
         environment, view = load_environment(self.blobs, self._spec), self.create_test_view(tree)
         root = join(environment.mount, self._spec.suite.folder).rstrip("/")
         return create_project_view(view.snapshot_paths, view.read, root, environment.python)
+
+    def _equip(self, spec: RunSpec, tree: Snapshot) -> RunSpec:
+        """Return how that suite runs on that tree."""
+        environment = self._environments.get(tree.tree, spec.suite.environment)
+        return spec.model_copy(update={"suite": spec.suite.model_copy(update={"environment": environment})})
 
     def _create_view(self, spec: RunSpec, tree: Snapshot) -> TreeView:
         return TreeView.open(spec.suite, self._trees, tree)

@@ -20,11 +20,13 @@ from redstart.app.verify.matrix import (
     find_nearby,
     repeat_failures,
     run_matrix,
+    run_new_code,
 )
 from redstart.app.verify.proof_checks import CheckOptions, ProofChecks, check_proof
-from redstart.app.verify.reasons import Ending, describe_end, describe_suspicion
+from redstart.app.verify.reasons import Ending, describe_end, describe_new_code, describe_suspicion
 from redstart.app.verify.reported_base import ReportedBase
 from redstart.app.verify.revisions import RevisionRequest, Revisions, resolve_revisions
+from redstart.app.verify.side_environments import SideEnvironment, create_side_environments, with_new_environment
 from redstart.app.verify.suite_runs import SuiteRuns
 from redstart.app.verify.suite_specs import SuiteOptions, choose_changed_suite, create_specs
 from redstart.app.verify.unnoticed import UnnoticedSearch, find_unnoticed
@@ -45,12 +47,12 @@ from redstart.core.verification import (
 from redstart.engines.progress import StepWatch
 from redstart.toolkit.base.concurrency import finish_by, run_together
 from redstart.toolkit.base.git import ask_git, require_git
-from redstart.toolkit.honesty.changes.claims import ChangeEvidence, decide_end, derive_claims
+from redstart.toolkit.honesty.changes.claims import ChangeEvidence, decide_end, derive_claims, remove_unknown
 from redstart.toolkit.honesty.changes.edited_tests import EditedTests
 from redstart.toolkit.honesty.changes.missing_names import FileVersions, collect_changed_words
 from redstart.toolkit.suites.detection.command import require_results
 from redstart.toolkit.suites.detection.history import find_work_root
-from redstart.toolkit.suites.execute import SuiteRun
+from redstart.toolkit.suites.execute import SuiteRun, load_environment
 from redstart.toolkit.suites.problems.run_problems import SuiteProblem
 from redstart.toolkit.suites.selection import build_selector
 
@@ -127,8 +129,18 @@ async def verify_revisions(
     globs = find_test_files(app, revisions.head.snapshot, new_spec.suite, request.tests, None)
     files = sort_changed_files(app.trees, revisions.base.snapshot, revisions.head.snapshot, globs)
     change = VerifiedChange(revisions, files, old_spec, new_spec)
-    runs = SuiteRuns(app, new_spec, StepWatch(Progress("", 0, STEP), report))
-    return await _verify_change(runs, change, draft._replace(files=files))
+    watch = StepWatch(Progress("", 0, STEP), report)
+    sides = await create_side_environments(app, change, watch)
+    draft = draft._replace(files=files, notes=sides.notes)
+    if sides.new.problem:
+        reason = f"the code with the change cannot run: {sides.new.problem}"
+        return draft.finish(Ending(VerificationEnd.environment, reason, sides.new.remedy))
+    change = with_new_environment(app, change, sides.new)
+    runs = SuiteRuns(app, change.new_spec, watch)
+    if sides.old.problem:
+        return await _verify_new_code(runs, change, draft, sides.old)
+    runs.set_environment(change.base, sides.old.environment or load_environment(runs.blobs, old_spec))
+    return await _verify_change(runs, change, draft)
 
 
 class _Draft(NamedTuple):
@@ -139,6 +151,8 @@ class _Draft(NamedTuple):
     revisions: Revisions
     files: tuple[SortedFile, ...]
     seed: str
+    notes: tuple[str, ...] = ()
+    """What the result says of the environments."""
 
     def finish(
         self,
@@ -161,7 +175,7 @@ class _Draft(NamedTuple):
             files=self.files,
             matrix=outcome.table if outcome else (),
             claims=tuple(claims),
-            notes=tuple(notes),
+            notes=(*self.notes, *notes),
         )
 
 
@@ -176,8 +190,7 @@ async def _verify_change(runs: SuiteRuns, change: VerifiedChange, draft: _Draft)
     )
     outcome = await finish_by(end_time, both_sides)
     if outcome is None:
-        reason = f"the tests of both sides did not finish within {minutes:g} minutes"
-        return draft.finish(Ending(VerificationEnd.environment, reason, "allow more with --max-minutes"))
+        return draft.finish(_describe_late_suites(minutes))
     if isinstance(outcome, Ending):
         return draft.finish(outcome)
     unchecked: list[str] = []
@@ -212,6 +225,30 @@ async def _verify_change(runs: SuiteRuns, change: VerifiedChange, draft: _Draft)
     return result.model_copy(update=found)
 
 
+async def _verify_new_code(
+    runs: SuiteRuns, change: VerifiedChange, draft: _Draft, old: SideEnvironment
+) -> Verification:
+    """Verify what can be seen without the old code, which cannot run."""
+    minutes = draft.request.minutes
+    end_time = None if minutes is None else asyncio.get_running_loop().time() + 60 * minutes
+    outcome = await finish_by(end_time, _run_new_side(runs, change, old))
+    if outcome is None:
+        return draft.finish(_describe_late_suites(minutes))
+    if isinstance(outcome, Ending):
+        return draft.finish(outcome)
+    claims = remove_unknown(derive_claims(_collect_evidence(runs, change, outcome)))
+    accepted, unmatched = _accept(claims, draft)
+    ending = describe_new_code(accepted, draft.files, old.problem, old.remedy)
+    report = draft.request.base_junit
+    unused = [f"{report.name} is not used: no test could run again on the old code"] if report else []
+    return draft.finish(ending, accepted, outcome, (*unused, *unmatched))
+
+
+async def _run_new_side(runs: SuiteRuns, change: VerifiedChange, old: SideEnvironment) -> MatrixOutcome | Ending:
+    new = await runs.run_suite("new tests on the new code", change.head, change.new_spec)
+    return _explain_missing_results(runs, change, new, new) or await run_new_code(runs, change, new, old.problem)
+
+
 async def _run_both_sides(runs: SuiteRuns, change: VerifiedChange, request: VerifyRequest) -> MatrixOutcome | Ending:
     activity, reuses_base = "new tests on the new code", request.reuses_base
     old, new = await run_together(
@@ -234,6 +271,11 @@ async def _run_with_report(runs: SuiteRuns, change: VerifiedChange, base: Report
     return await base.decide(outcome, derive_claims(_collect_evidence(runs, change, outcome)))
 
 
+def _describe_late_suites(minutes: float | None) -> Ending:
+    reason = f"the tests of both sides did not finish within {minutes:g} minutes"
+    return Ending(VerificationEnd.environment, reason, "allow more with --max-minutes")
+
+
 def _conclude(draft: _Draft, outcome: MatrixOutcome, checks: ProofChecks) -> Verification:
     """Decide the end from what the runs and the checks show, and from what a person accepts."""
     claims, unmatched = _accept(checks.claims, draft)
@@ -242,11 +284,10 @@ def _conclude(draft: _Draft, outcome: MatrixOutcome, checks: ProofChecks) -> Ver
         end = VerificationEnd.worse
     elif checks.refused:
         end, why = VerificationEnd.tampered, checks.refused
-    unused = (f"--accept {text} names no test that demands less" for text in unmatched)
     ending = describe_end(end, draft.files, claims, why)
     if end is VerificationEnd.verified and checks.suspicions:
         ending = describe_suspicion(checks.suspicions[0])
-    result = draft.finish(ending, claims, outcome, (*checks.notes, *unused))
+    result = draft.finish(ending, claims, outcome, (*checks.notes, *unmatched))
     return result.model_copy(update={"evidence": checks.evidence})
 
 
@@ -284,7 +325,7 @@ def _collect_evidence(runs: SuiteRuns, change: VerifiedChange, outcome: MatrixOu
 
 
 def _accept(claims: Sequence[Claim], draft: _Draft) -> tuple[list[Claim], list[str]]:
-    """Record who accepts the tests that the user names. Return the claims, and the names that match none."""
+    """Record who accepts the tests that the user names. Return the claims, and notes on the names that match none."""
     selectors = {text: build_selector((text,), "") for text in draft.request.accept}
     who = _find_person(draft.root) if selectors else ""
     used: set[str] = set()
@@ -293,7 +334,7 @@ def _accept(claims: Sequence[Claim], draft: _Draft) -> tuple[list[Claim], list[s
         names = {text for text, is_selected in selectors.items() if claim.kind in ASKING and is_selected(claim.test)}
         used |= names
         result.append(claim.model_copy(update={"accepted": who}) if names else claim)
-    return result, [text for text in selectors if text not in used]
+    return result, [f"--accept {text} names no test that demands less" for text in selectors if text not in used]
 
 
 def _find_person(root: Path) -> str:

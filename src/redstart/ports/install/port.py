@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from typing import Protocol
 
+from pydantic import Field
+
 from redstart.core.frozen import FrozenValue
 
 
@@ -49,6 +51,9 @@ class InstallRequest(FrozenValue):
     """The project's own name and those of its modules, which no package may take."""
     python: str = ""
     """The interpreter for which Python packages are installed; empty for redstart's own."""
+    lock: str = Field(default="", exclude_if=lambda text: not text)
+    """The versions of packages that come with the requested ones, as the language's installer reads them. The packages
+    then supplement an environment that contains the rest; empty for an environment of its own."""
 
 
 class InstallResult(FrozenValue):

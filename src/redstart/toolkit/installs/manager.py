@@ -9,6 +9,7 @@ from typing import Protocol
 
 from redstart.core.shell import Environment
 from redstart.ports.install.port import InstallRequest, InstallResult, PackageRefusal, Requirement
+from redstart.toolkit.installs.sides import PackageVersions
 from redstart.toolkit.languages.registry import list_abilities
 
 RequestedItems = Iterator[Requirement | PackageRefusal]
@@ -38,6 +39,11 @@ class PackageManager(Protocol):
     @property
     def needs_interpreter(self) -> bool:
         """Whether an environment belongs to one Python interpreter."""
+        ...
+
+    @property
+    def versions(self) -> PackageVersions | None:
+        """How the packages of each side of a change are found; None if that is not supported."""
         ...
 
     def normalize(self, name: str) -> str:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterator, Mapping
+from collections.abc import Collection, Iterable, Iterator, Mapping
 from typing import NamedTuple
 
 from redstart.core.frozen import clip
@@ -14,6 +14,10 @@ from redstart.toolkit.honesty.changes.suite_results import ResultMatrix, SuiteRe
 from redstart.toolkit.honesty.verdict.verdict import list_containers
 
 NOTE_BYTES = 200
+_RED = frozenset((ClaimKind.broken, ClaimKind.environment, ClaimKind.red_before))
+_FROM_OLD_CODE = frozenset(
+    (ClaimKind.fixed, ClaimKind.proven, ClaimKind.absent_before, ClaimKind.green_without, ClaimKind.flaky)
+)
 
 
 class ChangeEvidence(NamedTuple):
@@ -176,6 +180,21 @@ def decide_end(claims: Collection[Claim]) -> VerificationEnd:
         return VerificationEnd.environment
     is_proven = any(claim.is_proof for claim in claims)
     return VerificationEnd.verified if is_proven else VerificationEnd.unproven
+
+
+def remove_unknown(claims: Iterable[Claim]) -> list[Claim]:
+    """Return what the claims show if the old code did not run, and the old tests on the new code stand in for it.
+
+    Whether a failing test failed before is not known then, nor whether a test proves the change.
+    """
+    note = "whether it failed without the change is not known"
+    kept = (claim for claim in claims if claim.kind not in _FROM_OLD_CODE)
+    return [
+        Claim(test=claim.test, kind=ClaimKind.environment, note="; ".join(filter(None, (claim.note, note))))
+        if claim.kind in _RED
+        else claim.model_copy(update={"fails_without": False})
+        for claim in kept
+    ]
 
 
 def explain_restored_failure(case: Case) -> str:

@@ -31,6 +31,7 @@ class NodePackages:
     lock_name = LOCK_NAME
     versioned = re.compile(r"((?:@[\w.~-]+/)?[\w.~-]+)(?:@\S+)?")
     needs_interpreter = False
+    versions = None
 
     def normalize(self, name: str) -> str:
         return name.lower()

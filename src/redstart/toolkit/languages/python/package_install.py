@@ -29,7 +29,10 @@ def prepare_python(request: InstallRequest, home: Path, python: str, environ: Ma
     with tempfile.TemporaryDirectory(prefix="redstart-install-") as scratch:
         stage = Path(scratch)
         requirements = [requirement.text for requirement in request.requirements if requirement.installed]
-        (stage / "asked.txt").write_text("\n".join([*requirements, RUNNER]) + "\n", encoding="utf-8")
+        # Packages that supplement an environment come without a runner: their tests use that of the environment.
+        others = ["-c locked.txt"] if request.lock else [RUNNER]
+        (stage / "asked.txt").write_text("\n".join([*requirements, *others]) + "\n", encoding="utf-8")
+        (stage / "locked.txt").write_text(request.lock, encoding="utf-8")
         # The resolver must choose for an interpreter that runs no third-party code: one without packages.
         interpreter_info = _create_venv(stage / "bare", python, environ)
         pip = pips.find_pip(_locate_interpreter(stage / "bare"), environ)

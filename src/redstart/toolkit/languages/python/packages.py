@@ -15,6 +15,7 @@ from redstart.toolkit.installs.environment import with_path
 from redstart.toolkit.installs.manager import RequestedItems
 from redstart.toolkit.installs.manifest_tables import list_own_names
 from redstart.toolkit.installs.names import hyphenate, load_names
+from redstart.toolkit.installs.sides import PackageVersions
 
 KEY = "python"
 LOCK_NAME = "requirements.lock"
@@ -27,6 +28,12 @@ class PythonPackages:
     lock_name = LOCK_NAME
     versioned = re.compile(r"([\w.-]+)\s*(?:\[[\w\s,.-]*\])?\s*(?:[<>=!~].*)?")
     needs_interpreter = True
+
+    @property
+    def versions(self) -> PackageVersions:
+        from redstart.toolkit.languages.python.versions import PythonVersions
+
+        return PythonVersions()
 
     def normalize(self, name: str) -> str:
         return hyphenate(name)
