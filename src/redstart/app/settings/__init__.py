@@ -141,6 +141,14 @@ def _validate_service(text: str) -> str:
     return text
 
 
+def _validate_command(text: str) -> str:
+    try:
+        shlex.split(text)
+    except ValueError as error:
+        raise ValueError(f"{text!r} is no command: {error}") from error
+    return text
+
+
 def _pair(text: str) -> str:
     local_path, separator, daemon_path = text.partition("=")
     if not (separator and local_path.startswith("/") and daemon_path.startswith("/")):
@@ -209,6 +217,8 @@ class SandboxSettings(BaseModel):
     """If Redstart runs in a container: its folders and their paths on the daemon's machine, as /here=/there."""
     services: tuple[Annotated[str, AfterValidator(_validate_service)], ...] = ()
     """Services of this machine that the tests need, as host:port on loopback."""
+    services_reset: Annotated[str, AfterValidator(_validate_command)] = ""
+    """The command that resets these services before each suite of a verification; it runs outside the sandbox."""
     wall: float = Field(default=_LIMITS.wall, gt=0, allow_inf_nan=False)
     """The time limit of one test run, in seconds."""
     cpu: int = Field(default=_LIMITS.cpu, gt=0)

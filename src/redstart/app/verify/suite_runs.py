@@ -6,10 +6,12 @@ import asyncio
 import os
 from collections.abc import Iterable, Sequence
 from functools import partial
+from pathlib import Path
 from posixpath import join
 
 from redstart.app.settings.store import find_tenant_folder
 from redstart.app.verify.kept_results import KeptResults
+from redstart.app.verify.service_reset import reset_services
 from redstart.app.wire import AppContext
 from redstart.core.change import Snapshot
 from redstart.core.errors import SandboxUnavailable
@@ -32,7 +34,8 @@ MOST_AT_ONCE = 4
 class SuiteRuns:
     """Executes and reports the runs of one verification. Implements `CheckRuns`, with the suite of the new tests.
 
-    As many suites run at the same time as there are processors, but only one if the tests share a service.
+    As many suites run at the same time as there are processors, but only one if the tests share a service. The user's
+    command then resets the services before each suite. If it fails, a run raises `ServicesNotReset`.
     """
 
     is_concurrent = True
@@ -45,8 +48,10 @@ class SuiteRuns:
         self.blobs = app.adapters.blobs
         self._spec, self._watch = spec, watch
         self._kept = KeptResults(find_tenant_folder(app.settings.home, app.settings.tenant), self.blobs)
-        shares_service = bool(load_environment(self.blobs, spec).services)
-        self._free = asyncio.Semaphore(1 if shares_service else min(os.cpu_count() or 1, MOST_AT_ONCE))
+        environment = load_environment(self.blobs, spec)
+        self._reset_command = app.settings.sandbox.services_reset if environment.services else ""
+        self._folder = Path(environment.mount)
+        self._free = asyncio.Semaphore(1 if environment.services else min(os.cpu_count() or 1, MOST_AT_ONCE))
         self.kept_trees: set[str] = set()
         """The sides of the change whose results are those of an earlier verification, by the ID of their tree."""
         self._environments: dict[str, str] = {}
@@ -91,6 +96,7 @@ class SuiteRuns:
         spec = self._equip(spec, tree)
         paths = [path for path in self._create_view(spec, tree).snapshot_paths if not path.startswith("../")]
         async with self._free:
+            await self._reset_services()
             self._watch.announce(activity, tests=tests, seconds=seconds)
             with self._watch.report_execution():
                 return await run_suite(
@@ -111,6 +117,7 @@ class SuiteRuns:
         spec = self._equip(self._spec, tree)
         environment = load_environment(self.blobs, spec)
         async with self._free:
+            await self._reset_services()
             self._watch.announce(activity)
             with self._watch.report_execution():
                 return await self._sandbox.run(build_execution(spec, tree, environment, request))
@@ -144,6 +151,10 @@ class SuiteRuns:
         environment, view = load_environment(self.blobs, self._spec), self.create_test_view(tree)
         root = join(environment.mount, self._spec.suite.folder).rstrip("/")
         return create_project_view(view.snapshot_paths, view.read, root, environment.python)
+
+    async def _reset_services(self) -> None:
+        if self._reset_command:
+            await reset_services(self._reset_command, self._folder)
 
     def _equip(self, spec: RunSpec, tree: Snapshot) -> RunSpec:
         """Return how that suite runs on that tree."""

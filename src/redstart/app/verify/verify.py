@@ -26,6 +26,7 @@ from redstart.app.verify.proof_checks import CheckOptions, ProofChecks, check_pr
 from redstart.app.verify.reasons import Ending, describe_end, describe_new_code, describe_suspicion
 from redstart.app.verify.reported_base import ReportedBase
 from redstart.app.verify.revisions import RevisionRequest, Revisions, resolve_revisions
+from redstart.app.verify.service_reset import ServicesNotReset, describe_services
 from redstart.app.verify.side_environments import SideEnvironment, create_side_environments, with_new_environment
 from redstart.app.verify.suite_runs import SuiteRuns
 from redstart.app.verify.suite_specs import SuiteOptions, choose_changed_suite, create_specs
@@ -131,16 +132,21 @@ async def verify_revisions(
     change = VerifiedChange(revisions, files, old_spec, new_spec)
     watch = StepWatch(Progress("", 0, STEP), report)
     sides = await create_side_environments(app, change, watch)
-    draft = draft._replace(files=files, notes=sides.notes)
+    environment = load_environment(app.adapters.blobs, new_spec)
+    sharing = describe_services(environment.services, app.settings.sandbox.services_reset)
+    draft = draft._replace(files=files, notes=(*filter(None, (sharing,)), *sides.notes))
     if sides.new.problem:
         reason = f"the code with the change cannot run: {sides.new.problem}"
         return draft.finish(Ending(VerificationEnd.environment, reason, sides.new.remedy))
     change = with_new_environment(app, change, sides.new)
     runs = SuiteRuns(app, change.new_spec, watch)
-    if sides.old.problem:
-        return await _verify_new_code(runs, change, draft, sides.old)
-    runs.set_environment(change.base, sides.old.environment or load_environment(runs.blobs, old_spec))
-    return await _verify_change(runs, change, draft)
+    try:
+        if sides.old.problem:
+            return await _verify_new_code(runs, change, draft, sides.old)
+        runs.set_environment(change.base, sides.old.environment or environment)
+        return await _verify_change(runs, change, draft)
+    except ServicesNotReset as error:
+        return draft.finish(Ending(VerificationEnd.environment, str(error), error.remedy))
 
 
 class _Draft(NamedTuple):
