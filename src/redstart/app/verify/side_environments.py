@@ -13,7 +13,7 @@ from redstart.core.shell import Environment
 from redstart.core.verification import FileRole
 from redstart.engines.progress import StepWatch
 from redstart.toolkit.installs.requested_packages import read
-from redstart.toolkit.installs.sides import ChangedFile, ChangedPackages, PackageVersions, SideNeeds, compare_sides
+from redstart.toolkit.installs.sides import ChangedPackages, ManifestChange, PackageVersions, SideNeeds, compare_sides
 from redstart.toolkit.languages.registry import find_runner_language
 from redstart.toolkit.suites.execute import load_environment
 
@@ -68,10 +68,10 @@ def with_new_environment(app: AppContext, change: VerifiedChange, new: SideEnvir
     return change._replace(**dict(zip(("old_spec", "new_spec"), specs, strict=True)))
 
 
-def _list_changed_files(app: AppContext, change: VerifiedChange) -> Iterable[ChangedFile]:
+def _list_changed_files(app: AppContext, change: VerifiedChange) -> Iterable[ManifestChange]:
     for file in change.files:
         before, after = (app.trees.read(tree, file.path) for tree in (change.base, change.head))
-        yield ChangedFile(file.path, before, after)
+        yield ManifestChange(file.path, before, after)
 
 
 class _Installation:

@@ -67,7 +67,7 @@ class ChangedPackages(NamedTuple):
     """Installed packages that only the old side declares."""
 
 
-class ChangedFile(NamedTuple):
+class ManifestChange(NamedTuple):
     """The two versions of a file; None if a side does not have it."""
 
     path: str
@@ -75,7 +75,9 @@ class ChangedFile(NamedTuple):
     after: bytes | None
 
 
-def compare_sides(versions: PackageVersions, files: Iterable[ChangedFile], environment: Environment) -> ChangedPackages:
+def compare_sides(
+    versions: PackageVersions, files: Iterable[ManifestChange], environment: Environment
+) -> ChangedPackages:
     """Compare what each side declares with what is installed. Only declarations that differ between them count."""
     comparison = _Comparison(versions, environment)
     for file in sorted(files):
@@ -108,7 +110,7 @@ class _Comparison:
         self._removed: set[str] = set()
         self._declared = {"old": set[str](), "new": set[str]()}
 
-    def add_file(self, file: ChangedFile) -> None:
+    def add_file(self, file: ManifestChange) -> None:
         try:
             old = self._read(file.path, file.before)
             new = self._read(file.path, file.after)

@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from redstart.core.shell import Environment
-from redstart.toolkit.installs.sides import ChangedFile, ChangedPackages, compare_sides
+from redstart.toolkit.installs.sides import ChangedPackages, ManifestChange, compare_sides
 from redstart.toolkit.languages.python.versions import PythonVersions
 
 UV_LOCK = '[[package]]\nname = "acme"\nversion = "{}"\nsource = {{ registry = "index" }}\n'
@@ -32,7 +32,7 @@ def environment(tmp_path: Path) -> Environment:
 
 def compare(environment: Environment, path: str, before: str | None, after: str | None) -> ChangedPackages:
     old, new = (None if text is None else text.encode() for text in (before, after))
-    return compare_sides(PythonVersions(), [ChangedFile(path, old, new)], environment)
+    return compare_sides(PythonVersions(), [ManifestChange(path, old, new)], environment)
 
 
 @pytest.mark.parametrize(
