@@ -15,6 +15,7 @@ from redstart.core import errors
 NAMES = [
     *("fix", "afix", "start_fix", "create", "acreate", "start_create", "improve", "aimprove", "start_improve"),
     *("audit", "aaudit", "start_audit", "resume", "aresume", "start_resume"),
+    *("verify", "averify", "triage", "atriage", "Verification", "Triage", "VerifyOptions", "TriageOptions"),
     *("Run", "RunResult", "AuditResult", "RunState", "RunSpec", "Proof", "Verdict", "Finding", "Event", "Limits"),
     *("Model", "Ask", "Answer", "Usage", "Sandbox", "Workspaces", "Execution", "Completed"),
     *("FixOptions", "CreateOptions", "ImproveOptions", "AuditOptions", "ResumeOptions"),
@@ -30,7 +31,11 @@ SIGNATURES = {
     "improve": ("(path: 'PathLike' = '.', *, cycles: 'int', **options: 'Unpack[ImproveOptions]')", "RunResult"),
     "audit": ("(path: 'PathLike' = '.', **options: 'Unpack[AuditOptions]')", "AuditResult"),
     "resume": ("(run_id: 'str', **options: 'Unpack[ResumeOptions]')", "RunResult"),
+    "verify": ("(path: 'PathLike' = '.', **options: 'Unpack[VerifyOptions]')", "Verification"),
+    "triage": ("(path: 'PathLike' = '.', **options: 'Unpack[TriageOptions]')", "Triage"),
 }
+WITHOUT_RUN = ("verify", "triage")
+"""Functions that store no run, and so have no form that returns one."""
 OPTIONS = {
     "FixOptions": [
         *(
@@ -57,6 +62,11 @@ OPTIONS = {
     "ImproveOptions": ["goal", "limits", "model", "on_event", "patch", "reflect", "sandbox"],
     "AuditOptions": ["goal", "model", "on_event", "review", "sandbox", "since"],
     "ResumeOptions": ["model", "on_event", "patch", "sandbox"],
+    "VerifyOptions": [
+        *("accept", "base", "base_junit", "head", "junit", "level", "max_minutes", "mutants", "patch", "python"),
+        *("require", "sandbox", "staged", "test_command", "test_files"),
+    ],
+    "TriageOptions": ["base", "bisect", "head", "junit", "log", "python", "sandbox", "test_command"],
 }
 MEMBERS = {
     "Run": ["events", "id", "result", "stop"],
@@ -85,7 +95,8 @@ def test_function_and_its_variants_have_the_listed_signatures(name):
     arguments, result = SIGNATURES[name]
     assert str(inspect.signature(getattr(redstart, name))) == f"{arguments} -> '{result}'"
     assert str(inspect.signature(getattr(redstart, f"a{name}"))) == f"{arguments} -> '{result}'"
-    assert str(inspect.signature(getattr(redstart, f"start_{name}"))) == f"{arguments} -> 'Run[{result}]'"
+    if name not in WITHOUT_RUN:
+        assert str(inspect.signature(getattr(redstart, f"start_{name}"))) == f"{arguments} -> 'Run[{result}]'"
     assert inspect.iscoroutinefunction(getattr(redstart, f"a{name}"))
 
 
@@ -113,5 +124,5 @@ def test_every_function_documents_its_options():
         text = inspect.getdoc(getattr(redstart, name)) or ""
         options = redstart.__dict__[f"{name.capitalize()}Options"].__annotations__
         assert [option for option in options if f"**{option}**" not in text] == [], name
-        for form in (f"a{name}", f"start_{name}"):
+        for form in (f"a{name}", *(() if name in WITHOUT_RUN else (f"start_{name}",))):
             assert f"See `redstart.{name}`" in (inspect.getdoc(getattr(redstart, form)) or "")

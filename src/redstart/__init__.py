@@ -11,7 +11,9 @@ if TYPE_CHECKING:
         afix,
         aimprove,
         aresume,
+        atriage,
         audit,
+        averify,
         create,
         fix,
         improve,
@@ -21,6 +23,8 @@ if TYPE_CHECKING:
         start_fix,
         start_improve,
         start_resume,
+        triage,
+        verify,
     )
     from redstart.app.api_options import (
         AuditOptions,
@@ -28,6 +32,8 @@ if TYPE_CHECKING:
         FixOptions,
         ImproveOptions,
         ResumeOptions,
+        TriageOptions,
+        VerifyOptions,
     )
     from redstart.app.live_run import Run
     from redstart.app.proof.schema import Proof
@@ -59,6 +65,8 @@ if TYPE_CHECKING:
     from redstart.core.report import Verdict
     from redstart.core.run import Limits, RunSpec, RunState
     from redstart.core.shell import Completed, Execution
+    from redstart.core.triage import Triage
+    from redstart.core.verification import Verification
     from redstart.ports.model.port import Model
     from redstart.ports.sandbox.port import Sandbox, Workspaces
 
@@ -104,8 +112,12 @@ __all__ = [
     "SandboxDied",
     "SandboxUnavailable",
     "StoreError",
+    "Triage",
+    "TriageOptions",
     "Usage",
     "Verdict",
+    "Verification",
+    "VerifyOptions",
     "Workspaces",
     "__version__",
     "aaudit",
@@ -113,7 +125,9 @@ __all__ = [
     "afix",
     "aimprove",
     "aresume",
+    "atriage",
     "audit",
+    "averify",
     "create",
     "fix",
     "improve",
@@ -123,10 +137,13 @@ __all__ = [
     "start_fix",
     "start_improve",
     "start_resume",
+    "triage",
+    "verify",
 ]
 
 _HOMES = (
     *("core.errors", "core.events", "core.chat", "core.finding", "core.run", "core.report", "core.shell"),
+    *("core.triage", "core.verification"),
     *("ports.model.port", "ports.sandbox.port", "app.api_options", "app.live_run", "app.results", "app.api"),
 )
 """The modules to search for a public name, fast-loading ones first."""

@@ -14,6 +14,7 @@ import redstart
 from redstart.core.run import Limits, Result
 from redstart.ports.sandbox.bwrap import Bubblewrap
 from redstart.testing.model import ScriptedModel
+from support.git_repo import make_repo, write
 from support.scenarios import CARD, Scenario
 from support.server import ScriptedServer
 
@@ -148,3 +149,24 @@ def test_api_works_in_a_notebook(cell, repo_of):
     assert cell("await run.result()").startswith("<RunResult verified run_id=")
     assert cell("len(await redstart.aaudit('pager.py'))") == "pager.py does not exist"
     assert "use: await redstart.aaudit(...)" in cell("redstart.audit('.')")
+
+
+def test_verify_and_triage_return_what_the_commands_print(user, tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
+    for name, value in user.environ.items():
+        monkeypatch.setenv(name, value)
+    tests = "from shop import size\n\n\ndef test_size():\n    assert size([1]) == 1\n"
+    repo = make_repo(tmp_path / "shop", {"shop.py": "def size(items):\n    return 2\n", "test_shop.py": tests})
+    red = redstart.triage(repo, base="HEAD")
+    assert (red.end, [test.origin for test in red.tests]) == ("not_yours", ["already_red"])
+    write(repo, {"shop.py": "def size(items):\n    return len(items)\n"})
+
+    async def main() -> redstart.Verification:
+        with pytest.raises(redstart.ConfigError, match=r"use: await redstart\.averify"):
+            redstart.verify(repo)
+        return await redstart.averify(repo, require="proof", mutants=0)
+
+    result = asyncio.run(main())
+    assert (result.end, result.exit_code, result.level) == ("verified", 0, "quick")
+    assert [(claim.test, claim.kind) for claim in result.claims] == [("test_shop.py::test_size", "fixed")]
+    with pytest.raises(TypeError, match="unexpected keyword argument 'model'"):
+        redstart.verify(repo, model="openai:x")  # pyright: ignore[reportCallIssue]

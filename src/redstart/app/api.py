@@ -1,7 +1,7 @@
 """The Python API: the commands as functions.
 
-Each function has a variant for a running event loop (`fix`, `afix`), and a third form that starts the run and returns a
-`Run` with its events (`start_fix`). `api_options` defines their options once.
+Each function has a variant for a running event loop (`fix`, `afix`). Those that start a run have a third form that
+returns a `Run` with its events (`start_fix`). `api_options` defines their options once.
 """
 
 from __future__ import annotations
@@ -10,10 +10,22 @@ import asyncio
 from typing import TypeVar, Unpack
 
 from redstart.app.api_jobs import ApiJob, audit_job, create_job, fix_job, improve_job, resume_job
-from redstart.app.api_options import AuditOptions, CreateOptions, FixOptions, ImproveOptions, PathLike, ResumeOptions
+from redstart.app.api_options import (
+    AuditOptions,
+    CreateOptions,
+    FixOptions,
+    ImproveOptions,
+    PathLike,
+    ResumeOptions,
+    TriageOptions,
+    VerifyOptions,
+)
+from redstart.app.api_reports import ReportJob, triage_job, verify_job
 from redstart.app.live_run import Run
 from redstart.app.results import AuditResult, RunResult
 from redstart.core.errors import ConfigError
+from redstart.core.triage import Triage
+from redstart.core.verification import Verification
 
 T = TypeVar("T")
 
@@ -213,7 +225,67 @@ def start_resume(run_id: str, **options: Unpack[ResumeOptions]) -> Run[RunResult
     return _start("resume", resume_job(run_id, options))
 
 
-def _block(name: str, job: ApiJob[T]) -> T:
+def verify(path: PathLike = ".", **options: Unpack[VerifyOptions]) -> Verification:
+    """Verify a change that anybody made: what its tests prove, and whether something got worse. No model takes part.
+
+    The repo is not changed, and no run is stored.
+
+    **Parameters:**
+
+    * **path** - The repo, or a directory in it.
+    * **base** - *(optional)* The ref where the change starts; by default the main branch.
+    * **head**, **patch**, **staged** - *(optional)* What to verify instead of your files: a ref, a patch, applied to
+    `HEAD`, or the staged changes. * **require** - *(optional)* `no-worse` or `proof`: what makes `exit_code` 0.
+    * **level** - *(optional)* `quick`, `standard` or `strict`: how thoroughly the proof is verified.
+    * **accept** - *(optional)* Tests that may demand less than before.
+    * **base_junit** - *(optional)* The JUnit file of a CI job with results of the base.
+    * **max_minutes** - *(optional)* When to stop. * **mutants** - *(optional)* How many small changes are tried.
+    * **test_command**, **junit**, **test_files**, **python** - *(optional)* How the tests run, as `--test-cmd`,
+    `--junit`, `--tests` and `--python` of the command. * **sandbox** - *(optional)* See `redstart.fix`.
+
+    **Returns:** A `Verification`, as `redstart verify --json` prints it. A change that is worse is not an error.
+
+    **Raises:** As `redstart.fix`.
+    """
+    return _block("verify", verify_job(path, options))
+
+
+async def averify(path: PathLike = ".", **options: Unpack[VerifyOptions]) -> Verification:
+    """Verify a change, in a running event loop. Cancel the task to stop it.
+
+    **Parameters**: See `redstart.verify`.
+    """
+    return await _start("verify", verify_job(path, options)).result()
+
+
+def triage(path: PathLike = ".", **options: Unpack[TriageOptions]) -> Triage:
+    """Say of each failing test whether your change broke it, or whether it failed before, is flaky, or lacks something.
+
+    The repo is not changed, and no run is stored. No model takes part.
+
+    **Parameters:**
+
+    * **path** - The repo, or a directory in it. * **base**, **head** - *(optional)* See `redstart.verify`.
+    * **junit**, **log** - *(optional)* The JUnit file or the log of a CI job: only the tests run that failed there.
+    * **bisect** - *(optional)* Whether to find the first bad commit of each test.
+    * **test_command**, **python**, **sandbox** - *(optional)* See `redstart.verify`.
+
+    **Returns:** A `Triage`, as `redstart triage --json` prints it.
+
+    **Raises:** As `redstart.fix`.
+    """
+    return _block("triage", triage_job(path, options))
+
+
+async def atriage(path: PathLike = ".", **options: Unpack[TriageOptions]) -> Triage:
+    """Say whose fault each failing test is, in a running event loop. Cancel the task to stop it.
+
+    **Parameters**: See `redstart.triage`.
+    """
+    return await _start("triage", triage_job(path, options)).result()
+
+
+def _block(name: str, job: ApiJob[T] | ReportJob[T]) -> T:
     if not _in_a_loop():
         return asyncio.run(job.carry_out(job.on_event))
     raise ConfigError(
@@ -222,7 +294,7 @@ def _block(name: str, job: ApiJob[T]) -> T:
     )
 
 
-def _start(name: str, job: ApiJob[T]) -> Run[T]:
+def _start(name: str, job: ApiJob[T] | ReportJob[T]) -> Run[T]:
     if _in_a_loop():
         return Run(job.carry_out, job.on_event)
     raise ConfigError(f"redstart.start_{name}() needs a running event loop", remedy=f"redstart.{name}(...)")

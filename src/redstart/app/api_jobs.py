@@ -73,19 +73,19 @@ class ApiJob(Generic[T]):
 
 
 def fix_job(path: PathLike, options: FixOptions) -> ApiJob[RunResult]:
-    _refuse_unknown("fix", options, FixOptions)
+    refuse_unknown("fix", options, FixOptions)
 
     async def start_run(base_app: AppContext) -> StartedRun:
         app = _equip(base_app, options)
         return StartedRun(app, await create_fix_run(app, Path(path), _build_request(app.settings, options)))
 
     return ApiJob(
-        _load_settings(options, Path(path)), options.get("on_event"), start_run, _to_file(options.get("patch"))
+        load_settings(options, Path(path)), options.get("on_event"), start_run, _to_file(options.get("patch"))
     )
 
 
 def create_job(goal: str, out: PathLike, options: CreateOptions) -> ApiJob[RunResult]:
-    _refuse_unknown("create", options, CreateOptions)
+    refuse_unknown("create", options, CreateOptions)
 
     async def start_run(base_app: AppContext) -> StartedRun:
         app = _equip(base_app, options)
@@ -97,11 +97,11 @@ def create_job(goal: str, out: PathLike, options: CreateOptions) -> ApiJob[RunRe
         write_project(app, state, Path(out).resolve())
         return await _build_result(app, state)
 
-    return ApiJob(_load_settings(options), options.get("on_event"), start_run, finish)
+    return ApiJob(load_settings(options), options.get("on_event"), start_run, finish)
 
 
 def improve_job(path: PathLike, cycles: int, options: ImproveOptions) -> ApiJob[RunResult]:
-    _refuse_unknown("improve", options, ImproveOptions)
+    refuse_unknown("improve", options, ImproveOptions)
 
     async def start_run(base_app: AppContext) -> StartedRun:
         app = _equip(base_app, options)
@@ -109,12 +109,12 @@ def improve_job(path: PathLike, cycles: int, options: ImproveOptions) -> ApiJob[
         return StartedRun(app, await create_improve_run(app, Path(path), request))
 
     return ApiJob(
-        _load_settings(options, Path(path)), options.get("on_event"), start_run, _to_file(options.get("patch"))
+        load_settings(options, Path(path)), options.get("on_event"), start_run, _to_file(options.get("patch"))
     )
 
 
 def audit_job(path: PathLike, options: AuditOptions) -> ApiJob[AuditResult]:
-    _refuse_unknown("audit", options, AuditOptions)
+    refuse_unknown("audit", options, AuditOptions)
     place, review = Path(path), options.get("review", False)
 
     async def start_run(base_app: AppContext) -> StartedRun:
@@ -126,14 +126,14 @@ def audit_job(path: PathLike, options: AuditOptions) -> ApiJob[AuditResult]:
     async def finish(app: AppContext, state: RunState) -> AuditResult:
         return AuditResult.from_state(state, load_report(app, state))
 
-    settings = _load_settings(options, place if place.is_dir() else place.parent)
+    settings = load_settings(options, place if place.is_dir() else place.parent)
     return ApiJob(settings, options.get("on_event"), start_run, finish)
 
 
 def resume_job(run_id: str, options: ResumeOptions) -> ApiJob[RunResult]:
-    _refuse_unknown("resume", options, ResumeOptions)
+    refuse_unknown("resume", options, ResumeOptions)
     model, sandbox, patch = options.get("model"), options.get("sandbox"), options.get("patch")
-    settings = _load_settings(options)
+    settings = load_settings(options)
 
     async def start_run(base_app: AppContext) -> StartedRun:
         resumed_id = (await handle_resume(base_app, await find_run(base_app, run_id, Path()), ResumeWish())).run_id
@@ -162,17 +162,16 @@ def resume_job(run_id: str, options: ResumeOptions) -> ApiJob[RunResult]:
     return ApiJob(settings, options.get("on_event"), start_run, finish)
 
 
-def _refuse_unknown(function: str, options: Mapping[str, object], option_type: type) -> None:
+def refuse_unknown(function: str, options: Mapping[str, object], option_type: type) -> None:
     """Raise `TypeError`, as Python does for an unknown keyword argument."""
     for name in options.keys() - option_type.__annotations__.keys():
         raise TypeError(f"{function}() got an unexpected keyword argument {name!r}")
 
 
-def _load_settings(options: SharedOptions, project: Path | None = None) -> Settings:
+def load_settings(options: Mapping[str, Any], project: Path | None = None) -> Settings:
     """Load the settings with these options. An object of the caller is replaced by its name."""
-    values: Mapping[str, Any] = options
-    model, sandbox = values.get("model"), values.get("sandbox")
-    flags = {name: values.get(name) for name in ("reflect", "verify")}
+    model, sandbox = options.get("model"), options.get("sandbox")
+    flags = {name: options.get(name) for name in ("reflect", "verify")}
     flags["sandbox.backend"] = sandbox if isinstance(sandbox, str) else None
     settings = configuration.load(
         model if model is None or isinstance(model, str) else format_object_name(model),

@@ -15,14 +15,19 @@ PathLike = str | Path
 Listener = Callable[[Event], None]
 
 
-class SharedOptions(TypedDict, total=False):
+class SandboxOptions(TypedDict, total=False):
     """Options of every function."""
 
-    model: str | Model | None
-    """`provider:name`, or an object of your own with the method of `redstart.Model`."""
     sandbox: str | Sandbox | SandboxFactory | None
     """`auto`, `bwrap`, `docker` or `seatbelt`; or an object with the members of `redstart.Sandbox`, or a callable that
     makes one from the `redstart.Workspaces` that hold the files and a scratch directory."""
+
+
+class SharedOptions(SandboxOptions, total=False):
+    """Options of every function that starts a run."""
+
+    model: str | Model | None
+    """`provider:name`, or an object of your own with the method of `redstart.Model`."""
     on_event: Listener | None
     """Called with each event. If it raises, the run stops with that error."""
 
@@ -80,3 +85,48 @@ class AuditOptions(SharedOptions, total=False):
     """A git ref: only lines changed since then count."""
     review: bool
     """Whether a model reviews the code besides the tools."""
+
+
+class JudgeOptions(SandboxOptions, total=False):
+    """Options of the functions that judge a change or failing tests."""
+
+    base: str | None
+    """The start of the change: a ref. By default, the main branch."""
+    head: str | None
+    """A ref instead of your files."""
+    test_command: tuple[str, ...]
+    """The command that runs the tests; empty to detect it."""
+    python: str | None
+    """The project's interpreter, or the directory of its environment; None to find it."""
+
+
+class VerifyOptions(JudgeOptions, total=False):
+    patch: PathLike | None
+    """A patch, applied to `HEAD`, instead of your files."""
+    staged: bool
+    """Whether the change is what is staged."""
+    require: Literal["no-worse", "proof"] | None
+    """Whether `exit_code` is 0 if nothing got worse, or only if a test proves the change."""
+    level: Literal["quick", "standard", "strict"] | None
+    """How thoroughly the proof is verified."""
+    accept: tuple[str, ...]
+    """Tests that may demand less than before: IDs, files or directories."""
+    base_junit: PathLike | None
+    """The JUnit file of a CI job with results of the base."""
+    junit: str | None
+    """The JUnit file that `test_command` writes, relative to the project."""
+    test_files: tuple[str, ...]
+    """Globs of test files with unusual names."""
+    max_minutes: float | None
+    """When to stop; None for no limit."""
+    mutants: int | None
+    """How many small changes of the changed lines are tried; None for what the level tries."""
+
+
+class TriageOptions(JudgeOptions, total=False):
+    junit: PathLike | None
+    """The JUnit file of a CI job: only the tests run that failed there."""
+    log: PathLike | None
+    """The log of a CI job, for the same."""
+    bisect: bool
+    """Whether to find the first bad commit of each test."""
