@@ -25,7 +25,7 @@ _FLAGS_BY_GROUP = {
         "--name --runs --memory --repo --by --skill --files --signature --types --export --database --html "
         "--count --most --hide-tests --demo --mode --version --install-completion --show-completion --older-than "
         "--keep --partial --base --head --staged --require --level --mutants --markdown --report-junit --attest "
-        "--recheck --log --bisect"
+        "--recheck --log --bisect --base-junit"
     ),
     LIMITS: (
         "--max-attempts --max-cycles --max-usd --max-minutes --until-green --no-limit "

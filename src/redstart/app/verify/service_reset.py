@@ -6,7 +6,7 @@ import asyncio
 import os
 import re
 import shlex
-from contextlib import suppress
+import tempfile
 from pathlib import Path
 
 from redstart.core.errors import PortError
@@ -25,29 +25,33 @@ async def reset_services(command: str, folder: Path) -> None:
     """Run the command in that directory, without a shell. Raises `ServicesNotReset` if it fails or takes too long."""
     name = f"`{command}` (sandbox.services_reset)"
     environ = {key: value for key, value in os.environ.items() if _PASSED_ON.fullmatch(key)}
-    try:
-        process = await asyncio.create_subprocess_exec(
-            *shlex.split(command),
-            cwd=folder,
-            env=environ,
-            stdin=asyncio.subprocess.DEVNULL,
-            stdout=asyncio.subprocess.PIPE,
-            stderr=asyncio.subprocess.STDOUT,
-        )
-    except (OSError, ValueError) as error:
-        raise ServicesNotReset(f"{name} cannot be started: {error}", remedy="correct the setting") from error
-    try:
-        async with asyncio.timeout(TIMEOUT_SECONDS):
-            output, _ = await process.communicate()
-    except TimeoutError as error:
-        problem = f"{name} did not finish within {TIMEOUT_SECONDS:.0f} seconds"
-        raise ServicesNotReset(problem, remedy="choose a faster command") from error
-    finally:
-        with suppress(ProcessLookupError):
-            process.kill()
-    if process.returncode:
-        lines = output.decode("utf-8", "replace").strip().splitlines() or [""]
-        raise ServicesNotReset(f"{name} exited with {process.returncode}", remedy=clip(lines[-1], 300))
+    # A file, not a pipe: a server that the command starts may keep its output open.
+    with tempfile.TemporaryFile() as output:
+        try:
+            process = await asyncio.create_subprocess_exec(
+                *shlex.split(command),
+                cwd=folder,
+                env=environ,
+                stdin=asyncio.subprocess.DEVNULL,
+                stdout=output,
+                stderr=output,
+            )
+        except (OSError, ValueError) as error:
+            raise ServicesNotReset(f"{name} cannot be started: {error}", remedy="correct the setting") from error
+        try:
+            async with asyncio.timeout(TIMEOUT_SECONDS):
+                code = await process.wait()
+        except TimeoutError as error:
+            problem = f"{name} did not finish within {TIMEOUT_SECONDS:.0f} seconds"
+            raise ServicesNotReset(problem, remedy="choose a faster command") from error
+        finally:
+            if process.returncode is None:
+                process.kill()
+                await process.wait()
+        if code:
+            output.seek(0)
+            lines = output.read().decode("utf-8", "replace").strip().splitlines() or [""]
+            raise ServicesNotReset(f"{name} exited with {code}", remedy=clip(lines[-1], 300))
 
 
 def describe_services(services: tuple[str, ...], command: str) -> str:

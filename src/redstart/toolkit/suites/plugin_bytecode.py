@@ -23,6 +23,7 @@ PYTEST_PLUGIN, MODULE = "redstart_pytest", "redstart_bytecode"
 """Our plugin that every readable run of pytest loads, and the one that is loaded right after it."""
 NO_PLUGINS = "PYTEST_DISABLE_PLUGIN_AUTOLOAD"
 """The variable with which pytest loads no installed plugin."""
+MODULE_FILE = "redstart_bytecode.py"
 KEPT = "bytecode.txt"
 MOST_KEPT = 10
 SITE_FOLDERS = ("site-packages", "dist-packages")
@@ -82,7 +83,7 @@ class BytecodeSandbox:
         """Start pytest without the project. Return what it leaves, empty if it rewrites nothing; None if it fails."""
         environment = execution.environment
         request = SuiteRequest((environment.python, "-m", "pytest", "-p", MODULE), {"PYTEST_ADDOPTS": ""}, {}, (KEPT,))
-        request = add_importable_files(request, (f"{MODULE}.py",), environment)
+        request = add_importable_files(request, (MODULE_FILE,), environment)
         recording = Execution(
             argv=request.argv,
             snapshot=self._create_empty(),
@@ -156,7 +157,7 @@ def has_plugins(environment: Environment) -> bool:
 
 
 def _read_module() -> dict[str, str]:
-    return {f"{MODULE}.py": read_sandbox_file(f"{MODULE}.py")}
+    return {MODULE_FILE: read_sandbox_file(MODULE_FILE)}
 
 
 def _list_site_folders(environment: Environment) -> Iterator[Path]:

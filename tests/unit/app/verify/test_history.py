@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 from rich.cells import cell_len
 
-from redstart.app.verify.history.authors import find_agents, parse_person
+from redstart.app.verify.history.authors import find_agents, parse_contributor
 from redstart.app.verify.history.commits import list_commits, parse_period
 from redstart.app.verify.history.counts import count_changes, group_by_agent, group_by_author
 from redstart.app.verify.history.page import render_history
@@ -75,7 +75,7 @@ def make_history(*changes: MergedChange) -> ChangeHistory:
     ],
 )
 def test_agent_is_known_by_its_address_and_not_by_a_name_that_people_have(trailer: str, agents: tuple[str, ...]):
-    assert find_agents([parse_person(trailer)]) == agents
+    assert find_agents([parse_contributor(trailer)]) == agents
 
 
 @pytest.mark.parametrize(
@@ -88,7 +88,7 @@ def test_agent_is_known_by_its_address_and_not_by_a_name_that_people_have(traile
     ],
 )
 def test_bot_is_known_by_its_name_or_address(trailer: str, is_bot: bool):
-    assert parse_person(trailer).is_bot is is_bot
+    assert parse_contributor(trailer).is_bot is is_bot
 
 
 def test_period_is_in_days_or_weeks():

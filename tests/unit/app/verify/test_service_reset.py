@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import os
+import signal
 import sys
 from pathlib import Path
 
@@ -40,6 +42,15 @@ async def test_failure_names_the_command_and_the_reason(
         await reset_services(command, tmp_path)
     assert caught.value.remedy == remedy
     assert f"`{command}` (sandbox.services_reset)" in str(caught.value)
+
+
+async def test_server_that_the_command_starts_may_keep_its_output_open(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
+    monkeypatch.setattr(service_reset, "TIMEOUT_SECONDS", 20)
+    script = "import subprocess; open('pid', 'w').write(str(subprocess.Popen(['sleep', '60']).pid))"
+    try:
+        await reset_services(f'"{sys.executable}" -c "{script}"', tmp_path)
+    finally:
+        os.kill(int((tmp_path / "pid").read_text()), signal.SIGKILL)
 
 
 def test_report_says_whether_the_services_were_reset():

@@ -29,7 +29,7 @@ _AGENTS = {name: re.compile(pattern, re.IGNORECASE) for name, pattern in AGENTS.
 _BOTS = re.compile(BOTS, re.IGNORECASE)
 
 
-class Person(NamedTuple):
+class Contributor(NamedTuple):
     """Who git names as an author or a co-author: a person, a bot or an agent."""
 
     name: str
@@ -40,12 +40,12 @@ class Person(NamedTuple):
         return any(_BOTS.search(text) for text in self)
 
 
-def parse_person(trailer: str) -> Person:
+def parse_contributor(trailer: str) -> Contributor:
     """Read the value of a `Co-Authored-By` trailer."""
-    return Person(*parseaddr(trailer))
+    return Contributor(*parseaddr(trailer))
 
 
-def find_agents(people: Iterable[Person]) -> tuple[str, ...]:
+def find_agents(people: Iterable[Contributor]) -> tuple[str, ...]:
     """Return the agents among these people, by name."""
     texts = {text.strip() for person in people for text in person}
     return tuple(name for name, pattern in _AGENTS.items() if any(pattern.search(text) for text in texts))

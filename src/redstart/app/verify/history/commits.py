@@ -9,7 +9,7 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import NamedTuple
 
-from redstart.app.verify.history.authors import Person, find_agents, parse_person
+from redstart.app.verify.history.authors import Contributor, find_agents, parse_contributor
 from redstart.core.errors import ConfigError
 from redstart.toolkit.base.git import GitFailed, run_git
 
@@ -29,7 +29,7 @@ class HistoryCommit(NamedTuple):
     tree: str
     date: str
     subject: str
-    author: Person
+    author: Contributor
     agents: tuple[str, ...]
 
 
@@ -38,10 +38,10 @@ class _LogEntry(NamedTuple):
     parents: tuple[str, ...]
     tree: str
     date: str
-    author: Person
+    author: Contributor
     subject: str
     body: str
-    co_authors: tuple[Person, ...]
+    co_authors: tuple[Contributor, ...]
 
 
 def parse_period(text: str) -> int:
@@ -87,5 +87,5 @@ def _read_log(root: Path, *arguments: str) -> Iterator[_LogEntry]:
     size = len(_FIELDS)
     for start in range(0, len(texts) - size + 1, size):
         id_, parents, tree, date, name, address, subject, body, trailers = texts[start : start + size]
-        co_authors = tuple(parse_person(value) for value in trailers.split(_SEPARATOR) if value)
-        yield _LogEntry(id_, tuple(parents.split()), tree, date, Person(name, address), subject, body, co_authors)
+        co_authors = tuple(parse_contributor(value) for value in trailers.split(_SEPARATOR) if value)
+        yield _LogEntry(id_, tuple(parents.split()), tree, date, Contributor(name, address), subject, body, co_authors)
